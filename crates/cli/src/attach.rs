@@ -38,15 +38,15 @@ pub struct Attachment {
 
 /// The plan for what is passed between our terminal and the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Plan {
+struct AttachPlan {
     stdin: bool,
     pty: Option<PtySize>,
     raw: bool,
 }
 
-fn plan(terminal: TerminalArgs, stdin_is_terminal: bool, size: Option<PtySize>) -> Plan {
+fn plan(terminal: TerminalArgs, stdin_is_terminal: bool, size: Option<PtySize>) -> AttachPlan {
     let stdin = terminal.interactive || !stdin_is_terminal;
-    Plan {
+    AttachPlan {
         stdin,
         pty: terminal.tty.then(|| size.unwrap_or_default()),
         raw: terminal.tty && stdin && stdin_is_terminal,
@@ -70,13 +70,13 @@ pub async fn run(
 }
 
 /// The result of the command.
-struct Ended {
+struct CommandEnd {
     result: ExecResult,
     /// The signal after which we killed it.
     killed_for: Option<i32>,
 }
 
-impl Ended {
+impl CommandEnd {
     fn exit_code(&self) -> u8 {
         let code = match (self.result.outcome, self.killed_for) {
             (Outcome::Cancelled, Some(signal)) => 128 + signal,
@@ -91,7 +91,7 @@ async fn run_to_end(
     attachment: Attachment,
     signals: &mut Signals,
     output: Output,
-) -> Result<Ended, Failure> {
+) -> Result<CommandEnd, Failure> {
     let plan = plan(attachment.terminal, terminal::stdin_is_terminal(), terminal::size());
     let cancel = CancellationToken::new();
     let cwd = attachment.cwd.clone();
@@ -101,7 +101,7 @@ async fn run_to_end(
         .then(RawMode::enter)
         .transpose()
         .map_err(|error| Failure::host("use the terminal", error))?;
-    let session = Session {
+    let session = AttachedCommand {
         plan,
         cancel,
         sinks: (!output.json).then(Sinks::new).transpose()?,
@@ -119,7 +119,7 @@ async fn run_to_end(
 
 fn request(
     attachment: Attachment,
-    plan: Plan,
+    plan: AttachPlan,
     cancel: &CancellationToken,
     output: Output,
 ) -> Result<(Command, ExecOptions), Failure> {
@@ -181,14 +181,14 @@ enum Pending {
     Stderr(Bytes),
 }
 
-enum Step {
+enum AttachStep {
     Signal(SignalEvent),
     Event(Option<eyot::Result<ExecEvent>>),
     Written(io::Result<()>),
 }
 
-struct Session {
-    plan: Plan,
+struct AttachedCommand {
+    plan: AttachPlan,
     cancel: CancellationToken,
     /// `None`: the output is not passed on.
     sinks: Option<Sinks>,
@@ -197,28 +197,28 @@ struct Session {
     killed_for: Option<i32>,
 }
 
-impl Session {
+impl AttachedCommand {
     async fn start_and_follow(
         mut self,
         sandbox: &Sandbox,
         command: Command,
         options: ExecOptions,
         signals: &mut Signals,
-    ) -> Result<Ended, Failure> {
+    ) -> Result<CommandEnd, Failure> {
         let mut stream = sandbox.exec_stream(command, options).await?;
         loop {
             match self.step(&mut stream, signals).await {
-                Step::Signal(event) => self.on_signal(event, &stream).await,
-                Step::Written(written) => {
+                AttachStep::Signal(event) => self.on_signal(event, &stream).await,
+                AttachStep::Written(written) => {
                     written?;
                     self.pending = None;
                 }
-                Step::Event(Some(Ok(ExecEvent::End(result)))) => {
-                    return Ok(Ended { result, killed_for: self.killed_for });
+                AttachStep::Event(Some(Ok(ExecEvent::End(result)))) => {
+                    return Ok(CommandEnd { result, killed_for: self.killed_for });
                 }
-                Step::Event(Some(Ok(event))) => self.pass_on(event),
-                Step::Event(Some(Err(error))) => return Err(error.into()),
-                Step::Event(None) => {
+                AttachStep::Event(Some(Ok(event))) => self.pass_on(event),
+                AttachStep::Event(Some(Err(error))) => return Err(error.into()),
+                AttachStep::Event(None) => {
                     return Err(Error::new(ErrorKind::Internal, "follow the command: no end").into());
                 }
             }
@@ -227,17 +227,17 @@ impl Session {
 
     /// Waits for the next step: signals first, then the end of the pending write, and only then the
     /// next event.
-    async fn step(&mut self, stream: &mut ExecStream, signals: &mut Signals) -> Step {
+    async fn step(&mut self, stream: &mut ExecStream, signals: &mut Signals) -> AttachStep {
         let (pending, sinks) = (&mut self.pending, &mut self.sinks);
         let work = async {
             match (pending, sinks) {
-                (Some(pending), Some(sinks)) => Step::Written(sinks.write(pending).await),
-                _ => Step::Event(stream.next().await),
+                (Some(pending), Some(sinks)) => AttachStep::Written(sinks.write(pending).await),
+                _ => AttachStep::Event(stream.next().await),
             }
         };
         tokio::select! {
             biased;
-            signal = signals.next() => Step::Signal(signal),
+            signal = signals.next() => AttachStep::Signal(signal),
             step = work => step,
         }
     }
@@ -354,7 +354,7 @@ mod tests {
             may_still_be_running: false,
             output_open: false,
         };
-        let code = |outcome, killed_for| Ended { result: result(outcome), killed_for }.exit_code();
+        let code = |outcome, killed_for| CommandEnd { result: result(outcome), killed_for }.exit_code();
         assert_eq!(code(Outcome::Cancelled, Some(15)), 143);
         assert_eq!(code(Outcome::Cancelled, Some(2)), 130);
         assert_eq!(code(Outcome::Exited(3), Some(15)), 3);

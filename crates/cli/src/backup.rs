@@ -35,7 +35,7 @@ const FORMAT: u32 = 1;
 
 /// The description of a backup, which is its first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct BackupManifest {
     /// The version of the file's format.
     pub format: u32,
     /// The version of Eyot that made it.
@@ -50,16 +50,16 @@ pub struct Manifest {
 
 /// The progress of long work, with a way to stop it.
 #[derive(Debug, Clone, Default)]
-pub struct Course(Arc<Shared>);
+pub struct TaskProgress(Arc<ProgressState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ProgressState {
     bytes: AtomicU64,
     entries: AtomicU64,
     is_over: AtomicBool,
 }
 
-impl Course {
+impl TaskProgress {
     /// Makes the work end soon, with an error.
     pub fn stop(&self) {
         self.0.is_over.store(true, Ordering::Relaxed);
@@ -97,8 +97,8 @@ impl Course {
 }
 
 /// Makes the manifest of a backup of a state folder, with these sandboxes.
-pub fn manifest(state: &std::path::Path, sandboxes: &[eyot::SandboxId]) -> Manifest {
-    Manifest {
+pub fn manifest(state: &std::path::Path, sandboxes: &[eyot::SandboxId]) -> BackupManifest {
+    BackupManifest {
         format: FORMAT,
         eyot: env!("CARGO_PKG_VERSION").to_owned(),
         state: state.to_owned(),

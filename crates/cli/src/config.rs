@@ -40,7 +40,7 @@ pub struct Config {
     /// for.
     pub images: BTreeMap<String, String>,
     /// The sources of images.
-    pub registries: Registries,
+    pub registries: RegistrySettings,
 }
 
 /// The quotas of each pool, as configured: limits of all its sandboxes together.
@@ -131,7 +131,7 @@ impl Quotas {
 /// The sources of images.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Registries {
+pub struct RegistrySettings {
     /// The mirrors of a registry (`registry.example.com`), which are asked in this order before the
     /// registry itself.
     pub mirrors: BTreeMap<String, Vec<String>>,
@@ -141,7 +141,7 @@ pub struct Registries {
     pub docker_engine: Option<bool>,
 }
 
-impl Registries {
+impl RegistrySettings {
     /// Returns the options of `eyot image pull`.
     pub fn pull_options(&self) -> PullOptions {
         PullOptions {
@@ -193,7 +193,7 @@ pub struct Defaults {
 
 /// The fields that a spec sets, of those whose default cannot be told from a set value.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Named {
+pub struct SetFields {
     /// The spec sets the network.
     pub network: bool,
     /// The spec sets when to fetch the image.
@@ -318,9 +318,9 @@ impl Config {
             defaults,
             quotas,
             images: BTreeMap::new(),
-            registries: Registries {
+            registries: RegistrySettings {
                 docker_engine: variable(&lookup, "EYOT_DOCKER_ENGINE")?,
-                ..Registries::default()
+                ..RegistrySettings::default()
             },
         })
     }
@@ -360,7 +360,7 @@ impl Defaults {
 
     /// Fills the fields that the spec leaves open. `set` names the fields that it sets although
     /// they look like their default.
-    pub fn fill(&self, spec: &mut SandboxSpec, set: Named) {
+    pub fn fill(&self, spec: &mut SandboxSpec, set: SetFields) {
         let limits = &mut spec.limits;
         limits.memory_mib = limits.memory_mib.or(self.memory_mib);
         limits.cpus = limits.cpus.or(self.cpus);

@@ -13,11 +13,11 @@ use eyot_providers::remote::{RemoteOptions, RemoteServer};
 
 use crate::args::{GlobalArgs, ProviderArg, SpecArgs};
 use crate::bars::progress;
-use crate::config::{Config, Named};
+use crate::config::{Config, SetFields};
 use crate::errors::{Failure, USAGE};
 use crate::output::Output;
 use crate::pools::{Pool, Pools};
-use crate::provider::{self, Place, Simulated};
+use crate::provider::{self, ProviderSettings, Simulated};
 
 /// The context of one command.
 pub struct Context {
@@ -26,7 +26,7 @@ pub struct Context {
     /// The configuration files and the environment.
     pub config: Config,
     /// The state folder and the provider.
-    pub place: Place,
+    pub provider_settings: ProviderSettings,
     /// The server whose sandboxes are used instead of this host's.
     server: Option<RemoteOptions>,
     /// Set if details are to be printed.
@@ -63,7 +63,7 @@ impl Context {
             output: Output::new(global),
             config,
             server,
-            place: Place { state, simulated, kind, ..Place::default() },
+            provider_settings: ProviderSettings { state, simulated, kind, ..ProviderSettings::default() },
             verbose: global.verbose > 0,
         })
     }
@@ -74,7 +74,7 @@ impl Context {
         if let Some(server) = self.server()? {
             return Ok(server.provider(None).await?);
         }
-        Ok(provider::open(&self.place_with_images(None), provider::Makes::One)?)
+        Ok(provider::open(&self.settings_with_images(None), provider::Makes::One)?)
     }
 
     /// Returns the server whose sandboxes are used instead of this host's, if one is named.
@@ -94,21 +94,24 @@ impl Context {
 
     /// Refuses flags that only the Docker provider takes, unless a server decides.
     pub fn refuse_docker_flags(&self, spec: &SpecArgs) -> Result<(), Failure> {
-        match spec.docker_flag().filter(|_| self.server.is_none() && self.place.kind == ProviderArg::Native) {
+        match spec
+            .docker_flag()
+            .filter(|_| self.server.is_none() && self.provider_settings.kind == ProviderArg::Native)
+        {
             Some(flag) => Err(Failure::usage(format!("{flag} needs --provider docker"))),
             None => Ok(()),
         }
     }
 
-    fn place_with_images(&self, only: Option<BTreeSet<ImageName>>) -> Place {
+    fn settings_with_images(&self, only: Option<BTreeSet<ImageName>>) -> ProviderSettings {
         let sources = provider::image_sources(&self.config.registries, only, progress(self.output));
-        Place { images: Some(sources), ..self.place.clone() }
+        ProviderSettings { images: Some(sources), ..self.provider_settings.clone() }
     }
 
     /// Opens the pool of this name. The configured defaults apply to its sandboxes.
     pub fn pool_of(&self, engine: &Engine, name: SandboxName) -> Result<SandboxPool, Failure> {
         let mut template = SandboxSpec::default();
-        self.config.defaults.fill(&mut template, Named::default());
+        self.config.defaults.fill(&mut template, SetFields::default());
         Ok(engine.pool(self.config.pool(name, template))?)
     }
 
@@ -123,7 +126,7 @@ impl Context {
         self.refuse_server("this is about this host's own sandboxes")?;
         let image = image.and_then(|name| ImageName::parse(name).ok());
         let named = self.configured_images().chain(image).collect();
-        self.open_engine(self.place_with_images(Some(named))).await
+        self.open_engine(self.settings_with_images(Some(named))).await
     }
 
     /// Opens the pools for a server without keys. Every client of it may do what its owner may, so
@@ -131,8 +134,8 @@ impl Context {
     pub async fn engine_without_keys(&self) -> Result<Engine, Failure> {
         self.refuse_server("this is about this host's own sandboxes")?;
         let named = self.configured_images().collect();
-        let place = self.place_with_images(Some(named));
-        self.open_engine(Place { engine_fetches_all: true, ..place }).await
+        let provider_settings = self.settings_with_images(Some(named));
+        self.open_engine(ProviderSettings { engine_fetches_all: true, ..provider_settings }).await
     }
 
     fn configured_images(&self) -> impl Iterator<Item = ImageName> {
@@ -140,10 +143,10 @@ impl Context {
         configured.filter_map(|name| ImageName::parse(name).ok())
     }
 
-    async fn open_engine(&self, place: Place) -> Result<Engine, Failure> {
-        let provider = provider::open(&place, provider::Makes::Many)?;
+    async fn open_engine(&self, provider_settings: ProviderSettings) -> Result<Engine, Failure> {
+        let provider = provider::open(&provider_settings, provider::Makes::Many)?;
         let engine = Engine::open(provider, &self.state_folder()?).await?;
-        Ok(engine.with_other_providers(move |name| provider::of_name(&place, name)))
+        Ok(engine.with_other_providers(move |name| provider::of_name(&provider_settings, name)))
     }
 
     /// Opens the store of sandboxes and keys. If there is none it is created through the engine,
@@ -164,7 +167,7 @@ impl Context {
 
     /// Returns the state folder. One that another user controls is refused.
     pub fn state_folder(&self) -> Result<PathBuf, Failure> {
-        let folder = self.place.state.clone().unwrap_or_else(provider::default_state_folder);
+        let folder = self.provider_settings.state.clone().unwrap_or_else(provider::default_state_folder);
         provider::check_ownership(&folder)?;
         Ok(folder)
     }
@@ -176,9 +179,9 @@ impl Context {
             return Ok((self.provider().await?, named));
         };
         let pool = SandboxName::parse(pool)?;
-        match Pools::of(self).await?.known(pool, self).await? {
-            Pool::Here(pool) => Ok((pool.as_provider(), name)),
-            Pool::There { provider, .. } => Ok((provider, name)),
+        match Pools::of(self).await?.existing(pool, self).await? {
+            Pool::Local(pool) => Ok((pool.as_provider(), name)),
+            Pool::Remote { provider, .. } => Ok((provider, name)),
         }
     }
 

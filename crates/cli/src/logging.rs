@@ -20,15 +20,15 @@ pub fn start(filter: Option<&str>, verbose: u8, is_server: bool) -> Result<(), F
         (_, None) if is_server => ours(LevelFilter::WARN),
         (_, None) => return Ok(()),
     };
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| Lines);
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| StderrLines);
     tracing_subscriber::registry().with(layer).with(targets).init();
     Ok(())
 }
 
 /// Standard error, written in whole lines and escaped: names from inside a sandbox may be logged.
-struct Lines;
+struct StderrLines;
 
-impl Write for Lines {
+impl Write for StderrLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let lines = text.split_inclusive('\n').map(|line| match line.strip_suffix('\n') {

@@ -12,17 +12,17 @@ use crate::errors::Failure;
 /// All pools.
 pub enum Pools {
     /// The pools of the state folder.
-    Here(Engine),
+    Local(Engine),
     /// The pools of a server that the key opens.
-    There(RemoteServer),
+    Remote(RemoteServer),
 }
 
 /// One pool.
 pub enum Pool {
     /// A pool of the state folder.
-    Here(SandboxPool),
+    Local(SandboxPool),
     /// A pool of a server, with its sandboxes.
-    There {
+    Remote {
         /// The server.
         server: RemoteServer,
         /// The pool's name.
@@ -36,32 +36,32 @@ impl Pools {
     /// Returns the pools that the command is about.
     pub async fn of(context: &Context) -> Result<Self, Failure> {
         match context.server()? {
-            Some(server) => Ok(Self::There(server)),
-            None => Ok(Self::Here(context.engine().await?)),
+            Some(server) => Ok(Self::Remote(server)),
+            None => Ok(Self::Local(context.engine().await?)),
         }
     }
 
     /// Returns the names of the pools.
     pub async fn names(&self) -> Result<Vec<SandboxName>, Error> {
         match self {
-            Self::Here(engine) => engine.pools().await,
-            Self::There(server) => server.pools().await,
+            Self::Local(engine) => engine.pools().await,
+            Self::Remote(server) => server.pools().await,
         }
     }
 
     /// Returns the pool of this name, whether or not it exists.
     pub async fn pool(&self, name: SandboxName, context: &Context) -> Result<Pool, Failure> {
         match self {
-            Self::Here(engine) => Ok(Pool::Here(context.pool_of(engine, name)?)),
-            Self::There(server) => {
+            Self::Local(engine) => Ok(Pool::Local(context.pool_of(engine, name)?)),
+            Self::Remote(server) => {
                 let provider = server.provider(Some(&name)).await?;
-                Ok(Pool::There { server: server.clone(), name, provider })
+                Ok(Pool::Remote { server: server.clone(), name, provider })
             }
         }
     }
 
     /// Returns the pool of this name if it exists: a misspelt name is not an empty pool.
-    pub async fn known(&self, name: SandboxName, context: &Context) -> Result<Pool, Failure> {
+    pub async fn existing(&self, name: SandboxName, context: &Context) -> Result<Pool, Failure> {
         if self.names().await?.contains(&name) {
             return self.pool(name, context).await;
         }
@@ -79,48 +79,48 @@ impl Pool {
     /// Lists the pool's sandboxes, by name.
     pub async fn list(&self) -> Result<Vec<PoolEntry>, Error> {
         match self {
-            Self::Here(pool) => pool.list().await,
-            Self::There { server, name, .. } => server.members(name).await,
+            Self::Local(pool) => pool.list().await,
+            Self::Remote { server, name, .. } => server.members(name).await,
         }
     }
 
     /// Creates the pool's sandbox of this name, unless it exists.
     pub async fn create(&self, sandbox: &str, create: PoolCreate) -> Result<PoolCreated, Error> {
         match self {
-            Self::Here(pool) => pool.create(sandbox, create).await,
-            Self::There { server, name, .. } => server.make(name, sandbox, create).await,
+            Self::Local(pool) => pool.create(sandbox, create).await,
+            Self::Remote { server, name, .. } => server.make(name, sandbox, create).await,
         }
     }
 
     /// Puts the pool's sandbox of this name to sleep.
     pub async fn sleep(&self, sandbox: &str) -> Result<(), Error> {
         match self {
-            Self::Here(pool) => pool.sleep(sandbox).await,
-            Self::There { provider, .. } => provider.sleep(sandbox).await,
+            Self::Local(pool) => pool.sleep(sandbox).await,
+            Self::Remote { provider, .. } => provider.sleep(sandbox).await,
         }
     }
 
     /// Destroys the pool's sandbox of this name.
     pub async fn remove(&self, sandbox: &str) -> Result<(), Error> {
         match self {
-            Self::Here(pool) => pool.remove(sandbox).await,
-            Self::There { provider, .. } => provider.remove(sandbox).await,
+            Self::Local(pool) => pool.remove(sandbox).await,
+            Self::Remote { provider, .. } => provider.remove(sandbox).await,
         }
     }
 
     /// Copies between two of the pool's sandboxes.
     pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred, Error> {
         match self {
-            Self::Here(pool) => pool.transfer(from, to, what).await,
-            Self::There { server, name, .. } => server.transfer(name, from, to, what).await,
+            Self::Local(pool) => pool.transfer(from, to, what).await,
+            Self::Remote { server, name, .. } => server.transfer(name, from, to, what).await,
         }
     }
 
     /// Destroys every sandbox of the pool, and the pool itself.
     pub async fn close(&self) -> Result<(), Error> {
         match self {
-            Self::Here(pool) => pool.close().await,
-            Self::There { server, name, .. } => server.close(name).await,
+            Self::Local(pool) => pool.close().await,
+            Self::Remote { server, name, .. } => server.close(name).await,
         }
     }
 }

@@ -12,7 +12,7 @@ use eyot_providers::docker::{DockerOptions, DockerProvider, EngineImages};
 use serde::Deserialize;
 
 use crate::args::ProviderArg;
-use crate::config::Registries;
+use crate::config::RegistrySettings;
 
 /// The number of sandboxes that a command makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub use eyot_providers::docker::Foreign;
 
 /// The settings with which a provider is opened.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct ProviderSettings {
     /// The state folder; `None`: the default one.
     pub state: Option<PathBuf>,
     /// For tests: simulated facts about the host.
@@ -59,7 +59,7 @@ impl Simulated {
     }
 }
 
-impl Place {
+impl ProviderSettings {
     /// Returns the same settings with another state folder.
     pub fn at(&self, state: PathBuf) -> Self {
         Self { state: Some(state), ..self.clone() }
@@ -78,27 +78,27 @@ impl Place {
 }
 
 /// Opens the provider of these settings.
-pub fn open(place: &Place, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
-    match place.kind {
-        ProviderArg::Native => Ok(NativeProvider::new(place.options(makes))?),
-        ProviderArg::Docker => Ok(docker_provider(place)),
+pub fn open(settings: &ProviderSettings, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
+    match settings.kind {
+        ProviderArg::Native => Ok(NativeProvider::new(settings.options(makes))?),
+        ProviderArg::Docker => Ok(docker_provider(settings)),
     }
 }
 
 /// Opens the provider of this name for the same state folder; `None` if there is none, or if it
 /// cannot be opened here.
-pub fn of_name(place: &Place, name: &str) -> Option<Arc<dyn SandboxProvider>> {
+pub fn of_name(settings: &ProviderSettings, name: &str) -> Option<Arc<dyn SandboxProvider>> {
     let kind = <ProviderArg as clap::ValueEnum>::from_str(name, false).ok()?;
-    open(&Place { kind, ..place.clone() }, Makes::One)
+    open(&ProviderSettings { kind, ..settings.clone() }, Makes::One)
         .inspect_err(|error| tracing::debug!(%error, name, "open the provider that made a sandbox"))
         .ok()
 }
 
 /// Opens Docker's provider, whichever provider the settings name.
-pub fn docker_provider(place: &Place) -> Arc<DockerProvider> {
-    let state = place.state.clone().unwrap_or_else(default_state_folder);
-    let named = place.images.as_ref().and_then(|images| images.only.clone());
-    let fetched = named.filter(|_| !place.engine_fetches_all);
+pub fn docker_provider(settings: &ProviderSettings) -> Arc<DockerProvider> {
+    let state = settings.state.clone().unwrap_or_else(default_state_folder);
+    let named = settings.images.as_ref().and_then(|images| images.only.clone());
+    let fetched = named.filter(|_| !settings.engine_fetches_all);
     DockerProvider::new(DockerOptions { fetched, ..DockerOptions::node(state) })
 }
 
@@ -123,7 +123,7 @@ pub fn engine_images() -> EngineImages {
 /// Returns the configured sources of images that the state folder lacks. `only`: the names that
 /// they may fetch.
 pub fn image_sources(
-    registries: &Registries,
+    registries: &RegistrySettings,
     only: Option<BTreeSet<ImageName>>,
     progress: Arc<dyn Progress>,
 ) -> Arc<ImageSources> {
@@ -150,24 +150,24 @@ pub fn check_ownership(state: &Path) -> Result<()> {
 
 /// Reports what this host can do for sandboxes in that state folder, and whether a Docker Engine
 /// answers, which only matters to users of that provider.
-pub async fn diagnose(place: &Place) -> Result<Report> {
-    let mut report = host::diagnose(place.options(Makes::One)).await?;
-    let (finding, answers) = docker(place).await;
+pub async fn diagnose(settings: &ProviderSettings) -> Result<Report> {
+    let mut report = host::diagnose(settings.options(Makes::One)).await?;
+    let (finding, answers) = docker(settings).await;
     report.findings.push(finding);
-    if place.kind == ProviderArg::Docker {
+    if settings.kind == ProviderArg::Docker {
         report.works = answers;
     }
     Ok(report)
 }
 
-async fn docker(place: &Place) -> (Finding, bool) {
-    let found = docker_provider(place).version().await;
+async fn docker(settings: &ProviderSettings) -> (Finding, bool) {
+    let found = docker_provider(settings).version().await;
     let answers = found.is_ok();
     let (status, cause, why) = match found {
         Ok(version) => (Status::Ok, None, format!("an Engine {version} answers: --provider docker")),
         Err(error) => {
             let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            let is_wanted = place.kind == ProviderArg::Docker;
+            let is_wanted = settings.kind == ProviderArg::Docker;
             let status = if is_wanted { Status::Error } else { Status::Info };
             (status, Some("no-engine"), format!("{error}{hint}"))
         }

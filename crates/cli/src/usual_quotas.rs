@@ -72,10 +72,10 @@ impl UsualQuotas {
     }
 
     /// Returns the quotas on the host of this context.
-    pub fn here(context: &Context) -> Result<Self, Failure> {
+    pub fn for_this_host(context: &Context) -> Result<Self, Failure> {
         let state = context.state_folder()?;
         // An Engine's disk may be another host's, and it holds no limit of it.
-        let on_disk = (context.place.kind == ProviderArg::Native).then_some(state.as_path());
+        let on_disk = (context.provider_settings.kind == ProviderArg::Native).then_some(state.as_path());
         let size = HostSize::read(on_disk)
             .map_err(|error| Failure::host("find out how large this host is", error))?;
         Ok(Self::of(&size))

@@ -65,7 +65,7 @@ use crate::http::listen;
 pub use crate::http::listen::Listener;
 pub use crate::http::{AllowedHost, AllowedOrigin, Certificate};
 use crate::mcp::McpServer;
-use crate::preview::{self, Previews, Source};
+use crate::preview::{self, Previews, SandboxSource};
 pub use crate::preview::{PreviewDomain, PreviewLimits};
 
 use crate::problem::Refusal;
@@ -85,7 +85,7 @@ const DOCUMENT: &str = "/v1/openapi.json";
 #[derive(OpenApi)]
 #[openapi(info(title = "Eyot", description = "Computers for AI agents, over HTTP."), security(("key" = [])),
     components(schemas(Problem)), modifiers(&KeyScheme))]
-struct Described;
+struct ApiDocument;
 
 /// Adds the security scheme to the document: a key is sent as a bearer token.
 struct KeyScheme;
@@ -150,7 +150,7 @@ fn protected() -> OpenApiRouter<Api> {
 
 /// Returns the routes that need no key.
 fn open() -> OpenApiRouter<Api> {
-    OpenApiRouter::with_openapi(Described::openapi())
+    OpenApiRouter::with_openapi(ApiDocument::openapi())
         .routes(routes!(about::health))
         .routes(routes!(about::version))
         .routes(routes!(about::document))
@@ -182,7 +182,7 @@ pub fn router(api: &Api) -> Router {
         .merge(page())
         .merge(protected)
         .fallback(nowhere)
-        .method_not_allowed_fallback(not_so)
+        .method_not_allowed_fallback(method_not_allowed)
         .with_state(api.clone())
 }
 
@@ -200,7 +200,7 @@ async fn nowhere() -> Refusal {
     Error::new(ErrorKind::NotFound, "there is nothing at this path").into()
 }
 
-async fn not_so() -> Refusal {
+async fn method_not_allowed() -> Refusal {
     Refusal::of_status(StatusCode::METHOD_NOT_ALLOWED, "this path has no such method")
 }
 
@@ -233,7 +233,7 @@ pub async fn prepare(
     let limits =
         PreviewLimits { at_once: limits.at_once.min(api.limits().max_connections.div_ceil(2)), ..limits };
     let previews = Previews::new(
-        Source::Server(api.clone()),
+        SandboxSource::Server(api.clone()),
         Arc::clone(&guard),
         domains,
         limits,

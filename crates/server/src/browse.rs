@@ -21,7 +21,8 @@ use crate::api::{Listener, PreviewLimits, ServeLimits};
 use crate::http::guard::Guard;
 use crate::http::listen;
 use crate::preview::{
-    Base, Grants, Issued, OneSandbox, Place, Previews, Source, TTL_MS_RANGE, Wanted, answer, divert,
+    BaseAddress, GrantRequest, GrantSecrets, Grants, OneSandbox, PreviewTarget, Previews, SandboxSource,
+    TTL_MS_RANGE, answer, divert,
 };
 use crate::problem::Refusal;
 
@@ -50,10 +51,10 @@ impl Browse {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(cannot)?;
         let host = listener.local_addr().map_err(cannot)?.to_string();
         let host: Authority = host.parse().map_err(|_| Error::new(ErrorKind::Internal, "name the port"))?;
-        let place = Place { sandbox: id.clone(), port };
+        let target = PreviewTarget { sandbox: id.clone(), port };
         let (pool, grants) = (SandboxName::parse("browse")?, Grants::default());
-        let address = grant(&grants, &pool, &place, &host)?;
-        let source = Source::One(OneSandbox { id, pool, grants, open: Box::new(open) });
+        let address = grant(&grants, &pool, &target, &host)?;
+        let source = SandboxSource::One(OneSandbox { id, pool, grants, open: Box::new(open) });
         let stop = CancellationToken::new();
         let guard = Arc::new(Guard::new(Vec::new(), Vec::new()));
         let previews =
@@ -84,13 +85,19 @@ impl Browse {
 }
 
 /// Grants access to the preview for the longest time that a grant may last.
-fn grant(grants: &Grants, pool: &SandboxName, place: &Place, host: &Authority) -> Result<PreviewAnswer> {
+fn grant(
+    grants: &Grants,
+    pool: &SandboxName,
+    target: &PreviewTarget,
+    host: &Authority,
+) -> Result<PreviewAnswer> {
     let (now, ttl) = (SystemTime::now(), Duration::from_millis(*TTL_MS_RANGE.end()));
-    let issued: Option<Issued> = grants.issue(Wanted { place, pool, key: None, ttl, public: false }, now)?;
-    let base = Base { scheme: "http", host };
-    let path_url = base.path_url(place);
-    let url = base.host_url(place, &[]).unwrap_or_else(|| path_url.clone());
-    Ok(answer(place, [url, path_url], issued, now + ttl))
+    let issued: Option<GrantSecrets> =
+        grants.issue(GrantRequest { target, pool, key: None, ttl, public: false }, now)?;
+    let base = BaseAddress { scheme: "http", host };
+    let path_url = base.path_url(target);
+    let url = base.host_url(target, &[]).unwrap_or_else(|| path_url.clone());
+    Ok(answer(target, [url, path_url], issued, now + ttl))
 }
 
 async fn elsewhere() -> Response {

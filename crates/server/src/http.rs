@@ -3,7 +3,7 @@
 
 pub(crate) mod cors;
 pub(crate) mod guard;
-pub(crate) mod held;
+pub(crate) mod holding;
 pub(crate) mod idle;
 pub(crate) mod limits;
 pub(crate) mod listen;

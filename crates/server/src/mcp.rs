@@ -2,7 +2,8 @@
 //! input and output ([`serve_stdio`]), and by streamable HTTP ([`serve_http`]).
 //!
 //! Each MCP session has a new pool, which is made when the session first uses a sandbox and
-//! destroyed when it ends, however it ends; or all sessions share one pool that stays ([`Pools`]).
+//! destroyed when it ends, however it ends; or all sessions share one pool that stays
+//! ([`SessionPools`]).
 
 mod call;
 mod http;
@@ -22,7 +23,7 @@ use tokio_util::task::TaskTracker;
 pub use http::{AllowedHost, AllowedOrigin, HttpOptions, Tokens, serve_http};
 pub(crate) use http::{SESSION_ID, SessionLimits, service};
 pub(crate) use pools::CallersPool;
-pub use pools::Pools;
+pub use pools::SessionPools;
 pub use stdio::serve_stdio;
 
 /// The longest message of a client, in bytes: 16 MiB.
@@ -40,7 +41,7 @@ pub struct McpServer {
 struct Inner {
     tools: Toolset,
     listing: Vec<Tool>,
-    pools: Pools,
+    pools: SessionPools,
     /// Tracks the sessions that are open or ending.
     sessions: TaskTracker,
 }
@@ -48,7 +49,7 @@ struct Inner {
 impl McpServer {
     /// Makes a server of these tools. Fails with `internal` if a tool cannot be declared to MCP
     /// clients.
-    pub fn new(tools: Toolset, pools: Pools) -> Result<Self> {
+    pub fn new(tools: Toolset, pools: SessionPools) -> Result<Self> {
         let listing = listing::tools(&tools).map_err(|error| {
             Error::new(ErrorKind::Internal, format!("declare the tools: {error}")).with_source(error)
         })?;

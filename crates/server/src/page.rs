@@ -27,13 +27,13 @@ struct Asset {
     kind: &'static str,
     bytes: &'static [u8],
     /// The file as it is, made at the first request.
-    plain: OnceLock<Form>,
+    plain: OnceLock<EncodedFile>,
     /// The file compressed by gzip, made at the first request; `None`: compression failed.
-    packed: OnceLock<Option<Form>>,
+    packed: OnceLock<Option<EncodedFile>>,
 }
 
 /// The body that is sent for a file, and its entity tag.
-struct Form {
+struct EncodedFile {
     bytes: Cow<'static, [u8]>,
     tag: HeaderValue,
 }
@@ -101,7 +101,7 @@ async fn below_assets(Path(name): Path<String>, headers: HeaderMap) -> Response 
 impl Asset {
     fn answer(&'static self, asked: &HeaderMap) -> Response {
         let packed = if takes_gzip(asked) { self.packed() } else { None };
-        let (Form { bytes, tag }, encoding) =
+        let (EncodedFile { bytes, tag }, encoding) =
             packed.map_or_else(|| (self.plain(), "identity"), |packed| (packed, "gzip"));
         let seen = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
         let is_known = seen.flat_map(|tags| tags.split(',')).any(|seen| *tag == *seen.trim());
@@ -120,21 +120,21 @@ impl Asset {
         response
     }
 
-    fn plain(&'static self) -> &'static Form {
-        self.plain.get_or_init(|| Form::of(Cow::Borrowed(self.bytes)))
+    fn plain(&'static self) -> &'static EncodedFile {
+        self.plain.get_or_init(|| EncodedFile::of(Cow::Borrowed(self.bytes)))
     }
 
-    fn packed(&'static self) -> Option<&'static Form> {
+    fn packed(&'static self) -> Option<&'static EncodedFile> {
         let pack = || {
             let mut packer = GzEncoder::new(Vec::new(), Compression::best());
             packer.write_all(self.bytes).ok()?;
-            Some(Form::of(Cow::Owned(packer.finish().ok()?)))
+            Some(EncodedFile::of(Cow::Owned(packer.finish().ok()?)))
         };
         self.packed.get_or_init(pack).as_ref()
     }
 }
 
-impl Form {
+impl EncodedFile {
     fn of(bytes: Cow<'static, [u8]>) -> Self {
         let hash = Sha256::digest(&bytes);
         let tag = HeaderValue::from_str(&format!("\"{}\"", hex::encode(&hash[..12])))

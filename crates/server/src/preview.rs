@@ -7,19 +7,19 @@
 //! request has a new connection into the sandbox, so no answer can go to the wrong request.
 
 mod address;
+mod answer;
+mod body;
 mod cookies;
 mod entry;
 mod forward;
 mod from_guest;
 mod grants;
-mod held;
 mod limits;
 mod query;
 mod refusal;
 mod socket;
 mod source;
 mod to_guest;
-mod told;
 
 use std::sync::Arc;
 
@@ -33,23 +33,23 @@ use crate::http::guard::Guard;
 use crate::http::idle::let_in;
 use crate::problem::Refusal;
 
-pub(crate) use address::{Address, Base, Called, Place};
-pub(crate) use grants::{Grants, Issued, TTL_MS, TTL_MS_RANGE, Wanted};
-pub(crate) use told::answer;
+pub(crate) use address::{Address, BaseAddress, PreviewTarget, RequestTarget};
+pub(crate) use answer::answer;
+pub(crate) use grants::{GrantRequest, GrantSecrets, Grants, TTL_MS, TTL_MS_RANGE};
 
 pub(crate) use entry::scheme;
-pub(crate) use source::{OneSandbox, Source};
+pub(crate) use source::{OneSandbox, SandboxSource};
 
 pub use address::PreviewDomain;
 pub use limits::PreviewLimits;
 
-use entry::Entry;
+use entry::Admission;
 use limits::Places;
 use refusal::Denial;
 
 /// State that all previews of a listener share.
 pub(crate) struct Previews {
-    source: Source,
+    source: SandboxSource,
     guard: Arc<Guard>,
     domains: Arc<[PreviewDomain]>,
     limits: PreviewLimits,
@@ -66,7 +66,7 @@ pub(crate) struct Domains(pub Arc<[PreviewDomain]>);
 
 impl Previews {
     pub(crate) fn new(
-        source: Source,
+        source: SandboxSource,
         guard: Arc<Guard>,
         domains: Vec<PreviewDomain>,
         limits: PreviewLimits,
@@ -84,19 +84,19 @@ pub(crate) async fn divert(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match Called::of(request.uri(), request.headers(), &previews.domains) {
-        Called::Server => {
+    match RequestTarget::of(request.uri(), request.headers(), &previews.domains) {
+        RequestTarget::Server => {
             request.extensions_mut().insert(Domains(Arc::clone(&previews.domains)));
             next.run(request).await
         }
-        Called::Preview(address) => {
+        RequestTarget::Preview(address) => {
             let wants_page = refusal::wants_page(request.headers());
             match previews.answer(address, request).await {
                 Ok(response) => response,
-                Err(denial) => denial.told(wants_page),
+                Err(denial) => denial.render(wants_page),
             }
         }
-        Called::Wrongly(denial) => denial.told(refusal::wants_page(request.headers())),
+        RequestTarget::Invalid(denial) => denial.render(refusal::wants_page(request.headers())),
     }
 }
 
@@ -107,12 +107,12 @@ impl Previews {
         {
             return Err(Denial::forbidden(objection));
         }
-        let sandbox = &address.place.sandbox;
+        let sandbox = &address.target.sandbox;
         let pool = self.source.pool_of(sandbox).await.map_err(Refusal::from)?;
         let pool = pool.ok_or_else(Denial::gone)?;
         match entry::enter(self.source.grants(), &pool, &address, &request)? {
-            Entry::Redirect(response) => Ok(*response),
-            Entry::In => {
+            Admission::Redirect(response) => Ok(*response),
+            Admission::In => {
                 let place = self.places.take(&pool, sandbox).ok_or_else(Denial::full)?;
                 let_in(request.extensions());
                 self.forward(&address, &pool, request, place).await
@@ -129,6 +129,6 @@ impl From<Error> for Denial {
 
 impl IntoResponse for Denial {
     fn into_response(self) -> Response {
-        self.told(false)
+        self.render(false)
     }
 }

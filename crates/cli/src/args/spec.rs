@@ -16,7 +16,7 @@ use super::values::{
     EnvArg, NetworkArg, parse_env, parse_env_file, parse_extra_host, parse_file, parse_mount, parse_on_idle,
     parse_pair, parse_pull, parse_requirement, resolve_env,
 };
-use crate::config::{Defaults, Named};
+use crate::config::{Defaults, SetFields};
 use crate::durations;
 use crate::errors::Failure;
 
@@ -154,7 +154,7 @@ impl SpecArgs {
     pub fn to_spec(&self, defaults: &Defaults) -> Result<SandboxSpec, Failure> {
         let file = self.spec.as_deref().map(read_spec).transpose()?.unwrap_or_default();
         let mut spec = file.spec;
-        let set = Named {
+        let set = SetFields {
             network: file.named.network || self.net.is_some(),
             pull: file.named.pull || self.pull.is_some(),
         };
@@ -247,7 +247,7 @@ fn replace<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
 #[derive(Default)]
 struct SpecFile {
     spec: SandboxSpec,
-    named: Named,
+    named: SetFields,
 }
 
 fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
@@ -258,7 +258,7 @@ fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
     let spec = serde_json::from_str(&text).map_err(wrong)?;
     let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
     let named = |field: &str| value.pointer(field).is_some();
-    Ok(SpecFile { spec, named: Named { network: named("/network"), pull: named("/container/pull") } })
+    Ok(SpecFile { spec, named: SetFields { network: named("/network"), pull: named("/container/pull") } })
 }
 
 fn parse_name(text: &str) -> Result<SandboxName, String> {

@@ -20,7 +20,7 @@ const NAME_BYTES: usize = 100;
 
 /// The metadata of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct About {
+pub(super) struct EntryMetadata {
     /// The path below the state folder.
     pub path: OsString,
     pub kind: Kind,
@@ -60,7 +60,7 @@ impl Kind {
     }
 }
 
-impl About {
+impl EntryMetadata {
     /// Writes the records that come before the entry.
     pub fn records(&self) -> Vec<u8> {
         let mut records = record("path", self.path.as_bytes());
@@ -204,13 +204,21 @@ pub(super) fn damaged(reason: impl Into<Box<dyn std::error::Error + Send + Sync>
 mod tests {
     use super::*;
 
-    fn about(kind: Kind) -> About {
+    fn about(kind: Kind) -> EntryMetadata {
         let attributes = vec![
             ("user.a".into(), b"\n1 x=\n".to_vec()),
             (OsString::from_vec(b"user.odd=\xff\n".to_vec()), vec![0, 255]),
         ];
         let path = OsString::from_vec([&b"sandboxes/\xff\n"[..], &[b'x'; 300]].concat());
-        About { path, kind, mode: 0o4755, uid: 0x7fff_ffff, gid: 7, modified: (-5, 999_999_999), attributes }
+        EntryMetadata {
+            path,
+            kind,
+            mode: 0o4755,
+            uid: 0x7fff_ffff,
+            gid: 7,
+            modified: (-5, 999_999_999),
+            attributes,
+        }
     }
 
     #[test]
@@ -226,7 +234,7 @@ mod tests {
         ];
         for kind in kinds {
             let about = about(kind);
-            assert_eq!(About::read(&about.header(), &about.records()).unwrap(), about);
+            assert_eq!(EntryMetadata::read(&about.header(), &about.records()).unwrap(), about);
         }
     }
 
@@ -236,14 +244,14 @@ mod tests {
         for records in
             ["x", "5 a=b", "99 path=a\n", "3 \n", "0 path=a\n", "8 path=a\n", "10 nope=1\n", " path=a\n"]
         {
-            assert!(About::read(&header, records.as_bytes()).is_err(), "{records}");
+            assert!(EntryMetadata::read(&header, records.as_bytes()).is_err(), "{records}");
         }
         let mut device = about(Kind::Whiteout).header();
         device.set_device_minor(1).unwrap();
         device.set_cksum();
-        assert!(About::read(&device, b"").is_err());
+        assert!(EntryMetadata::read(&device, b"").is_err());
         let mut block = header;
         block.set_entry_type(EntryType::Block);
-        assert!(About::read(&block, b"").is_err());
+        assert!(EntryMetadata::read(&block, b"").is_err());
     }
 }

@@ -13,8 +13,8 @@ use eyot_engine::store::Store;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::header::{About, Kind, records_header};
-use super::{Course, FOLDERS, MANIFEST, Manifest, STORE};
+use super::header::{EntryMetadata, Kind, records_header};
+use super::{BackupManifest, FOLDERS, MANIFEST, STORE, TaskProgress};
 use crate::errors::Failure;
 use crate::partial::partial_folder;
 
@@ -39,15 +39,15 @@ pub struct Contents<'a> {
     pub store: &'a Store,
     /// The description of the backup. Only the sandboxes that it names are packed; nothing uses
     /// them meanwhile.
-    pub manifest: &'a Manifest,
+    pub manifest: &'a BackupManifest,
 }
 
 /// Writes a state folder into `out`, and returns `out` when all of it is written.
-pub fn pack<W: Write>(contents: &Contents<'_>, out: W, course: &Course) -> Result<W, Failure> {
+pub fn pack<W: Write>(contents: &Contents<'_>, out: W, progress: &TaskProgress) -> Result<W, Failure> {
     let failed = |error| Failure::host("write the backup", error);
     let mut out = zstd::Encoder::new(out, LEVEL).map_err(failed)?;
     out.include_checksum(true).map_err(failed)?;
-    let mut packer = Packer { out, course, links: HashMap::new() };
+    let mut packer = BackupPacker { out, progress, links: HashMap::new() };
     let manifest = serde_json::to_vec_pretty(contents.manifest).map_err(|error| failed(error.into()))?;
     packer.bytes(MANIFEST, &manifest).map_err(failed)?;
     let (aside, _in_use) = partial_folder(contents.state, ASIDE).map_err(failed)?;
@@ -89,9 +89,9 @@ fn is_kept(path: &str, ids: &HashSet<&str>, state: &Path) -> bool {
     }
 }
 
-struct Packer<'a, W: Write> {
+struct BackupPacker<'a, W: Write> {
     out: zstd::Encoder<'static, W>,
-    course: &'a Course,
+    progress: &'a TaskProgress,
     /// The first path of each file with several names, by device and inode.
     links: HashMap<(u64, u64), OsString>,
 }
@@ -100,9 +100,9 @@ struct Packer<'a, W: Write> {
 const MAX_OPEN: usize = 32;
 
 /// A directory that is being walked.
-struct Frame {
+struct OpenDirectory {
     /// `None`: it was closed because too many were open.
-    directory: Option<Opened>,
+    directory: Option<ReadableFile>,
     /// The device and the number of the directory's inode.
     identity: (u64, u64),
     /// The length of the directory's path, in bytes.
@@ -110,8 +110,8 @@ struct Frame {
     names: Vec<OsString>,
 }
 
-impl Frame {
-    fn new(directory: Opened, path_bytes: usize) -> io::Result<Self> {
+impl OpenDirectory {
+    fn new(directory: ReadableFile, path_bytes: usize) -> io::Result<Self> {
         let found = rustix::fs::fstat(&directory.file)?;
         let identity = (found.st_dev, found.st_ino);
         Ok(Self { names: names(&directory.file)?, directory: Some(directory), identity, path_bytes })
@@ -119,14 +119,14 @@ impl Frame {
 }
 
 /// The directories from the top to the one that is being read. Only the innermost few are open.
-struct Walk {
-    frames: Vec<Frame>,
+struct DirectoryWalk {
+    frames: Vec<OpenDirectory>,
     /// The path of the innermost directory.
     path: Vec<u8>,
 }
 
-impl Walk {
-    fn enter(&mut self, frame: Frame) {
+impl DirectoryWalk {
+    fn enter(&mut self, frame: OpenDirectory) {
         self.frames.push(frame);
         if let Some(outer) = self.frames.len().checked_sub(MAX_OPEN + 1) {
             self.frames[outer].directory = None;
@@ -139,9 +139,9 @@ impl Walk {
         let left = self.frames.pop();
         let Some(outer) = self.frames.last_mut() else { return Ok(()) };
         if outer.directory.is_none()
-            && let Some(Opened { file, .. }) = left.as_ref().and_then(|left| left.directory.as_ref())
+            && let Some(ReadableFile { file, .. }) = left.as_ref().and_then(|left| left.directory.as_ref())
         {
-            let again = Opened::directory(file.as_fd(), OsStr::new(".."))?;
+            let again = ReadableFile::directory(file.as_fd(), OsStr::new(".."))?;
             let found = rustix::fs::fstat(&again.file)?;
             if (found.st_dev, found.st_ino) != outer.identity {
                 return Err(changed());
@@ -163,11 +163,11 @@ impl Walk {
     }
 }
 
-impl<W: Write> Packer<'_, W> {
+impl<W: Write> BackupPacker<'_, W> {
     /// Packs a file that this program makes itself.
     fn bytes(&mut self, path: &str, content: &[u8]) -> io::Result<()> {
         let kind = Kind::File { bytes: content.len() as u64 };
-        let about = About {
+        let about = EntryMetadata {
             path: path.into(),
             kind,
             mode: 0o600,
@@ -183,8 +183,8 @@ impl<W: Write> Packer<'_, W> {
 
     /// Packs the content of a folder that `keep` accepts, without the folder itself.
     fn folder(&mut self, folder: &Path, keep: &dyn Fn(&str) -> bool) -> io::Result<()> {
-        let top = Frame::new(Opened::directory(CWD, folder.as_os_str())?, 0)?;
-        let mut walk = Walk { frames: vec![top], path: Vec::new() };
+        let top = OpenDirectory::new(ReadableFile::directory(CWD, folder.as_os_str())?, 0)?;
+        let mut walk = DirectoryWalk { frames: vec![top], path: Vec::new() };
         while let Some(frame) = walk.frames.last_mut() {
             let Some(name) = frame.names.pop() else {
                 walk.leave()?;
@@ -199,7 +199,7 @@ impl<W: Write> Packer<'_, W> {
             };
             let entered = self.entry(&at.file, &name, path.clone());
             let entered = entered
-                .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", shown(&path))))?;
+                .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", shorten(&path))))?;
             if let Some(frame) = entered {
                 walk.path = path.into_vec();
                 walk.enter(frame);
@@ -209,16 +209,16 @@ impl<W: Write> Packer<'_, W> {
     }
 
     /// Packs one entry. Returns the frame of a directory, to be walked.
-    fn entry(&mut self, at: &File, name: &OsStr, path: OsString) -> io::Result<Option<Frame>> {
+    fn entry(&mut self, at: &File, name: &OsStr, path: OsString) -> io::Result<Option<OpenDirectory>> {
         let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        self.course.entry()?;
+        self.progress.entry()?;
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => {
-                let directory = Opened::directory(at.as_fd(), name)?;
+                let directory = ReadableFile::directory(at.as_fd(), name)?;
                 let attributes = attributes(&directory.file)?;
                 let path_bytes = path.len();
                 self.begin(&about(&found, path, Kind::Directory, attributes))?;
-                return Frame::new(directory, path_bytes).map(Some);
+                return OpenDirectory::new(directory, path_bytes).map(Some);
             }
             FileType::RegularFile => self.file(at, name, path, &found)?,
             FileType::Symlink => {
@@ -245,7 +245,7 @@ impl<W: Write> Packer<'_, W> {
             }
             self.links.insert(identity, path.clone());
         }
-        let opened = Opened::file(at.as_fd(), name)?;
+        let opened = ReadableFile::file(at.as_fd(), name)?;
         let now = rustix::fs::fstat(&opened.file)?;
         if (now.st_dev, now.st_ino) != identity {
             return Err(changed());
@@ -267,13 +267,13 @@ impl<W: Write> Packer<'_, W> {
                 return Err(changed());
             }
             self.out.write_all(&piece[..read])?;
-            self.course.advance(read as u64)?;
+            self.progress.advance(read as u64)?;
             left -= read as u64;
         }
         Ok(())
     }
 
-    fn begin(&mut self, about: &About) -> io::Result<()> {
+    fn begin(&mut self, about: &EntryMetadata) -> io::Result<()> {
         let records = about.records();
         self.out.write_all(records_header(records.len() as u64).as_bytes())?;
         self.out.write_all(&records)?;
@@ -297,7 +297,7 @@ fn changed() -> io::Error {
 }
 
 /// Returns the beginning of a path, for a message.
-fn shown(path: &OsStr) -> String {
+fn shorten(path: &OsStr) -> String {
     let text = path.to_string_lossy();
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -305,9 +305,17 @@ fn shown(path: &OsStr) -> String {
     }
 }
 
-fn about(found: &Stat, path: OsString, kind: Kind, attributes: Vec<(OsString, Vec<u8>)>) -> About {
+fn about(found: &Stat, path: OsString, kind: Kind, attributes: Vec<(OsString, Vec<u8>)>) -> EntryMetadata {
     let modified = (found.st_mtime, u32::try_from(found.st_mtime_nsec).unwrap_or(0));
-    About { path, kind, mode: found.st_mode, uid: found.st_uid, gid: found.st_gid, modified, attributes }
+    EntryMetadata {
+        path,
+        kind,
+        mode: found.st_mode,
+        uid: found.st_uid,
+        gid: found.st_gid,
+        modified,
+        attributes,
+    }
 }
 
 /// Lists a directory, the last name first.
@@ -344,13 +352,13 @@ fn attributes(file: &File) -> io::Result<Vec<(OsString, Vec<u8>)>> {
 
 /// An open file or directory. The sandbox of an ordinary user can take away that user's permissions
 /// on its files, since the user owns them. They are then added for as long as the file is open.
-struct Opened {
+struct ReadableFile {
     file: File,
     /// The permissions to restore.
     mode: Option<Mode>,
 }
 
-impl Opened {
+impl ReadableFile {
     fn file(at: impl AsFd, name: &OsStr) -> io::Result<Self> {
         Self::open(at, name, OPEN, Mode::RUSR)
     }
@@ -396,7 +404,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for ReadableFile {
     fn drop(&mut self) {
         if let Some(mode) = self.mode
             && let Err(error) = rustix::fs::fchmod(&self.file, mode)

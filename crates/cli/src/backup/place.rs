@@ -14,24 +14,24 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
 };
 
-use super::header::{About, Kind, damaged};
-use super::{Course, FOLDERS, MANIFEST, STORE};
+use super::header::{EntryMetadata, Kind, damaged};
+use super::{FOLDERS, MANIFEST, STORE, TaskProgress};
 
 const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The folder that a backup is unpacked into.
-pub(super) struct Place {
+pub(super) struct RestoreFolder {
     root: OwnedFd,
     /// The directory of the last entry.
     last: Option<(OsString, OwnedFd)>,
     /// The metadata that directories get when all their content is written.
-    directories: Vec<About>,
+    directories: Vec<EntryMetadata>,
     as_root: bool,
 }
 
-impl Place {
+impl RestoreFolder {
     /// Opens an empty folder.
     pub fn new(folder: &Path) -> io::Result<Self> {
         let root = rustix::fs::open(folder, DIRECTORY, Mode::empty())?;
@@ -40,7 +40,12 @@ impl Place {
     }
 
     /// Makes an entry; `content` is a file's.
-    pub fn make(&mut self, about: About, content: &mut impl Read, course: &Course) -> io::Result<()> {
+    pub fn make(
+        &mut self,
+        about: EntryMetadata,
+        content: &mut impl Read,
+        progress: &TaskProgress,
+    ) -> io::Result<()> {
         if !may_be_there(&about.path, &about.kind) {
             return Err(damaged(format!(
                 "at `{}` there can only be a file or a directory",
@@ -53,7 +58,7 @@ impl Place {
                 let flags =
                     OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let file = File::from(rustix::fs::openat(&parent, &name, flags, Mode::RUSR | Mode::WUSR)?);
-                fill(&file, *bytes, content, course)?;
+                fill(&file, *bytes, content, progress)?;
                 self.dress(&parent, &name, &about)
             }
             Kind::Directory => {
@@ -128,7 +133,7 @@ impl Place {
 
     /// Sets owner, attributes, permissions and time of an entry that is not a link. The order
     /// matters: each step may undo a part of the later ones.
-    fn dress(&self, parent: &OwnedFd, name: &OsStr, about: &About) -> io::Result<()> {
+    fn dress(&self, parent: &OwnedFd, name: &OsStr, about: &EntryMetadata) -> io::Result<()> {
         let found = rustix::fs::openat(
             parent,
             name,
@@ -147,7 +152,7 @@ impl Place {
         Ok(rustix::fs::utimensat(CWD, &itself, &times(about), AtFlags::empty())?)
     }
 
-    fn own_and_date(&self, parent: &OwnedFd, name: &OsStr, about: &About) -> io::Result<()> {
+    fn own_and_date(&self, parent: &OwnedFd, name: &OsStr, about: &EntryMetadata) -> io::Result<()> {
         if self.as_root {
             let (uid, gid) = (Uid::from_raw(about.uid), Gid::from_raw(about.gid));
             rustix::fs::chownat(parent, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -161,7 +166,7 @@ fn names(path: &OsStr) -> Vec<&[u8]> {
     path.as_bytes().split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect()
 }
 
-fn times(about: &About) -> Timestamps {
+fn times(about: &EntryMetadata) -> Timestamps {
     let (seconds, nanoseconds) = about.modified;
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
@@ -212,7 +217,7 @@ fn split(path: &OsStr) -> io::Result<(&OsStr, &OsStr)> {
 
 /// Writes a file's content. Blocks of zeros take no space on the disk: disk images are mostly
 /// zeros.
-fn fill(mut file: &File, bytes: u64, content: &mut impl Read, course: &Course) -> io::Result<()> {
+fn fill(mut file: &File, bytes: u64, content: &mut impl Read, progress: &TaskProgress) -> io::Result<()> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut left = bytes;
     while left > 0 {
@@ -224,7 +229,7 @@ fn fill(mut file: &File, bytes: u64, content: &mut impl Read, course: &Course) -
             file.write_all(&piece[..most])?;
         }
         left -= most as u64;
-        course.advance(most as u64)?;
+        progress.advance(most as u64)?;
     }
     file.set_len(bytes)
 }

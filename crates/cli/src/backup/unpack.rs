@@ -11,16 +11,16 @@ use eyot_engine::store::Store;
 use rustix::fs::{FlockOperation, flock};
 use tar::{Archive, EntryType};
 
-use super::header::{About, damaged};
-use super::place::Place;
-use super::{Course, FORMAT, MANIFEST, MAX_HEADER_BYTES, Manifest, STORE};
+use super::header::{EntryMetadata, damaged};
+use super::place::RestoreFolder;
+use super::{BackupManifest, FORMAT, MANIFEST, MAX_HEADER_BYTES, STORE, TaskProgress};
 use crate::errors::Failure;
 
 /// Unpacks a backup into `state`, which must be absent or empty. After a failure it is as it was
 /// before.
-pub fn unpack(input: impl Read, state: &Path, course: &Course) -> Result<Manifest, Failure> {
-    let aside = Aside::make(state)?;
-    let manifest = read(input, &aside.folder, course)?;
+pub fn unpack(input: impl Read, state: &Path, progress: &TaskProgress) -> Result<BackupManifest, Failure> {
+    let aside = StagingFolder::make(state)?;
+    let manifest = read(input, &aside.folder, progress)?;
     // It has this version's form, or is brought up to date; what is no store is refused.
     drop(Store::open(aside.folder.join(STORE))?);
     eyot_native::settle_copies(&aside.folder, state, &manifest.state)?;
@@ -29,7 +29,7 @@ pub fn unpack(input: impl Read, state: &Path, course: &Course) -> Result<Manifes
 }
 
 /// Reads the archive into a folder.
-fn read(input: impl Read, folder: &Path, course: &Course) -> Result<Manifest, Failure> {
+fn read(input: impl Read, folder: &Path, progress: &TaskProgress) -> Result<BackupManifest, Failure> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => damaged_backup("it ends too early", error),
         io::ErrorKind::AlreadyExists => damaged_backup("it has something twice", error),
@@ -37,7 +37,7 @@ fn read(input: impl Read, folder: &Path, course: &Course) -> Result<Manifest, Fa
         _ => Failure::host("restore the backup", error),
     };
     let input = zstd::Decoder::new(input).map_err(failed)?;
-    let mut place = Place::new(folder).map_err(failed)?;
+    let mut place = RestoreFolder::new(folder).map_err(failed)?;
     let mut archive = Archive::new(input);
     let mut records = Vec::new();
     let mut manifest = None;
@@ -47,12 +47,12 @@ fn read(input: impl Read, folder: &Path, course: &Course) -> Result<Manifest, Fa
             records = small(&mut entry).map_err(failed)?;
             continue;
         }
-        let about = About::read(entry.header(), &std::mem::take(&mut records)).map_err(failed)?;
+        let about = EntryMetadata::read(entry.header(), &std::mem::take(&mut records)).map_err(failed)?;
         match (&manifest, about.path == MANIFEST) {
             (None, true) => manifest = Some(checked(&small(&mut entry).map_err(failed)?)?),
             (Some(_), false) => {
-                course.entry().map_err(failed)?;
-                place.make(about, &mut entry, course).map_err(failed)?;
+                progress.entry().map_err(failed)?;
+                place.make(about, &mut entry, progress).map_err(failed)?;
             }
             _ => return Err(no_backup()),
         }
@@ -73,19 +73,19 @@ fn small(entry: &mut impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-fn checked(bytes: &[u8]) -> Result<Manifest, Failure> {
+fn checked(bytes: &[u8]) -> Result<BackupManifest, Failure> {
     #[derive(serde::Deserialize)]
-    struct Form {
+    struct ArchiveForm {
         format: u32,
         eyot: String,
     }
-    let form: Form = serde_json::from_slice(bytes).map_err(|_| no_backup())?;
+    let form: ArchiveForm = serde_json::from_slice(bytes).map_err(|_| no_backup())?;
     if form.format != FORMAT {
         let message =
             format!("restore the backup: eyot {} made it, in a form that this one does not know", form.eyot);
         return Err(Error::new(ErrorKind::Conflict, message).with_hint("use that version").into());
     }
-    let manifest: Manifest = serde_json::from_slice(bytes).map_err(|_| no_backup())?;
+    let manifest: BackupManifest = serde_json::from_slice(bytes).map_err(|_| no_backup())?;
     if manifest.as_root != rustix::process::geteuid().is_root() {
         let maker = if manifest.as_root { "root" } else { "an ordinary user" };
         let message = format!("restore the backup: {maker} made it, and its files have owners to match");
@@ -109,7 +109,7 @@ fn damaged_backup(reason: &str, error: io::Error) -> Failure {
 }
 
 /// A folder beside the state folder. It is removed again, unless it becomes the state folder.
-struct Aside {
+struct StagingFolder {
     folder: PathBuf,
     /// A lock. A second restore at the same time is refused rather than delayed; the kernel frees
     /// the lock when this process ends.
@@ -117,7 +117,7 @@ struct Aside {
     is_done: bool,
 }
 
-impl Aside {
+impl StagingFolder {
     fn make(state: &Path) -> Result<Self, Failure> {
         let failed = |error| Failure::host(format!("restore into `{}`", state.display()), error);
         refuse_what_is_used(state)?;
@@ -151,7 +151,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         if !self.is_done
             && let Err(error) = eyot_image::remove_tree(&self.folder)

@@ -41,7 +41,7 @@ impl Item {
 
 /// A row as it is reported. Times are in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct BenchRow {
     pub name: &'static str,
     pub samples: usize,
     pub min_us: f64,
@@ -78,14 +78,14 @@ impl Items {
     }
 
     /// Returns the rows, with their ratios.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<BenchRow> {
         self.rows.iter().map(|(item, times)| self.row(item, times)).collect()
     }
 
-    fn row(&self, item: &Item, times: &[f64]) -> Row {
+    fn row(&self, item: &Item, times: &[f64]) -> BenchRow {
         let p50_us = quantile(times, 0.5);
         let baseline = item.against.and_then(|name| self.rows.iter().find(|(other, _)| other.name == name));
-        Row {
+        BenchRow {
             name: item.name,
             samples: times.len(),
             min_us: quantile(times, 0.0),

@@ -15,6 +15,6 @@ pub mod transfers;
 pub use engine_rounds::EngineRounds;
 pub use items::{Item, Items};
 pub use over_http::OverHttp;
-pub use peers::{LeftOut, Peers};
-pub use report::{Report, Subject};
+pub use peers::{Peers, SkippedPeer};
+pub use report::{BenchReport, BenchSubject};
 pub use rounds::Rounds;

@@ -23,10 +23,10 @@ use crate::errors::Failure;
 /// A server with a sandbox.
 pub struct OverHttp {
     /// The connection by unix socket.
-    pub by_socket: Client,
+    pub by_socket: OpenConnection,
     /// The connection by TCP on loopback.
-    pub by_tcp: Client,
-    server: Server,
+    pub by_tcp: OpenConnection,
+    server: BenchServer,
 }
 
 impl OverHttp {
@@ -34,15 +34,16 @@ impl OverHttp {
     pub async fn begin(eyot: &Path, folder: &Path) -> Result<Self, Failure> {
         let (state, socket) = (folder.join("server-state"), folder.join("server.sock"));
         let key = key(eyot, &state).map_err(cannot("make a key"))?;
-        let (server, address) = Server::start(eyot, &state, &socket).map_err(cannot("start a server"))?;
+        let (server, address) =
+            BenchServer::start(eyot, &state, &socket).map_err(cannot("start a server"))?;
         let by_socket = UnixStream::connect(&socket).await.map_err(cannot("connect to the server"))?;
         let by_tcp = TcpStream::connect(&address).await.map_err(cannot("connect to the server"))?;
         by_tcp.set_nodelay(true).map_err(cannot("connect to the server"))?;
-        let mut by_socket = Client::open(by_socket, &key).await?;
+        let mut by_socket = OpenConnection::open(by_socket, &key).await?;
         let made: SandboxAnswer =
             by_socket.ask(Method::POST, "/v1/sandboxes", r#"{"spec":{}}"#.into()).await?;
         by_socket.sandbox = made.id.to_string();
-        let mut by_tcp = Client::open(by_tcp, &key).await?;
+        let mut by_tcp = OpenConnection::open(by_tcp, &key).await?;
         by_tcp.sandbox.clone_from(&by_socket.sandbox);
         Ok(Self { by_socket, by_tcp, server })
     }
@@ -62,9 +63,9 @@ fn key(eyot: &Path, state: &Path) -> io::Result<String> {
 }
 
 /// The server's process. Dropping it kills the process.
-struct Server(Child);
+struct BenchServer(Child);
 
-impl Server {
+impl BenchServer {
     /// Starts a server and waits until it has printed its address.
     fn start(eyot: &Path, state: &Path, socket: &Path) -> io::Result<(Self, String)> {
         let mut command = Command::new(eyot);
@@ -87,7 +88,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
             drop(self.0.kill().and_then(|()| self.0.wait()));
@@ -96,13 +97,13 @@ impl Drop for Server {
 }
 
 /// A connection that stays open.
-pub struct Client {
+pub struct OpenConnection {
     sender: Mutex<SendRequest<Full<Bytes>>>,
     key: String,
     sandbox: String,
 }
 
-impl Client {
+impl OpenConnection {
     async fn open<S>(stream: S, key: &str) -> Result<Self, Failure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -16,14 +16,14 @@ pub const BWRAP: &str = "bwrap --unshare-all /bin/true as a process";
 pub const EYOT_RUN: &str = "eyot run -- /bin/true as a process";
 
 /// Another isolator.
-pub struct Peer {
+pub struct OtherIsolator {
     /// The peer's row.
     pub item: Item,
     program: &'static str,
     arguments: Vec<String>,
 }
 
-impl Peer {
+impl OtherIsolator {
     /// Returns the command to run once.
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.program);
@@ -34,16 +34,16 @@ impl Peer {
 
 /// A peer that is not measured, with the reason.
 #[derive(Debug, Clone, Serialize)]
-pub struct LeftOut {
+pub struct SkippedPeer {
     pub peer: &'static str,
     pub reason: String,
 }
 
 /// The peers that work here.
 pub struct Peers {
-    found: Vec<Peer>,
+    found: Vec<OtherIsolator>,
     /// The peers that do not work here.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<SkippedPeer>,
 }
 
 impl Peers {
@@ -54,39 +54,43 @@ impl Peers {
         for peer in [bwrap(), crun(&bundle), runc(&bundle), docker()] {
             match try_once(&peer) {
                 Ok(()) => peers.found.push(peer),
-                Err(reason) => peers.left_out.push(LeftOut { peer: peer.program, reason }),
+                Err(reason) => peers.left_out.push(SkippedPeer { peer: peer.program, reason }),
             }
         }
         peers
     }
 
     /// Iterates over the peers that work here.
-    pub fn iter(&self) -> impl Iterator<Item = &Peer> {
+    pub fn iter(&self) -> impl Iterator<Item = &OtherIsolator> {
         self.found.iter()
     }
 }
 
-fn bwrap() -> Peer {
+fn bwrap() -> OtherIsolator {
     let arguments = ["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "/bin/true"];
-    Peer { item: Item::plain(BWRAP), program: "bwrap", arguments: arguments.map(str::to_owned).to_vec() }
+    OtherIsolator {
+        item: Item::plain(BWRAP),
+        program: "bwrap",
+        arguments: arguments.map(str::to_owned).to_vec(),
+    }
 }
 
 /// Returns crun without control groups: it refuses hosts with both versions of them.
-fn crun(bundle: &Result<PathBuf, String>) -> Peer {
+fn crun(bundle: &Result<PathBuf, String>) -> OtherIsolator {
     let item = Item::beside("crun run of /bin/true as a process, without cgroups", EYOT_RUN);
-    Peer { item, program: "crun", arguments: oci_arguments(bundle, &["--cgroup-manager=disabled"]) }
+    OtherIsolator { item, program: "crun", arguments: oci_arguments(bundle, &["--cgroup-manager=disabled"]) }
 }
 
-fn runc(bundle: &Result<PathBuf, String>) -> Peer {
+fn runc(bundle: &Result<PathBuf, String>) -> OtherIsolator {
     let item = Item::beside("runc run of /bin/true as a process", EYOT_RUN);
-    Peer { item, program: "runc", arguments: oci_arguments(bundle, &[]) }
+    OtherIsolator { item, program: "runc", arguments: oci_arguments(bundle, &[]) }
 }
 
 /// Returns Docker with an image that is there already; nothing is fetched.
-fn docker() -> Peer {
+fn docker() -> OtherIsolator {
     let arguments = ["run", "--rm", "--network", "none", "--pull", "never", "debian:bookworm-slim", "true"];
     let item = Item::beside("docker run --rm --network none … true as a process", EYOT_RUN);
-    Peer { item, program: "docker", arguments: arguments.map(str::to_owned).to_vec() }
+    OtherIsolator { item, program: "docker", arguments: arguments.map(str::to_owned).to_vec() }
 }
 
 fn oci_arguments(bundle: &Result<PathBuf, String>, before: &[&str]) -> Vec<String> {
@@ -98,7 +102,7 @@ fn oci_arguments(bundle: &Result<PathBuf, String>, before: &[&str]) -> Vec<Strin
     arguments
 }
 
-fn try_once(peer: &Peer) -> Result<(), String> {
+fn try_once(peer: &OtherIsolator) -> Result<(), String> {
     let output = peer.command().stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "is not installed".to_owned(),
         _ => error.to_string(),

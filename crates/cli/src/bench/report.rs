@@ -5,14 +5,14 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::crowd::Crowd;
-use super::items::Row;
-use super::transfers::Copied;
-use super::{Items, LeftOut};
+use super::items::BenchRow;
+use super::transfers::MeasuredCopy;
+use super::{Items, SkippedPeer};
 
 /// The provider that was measured.
 #[derive(Debug, Serialize)]
 #[serde(tag = "provider", rename_all = "snake_case")]
-pub enum Subject {
+pub enum BenchSubject {
     /// The native provider.
     Native {
         /// Set if root ran it. Its sandboxes have a range of ids.
@@ -27,7 +27,7 @@ pub enum Subject {
     },
 }
 
-impl Subject {
+impl BenchSubject {
     /// Returns the native provider, as run by this user.
     pub fn native() -> Self {
         Self::Native { root: rustix::process::geteuid().is_root() }
@@ -44,27 +44,27 @@ impl Subject {
 
 /// Everything that one run measured.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     /// The provider.
     #[serde(flatten)]
-    pub subject: Subject,
+    pub subject: BenchSubject,
     /// The kernel's release.
     pub kernel: String,
     /// The number of processors that this process may use.
     pub processors: usize,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<BenchRow>,
     /// Peers that are not among the rows, with the reasons.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<SkippedPeer>,
     /// Many live sandboxes, if `--live` was given.
     pub crowd: Option<Crowd>,
     /// Copies between two sandboxes, if `--transfer` was given.
-    pub copied: Vec<Copied>,
+    pub copied: Vec<MeasuredCopy>,
 }
 
-impl Report {
+impl BenchReport {
     /// Makes the report of these items on this host.
-    pub fn new(subject: Subject, items: &Items, left_out: Vec<LeftOut>) -> Self {
+    pub fn new(subject: BenchSubject, items: &Items, left_out: Vec<SkippedPeer>) -> Self {
         Self {
             subject,
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -100,7 +100,7 @@ impl Report {
     }
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &BenchRow) -> String {
     let ratio = row.ratio.map(|ratio| format!("{ratio:.*}", decimals(ratio))).unwrap_or_default();
     let to_reach = row.to_reach.map(|most| format!("≤ {most}"));
     let to_reach_us = row.to_reach_us.map(|most| format!("≤ {most} µs"));
@@ -117,8 +117,8 @@ fn decimals(ratio: f64) -> usize {
     if ratio < 0.1 { 3 } else { 2 }
 }
 
-fn copied_line(copied: &Copied) -> String {
-    let Copied { what, transfer_ms, tar_ms, memory_kib, .. } = copied;
+fn copied_line(copied: &MeasuredCopy) -> String {
+    let MeasuredCopy { what, transfer_ms, tar_ms, memory_kib, .. } = copied;
     let (ratio, memory_mib) = (transfer_ms / tar_ms, *memory_kib as f64 / 1024.0);
     format!("| {what} | {transfer_ms:.0} ms | {tar_ms:.0} ms | {ratio:.2} | {memory_mib:.1} MiB |\n")
 }

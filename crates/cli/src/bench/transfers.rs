@@ -14,7 +14,7 @@ use crate::errors::Failure;
 
 /// The measurement of one copy.
 #[derive(Debug, Clone, Serialize)]
-pub struct Copied {
+pub struct MeasuredCopy {
     /// The name of the copied tree.
     pub what: &'static str,
     /// The number of files, and of their bytes.
@@ -42,7 +42,7 @@ pub async fn measure(
     provider: &dyn SandboxProvider,
     folder: &Path,
     done: &dyn Fn(),
-) -> Result<Vec<Copied>, Failure> {
+) -> Result<Vec<MeasuredCopy>, Failure> {
     let mut copied = Vec::new();
     for (what, line) in SUBJECTS {
         let from = Sandbox::create(provider, SandboxSpec::default()).await?;
@@ -61,7 +61,7 @@ async fn copy(
     to: &Sandbox,
     folder: &Path,
     (what, line): (&'static str, &str),
-) -> Result<Copied, Failure> {
+) -> Result<MeasuredCopy, Failure> {
     let made = from.exec(line, ExecOptions::default()).await?;
     if !made.success() {
         let message = format!("make {what}: {}", made.stderr_text());
@@ -75,7 +75,7 @@ async fn copy(
     let transfer_ms = since.elapsed().as_secs_f64() * 1e3;
     let memory_kib = memory_kib("VmHWM")?.saturating_sub(before);
     let tar_ms = on_the_host(folder, line)?;
-    Ok(Copied { what, files: moved.files, bytes: moved.bytes, transfer_ms, tar_ms, memory_kib })
+    Ok(MeasuredCopy { what, files: moved.files, bytes: moved.bytes, transfer_ms, tar_ms, memory_kib })
 }
 
 fn on_the_host(folder: &Path, line: &str) -> Result<f64, Failure> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use tempfile::NamedTempFile;
 
 use crate::args::BackupArgs;
-use crate::backup::{Contents, Course, Manifest, manifest, pack};
+use crate::backup::{BackupManifest, Contents, TaskProgress, manifest, pack};
 use crate::commands::restore::attended;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -22,7 +22,7 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
     let state = state
         .canonicalize()
         .map_err(|error| Failure::host(format!("back up the state folder `{}`", state.display()), error))?;
-    let target = Target::of(&args.file)?;
+    let target = BackupTarget::of(&args.file)?;
     if args.sleep {
         put_to_sleep(context).await?;
     }
@@ -31,20 +31,20 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
         let hint = "`eyot backup --sleep` puts them to sleep, `eyot sleep NAME` one of them; then try again";
         if error.kind() == ErrorKind::Conflict { error.context("back up").with_hint(hint) } else { error }
     })?;
-    let course = Course::default();
+    let progress = TaskProgress::default();
     let elsewhere = store.all_sandboxes()?.iter().filter(|row| row.provider != "native").count();
     let manifest = manifest(&state, &held.ids);
     let work = {
-        let (manifest, course) = (manifest.clone(), course.clone());
-        move || write(&state, &store, &manifest, held, target, &course)
+        let (manifest, progress) = (manifest.clone(), progress.clone());
+        move || write(&state, &store, &manifest, held, target, &progress)
     };
-    attended(context, &course, work).await?;
+    attended(context, &progress, work).await?;
     if elsewhere > 0 {
         context
             .output
             .note(&format!("{elsewhere} sandboxes are a Docker Engine's containers, and not in the backup"));
     }
-    let (sandboxes, entries, bytes) = (manifest.sandboxes.len(), course.entries(), course.bytes());
+    let (sandboxes, entries, bytes) = (manifest.sandboxes.len(), progress.entries(), progress.bytes());
     if context.output.json && args.file != Path::new("-") {
         context.output.value(
             &json!({ "file": args.file, "sandboxes": sandboxes, "entries": entries, "bytes": bytes }),
@@ -59,13 +59,13 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
 const PARTIAL: &str = ".eyot-backup-";
 
 /// The destination of a backup.
-enum Target {
+enum BackupTarget {
     Stdout,
     /// A file, which has another name until it is complete.
     File(NamedTempFile, PathBuf),
 }
 
-impl Target {
+impl BackupTarget {
     fn of(file: &Path) -> Result<Self, Failure> {
         if file == Path::new("-") {
             return if io::stdout().is_terminal() {
@@ -93,17 +93,17 @@ fn there_already(file: &Path) -> Failure {
 fn write(
     state: &Path,
     store: &Arc<Store>,
-    manifest: &Manifest,
+    manifest: &BackupManifest,
     held: HeldSandboxes,
-    target: Target,
-    course: &Course,
+    target: BackupTarget,
+    progress: &TaskProgress,
 ) -> Result<(), Failure> {
     let contents = Contents { state, store, manifest };
     match target {
-        Target::Stdout => pack(&contents, BufWriter::new(io::stdout().lock()), course)?.flush()?,
-        Target::File(made, file) => {
+        BackupTarget::Stdout => pack(&contents, BufWriter::new(io::stdout().lock()), progress)?.flush()?,
+        BackupTarget::File(made, file) => {
             let failed = |error| Failure::host(format!("write `{}`", file.display()), error);
-            pack(&contents, made.as_file(), course)?.sync_all().map_err(failed)?;
+            pack(&contents, made.as_file(), progress)?.sync_all().map_err(failed)?;
             made.persist_noclobber(&file).map_err(|error| match error.error.kind() {
                 io::ErrorKind::AlreadyExists => there_already(&file),
                 _ => failed(error.error),

@@ -19,14 +19,14 @@ use crate::signals::Signals;
 pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
     let place = match &args.pool {
         Some(pool) => match Pool::of(pool.clone(), context).await? {
-            Pool::Here(pool) => Place::Pool(pool),
-            Pool::There { server, name, provider } => {
+            Pool::Local(pool) => BrowseSource::Pool(pool),
+            Pool::Remote { server, name, provider } => {
                 // A pool makes what there is not.
                 server.make(&name, &args.name, PoolCreate::default()).await?;
-                Place::State(provider)
+                BrowseSource::State(provider)
             }
         },
-        None => Place::State(context.provider().await?),
+        None => BrowseSource::State(context.provider().await?),
     };
     // Whether there is such a sandbox is said before anything is opened.
     let sandbox = place.awake(&args.name).await.map_err(with_list_hint)?;
@@ -53,14 +53,14 @@ fn print(browse: &Browse, output: Output) -> Result<(), Failure> {
 
 /// The source of the sandbox.
 #[derive(Clone)]
-enum Place {
+enum BrowseSource {
     /// The sandboxes of the state folder.
     State(Arc<dyn SandboxProvider>),
     /// A pool, which creates a sandbox that does not exist.
     Pool(SandboxPool),
 }
 
-impl Place {
+impl BrowseSource {
     async fn awake(&self, name: &str) -> Result<Sandbox, Error> {
         match self {
             Self::State(provider) => Sandbox::wake(provider.as_ref(), name).await,
@@ -72,7 +72,7 @@ impl Place {
 /// Returns a function that finds the sandbox anew for each request, since it may sleep between
 /// them. It reports on `gone` when there is no such sandbox any more.
 fn opener(
-    place: Place,
+    place: BrowseSource,
     name: String,
     gone: mpsc::UnboundedSender<Error>,
 ) -> impl Fn() -> BoxFuture<'static, Result<Sandbox, Error>> + Send + Sync + 'static {

@@ -22,9 +22,9 @@ pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
     let (names, options) = ([args.toolset.as_str()], args.workspace_options.as_ref());
     let input = Value::String(input(args.input)?);
     let (tools, pool) = match Pools::of(context).await? {
-        Pools::There(server) => served(&server, &args.pool, &names, options).await?,
-        Pools::Here(engine) => {
-            let tools = toolsets(&names, options, &provider::capabilities(context.place.kind))?;
+        Pools::Remote(server) => served(&server, &args.pool, &names, options).await?,
+        Pools::Local(engine) => {
+            let tools = toolsets(&names, options, &provider::capabilities(context.provider_settings.kind))?;
             (tools, context.pool_of(&engine, args.pool)?)
         }
     };

@@ -4,7 +4,9 @@ use eyot::{Error, ErrorKind, Sandbox};
 
 use crate::args::{CpArgs, Side};
 use crate::context::Context;
-use crate::copy::{Copied, Inside, Meter, across, inward, inward_stdin, outward, outward_stdout, watch};
+use crate::copy::{
+    ByteMeter, CopyResult, Inside, across, inward, inward_stdin, outward, outward_stdout, watch,
+};
 use crate::errors::{FAILED, Failure};
 use crate::output::Output;
 use crate::signals::Signals;
@@ -13,7 +15,7 @@ pub async fn run(args: CpArgs, context: &Context) -> Result<u8, Failure> {
     let CpArgs { source, destination, max_bytes } = args;
     check(&source, &destination, context.output)?;
     let (from, to) = (open(&source, context).await?, open(&destination, context).await?);
-    let meter = Meter::default();
+    let meter = ByteMeter::default();
     let mut signals = Signals::listen()?;
     let work = copy((&source, from.as_ref()), (&destination, to.as_ref()), max_bytes, &meter);
     let copied = tokio::select! {
@@ -51,8 +53,8 @@ async fn copy(
     from: OpenSide<'_>,
     to: OpenSide<'_>,
     max_bytes: u64,
-    meter: &Meter,
-) -> Result<Copied, Failure> {
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     match (from.0, inside(from), to.0, inside(to)) {
         (_, Some(from), _, Some(to)) => across(from, to, max_bytes, meter).await,
         (_, Some(from), Side::Stdio, _) => outward_stdout(from, max_bytes, meter).await,
@@ -80,7 +82,7 @@ fn name_the_sides(failure: Failure, source: &Side, destination: &Side) -> Failur
 }
 
 /// Reports the copy. It fails if anything was left out, though everything else was copied.
-fn report(copied: &Copied, output: Output) -> Result<u8, Failure> {
+fn report(copied: &CopyResult, output: Output) -> Result<u8, Failure> {
     if output.json {
         output.value(copied)?;
     }

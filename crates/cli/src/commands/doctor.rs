@@ -17,7 +17,7 @@ pub async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
         context.output.text(&provider::apparmor_profile(&program_path(program.clone())?))?;
         return Ok(0);
     }
-    let diagnosing = provider::diagnose(&context.place);
+    let diagnosing = provider::diagnose(&context.provider_settings);
     let report =
         context.output.explain_a_wait("making a sandbox, to see whether that works", diagnosing).await?;
     if context.output.json {

@@ -80,7 +80,7 @@ async fn of_server(args: &EventsArgs, server: &RemoteServer, context: &Context) 
     if args.follow {
         context.output.note(FOLLOWING);
     }
-    tell(args, events, context.output).await
+    print_events(args, events, context.output).await
 }
 
 fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
@@ -130,11 +130,11 @@ async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), 
 /// Prints the events that are in the log now, and then new ones.
 async fn follow(args: &EventsArgs, log: &Arc<EventLog>, output: Output) -> Result<(), Failure> {
     output.note(FOLLOWING);
-    tell(args, log.follow(args.from), output).await
+    print_events(args, log.follow(args.from), output).await
 }
 
 /// Prints the wanted ones of these events, each as it comes.
-async fn tell(
+async fn print_events(
     args: &EventsArgs,
     events: impl Stream<Item = eyot::Result<Event>>,
     output: Output,

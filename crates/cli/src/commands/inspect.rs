@@ -32,9 +32,9 @@ pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
 
 /// Lines of labels and values, in sections.
 #[derive(Default)]
-struct Page(String);
+struct InspectPage(String);
 
-impl Page {
+impl InspectPage {
     fn section(&mut self, title: &str) {
         self.0.push_str(&format!("\n{title}\n"));
     }
@@ -44,7 +44,7 @@ impl Page {
         self.0.push('\n');
     }
 
-    fn known(&mut self, label: &str, value: Option<String>) {
+    fn optional_line(&mut self, label: &str, value: Option<String>) {
         if let Some(value) = value {
             self.line(label, value);
         }
@@ -53,7 +53,7 @@ impl Page {
 
 fn page(sandbox: &Sandbox, facts: &Value, usage: Option<Usage>, ports: &[PublishedPort]) -> String {
     let info = sandbox.info();
-    let mut page = Page(format!("{}\n", info.name));
+    let mut page = InspectPage(format!("{}\n", info.name));
     describe(&mut page, info);
     describe_spec(&mut page, info, facts);
     for PublishedPort { port, host, host_port } in ports {
@@ -66,16 +66,16 @@ fn page(sandbox: &Sandbox, facts: &Value, usage: Option<Usage>, ports: &[Publish
     page.0
 }
 
-fn describe(page: &mut Page, info: &SandboxInfo) {
+fn describe(page: &mut InspectPage, info: &SandboxInfo) {
     page.line("id", info.id.as_str());
     page.line("status", status(info.status));
     page.line("provider", &info.provider);
     page.line("created", format!("{} ({} ago)", moment(info.created_ms), age(since(info.created_ms))));
     page.line("image", info.spec.image.as_deref().unwrap_or("-"));
     page.line("workdir", info.workdir.as_str());
-    page.known("user", info.spec.user.clone());
-    page.known("ttl", info.spec.lifecycle.ttl_ms.map(humane));
-    page.known("idle timeout", info.spec.lifecycle.idle_timeout_ms.map(humane));
+    page.optional_line("user", info.spec.user.clone());
+    page.optional_line("ttl", info.spec.lifecycle.ttl_ms.map(humane));
+    page.optional_line("idle timeout", info.spec.lifecycle.idle_timeout_ms.map(humane));
     if info.spec.lifecycle.on_idle == IdleAction::Sleep {
         page.line("when idle", "sleeps");
     }
@@ -87,7 +87,7 @@ fn describe(page: &mut Page, info: &SandboxInfo) {
     }
 }
 
-fn describe_spec(page: &mut Page, info: &SandboxInfo, facts: &Value) {
+fn describe_spec(page: &mut InspectPage, info: &SandboxInfo, facts: &Value) {
     for (label, rules) in [("allow", &info.spec.egress.allow), ("deny", &info.spec.egress.deny)] {
         for rule in rules {
             page.line(label, rule.to_string());
@@ -108,7 +108,7 @@ fn describe_spec(page: &mut Page, info: &SandboxInfo, facts: &Value) {
     }
 }
 
-fn describe_isolation(page: &mut Page, isolation: &Isolation) {
+fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
     page.section("isolation");
     let kernel = if isolation.shares_host_kernel { "shared with the host" } else { "its own" };
     page.line("kernel", kernel);
@@ -124,7 +124,7 @@ fn describe_isolation(page: &mut Page, isolation: &Isolation) {
     let landlock = isolation.landlock_abi.map(|abi| format!("ABI {abi}"));
     page.line("landlock", landlock.unwrap_or_else(|| "none".to_owned()));
     page.line("network", word(&isolation.network));
-    page.known("runtime", isolation.runtime.clone());
+    page.optional_line("runtime", isolation.runtime.clone());
     page.line(
         "guest",
         if isolation.guest_out_of_reach { "out of reach from inside" } else { "within reach of root" },
@@ -140,15 +140,15 @@ fn describe_isolation(page: &mut Page, isolation: &Isolation) {
     page.line("disk limit", word(&limits.disk));
 }
 
-fn describe_usage(page: &mut Page, usage: Usage) {
+fn describe_usage(page: &mut InspectPage, usage: Usage) {
     page.section("usage");
-    page.known("processes", usage.processes.map(|count| count.to_string()));
-    page.known("memory", usage.memory_bytes.map(mebibytes));
-    page.known("memory peak", usage.memory_peak_bytes.map(mebibytes));
-    page.known("cpu time", usage.cpu_ms.map(humane));
-    page.known("disk", usage.disk_bytes.map(mebibytes));
-    page.known("up", usage.uptime_ms.map(age));
-    page.known("idle", usage.idle_ms.map(age));
+    page.optional_line("processes", usage.processes.map(|count| count.to_string()));
+    page.optional_line("memory", usage.memory_bytes.map(mebibytes));
+    page.optional_line("memory peak", usage.memory_peak_bytes.map(mebibytes));
+    page.optional_line("cpu time", usage.cpu_ms.map(humane));
+    page.optional_line("disk", usage.disk_bytes.map(mebibytes));
+    page.optional_line("up", usage.uptime_ms.map(age));
+    page.optional_line("idle", usage.idle_ms.map(age));
 }
 
 fn list(items: &[String]) -> String {

@@ -45,8 +45,8 @@ pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
 /// Returns the Engine's containers and volumes that look like Eyot's but that this state folder
 /// does not know.
 async fn foreign(context: &Context) -> Result<Vec<Foreign>, Failure> {
-    if context.server()?.is_none() && context.place.kind == ProviderArg::Docker {
-        Ok(docker_provider(&context.place).foreign().await?)
+    if context.server()?.is_none() && context.provider_settings.kind == ProviderArg::Docker {
+        Ok(docker_provider(&context.provider_settings).foreign().await?)
     } else {
         Ok(Vec::new())
     }
@@ -58,9 +58,9 @@ fn foreign_facts(foreign: &Foreign) -> Value {
 }
 
 /// The pool of each sandbox and its name there, by id. Its provider has another name for it.
-type OfPools = HashMap<SandboxId, (SandboxName, SandboxName)>;
+type PoolNames = HashMap<SandboxId, (SandboxName, SandboxName)>;
 
-fn facts(info: &SandboxInfo, pools: &OfPools) -> Result<Value, Failure> {
+fn facts(info: &SandboxInfo, pools: &PoolNames) -> Result<Value, Failure> {
     let mut facts = redaction::facts(info, false)?;
     if let Some((pool, name)) = pools.get(&info.id) {
         (facts["name"], facts["pool"]) = (name.as_str().into(), pool.as_str().into());
@@ -69,7 +69,7 @@ fn facts(info: &SandboxInfo, pools: &OfPools) -> Result<Value, Failure> {
 }
 
 /// Returns the name by which other commands find the sandbox.
-fn shown(info: &SandboxInfo, pools: &OfPools) -> String {
+fn name_for_commands(info: &SandboxInfo, pools: &PoolNames) -> String {
     match pools.get(&info.id) {
         Some((pool, name)) => format!("{pool}/{name}"),
         None => info.name.to_string(),
@@ -88,11 +88,11 @@ fn ids(sandboxes: &[SandboxInfo]) -> String {
     sandboxes.iter().map(|info| format!("{}\n", info.id)).collect()
 }
 
-fn table(sandboxes: &[SandboxInfo], foreign: &[Foreign], pools: &OfPools) -> String {
+fn table(sandboxes: &[SandboxInfo], foreign: &[Foreign], pools: &PoolNames) -> String {
     let mut table = Table::new(["NAME", "ID", "STATUS", "IMAGE", "CREATED", "AGE"]);
     for info in sandboxes {
         table.row([
-            shown(info, pools),
+            name_for_commands(info, pools),
             info.id.to_string(),
             status(info.status).to_owned(),
             info.spec.image.clone().unwrap_or_else(|| "-".to_owned()),

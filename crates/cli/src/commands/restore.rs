@@ -11,9 +11,9 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use crate::args::RestoreArgs;
-use crate::backup::{Course, Manifest, unpack};
+use crate::backup::{BackupManifest, TaskProgress, unpack};
 use crate::context::Context;
-use crate::copy::{Meter, watch};
+use crate::copy::{ByteMeter, watch};
 use crate::errors::Failure;
 use crate::signals::Signals;
 
@@ -23,7 +23,7 @@ const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
     let state = std::path::absolute(context.state_folder()?)
         .map_err(|error| Failure::host("find the state folder", error))?;
-    let course = Course::default();
+    let progress = TaskProgress::default();
     let opened = if args.file == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)
     } else {
@@ -31,12 +31,12 @@ pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
     };
     let opened =
         opened.map_err(|error| Failure::host(format!("open the backup `{}`", args.file.display()), error))?;
-    let input = Input { file: opened, course: course.clone() };
+    let input = BackupInput { file: opened, progress: progress.clone() };
     let work = {
-        let (state, course) = (state.clone(), course.clone());
-        move || unpack(input, &state, &course)
+        let (state, progress) = (state.clone(), progress.clone());
+        move || unpack(input, &state, &progress)
     };
-    let manifest = attended(context, &course, work).await?;
+    let manifest = attended(context, &progress, work).await?;
     let sandboxes = manifest.sandboxes.len();
     if let Some(original) = original(&manifest, &state) {
         context.output.note(&format!(
@@ -46,7 +46,7 @@ pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
     }
     if context.output.json {
         context.output.value(
-            &json!({ "state": state, "sandboxes": sandboxes, "entries": course.entries(), "bytes": course.bytes() }),
+            &json!({ "state": state, "sandboxes": sandboxes, "entries": progress.entries(), "bytes": progress.bytes() }),
         )?
     } else {
         context
@@ -59,21 +59,21 @@ pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
 /// Returns the state folder that the backup was made of, if it exists on this machine too. The
 /// kernel knows sandboxes by their ids, as control groups and as host users, so both cannot run
 /// here.
-fn original<'a>(manifest: &'a Manifest, state: &Path) -> Option<&'a Path> {
+fn original<'a>(manifest: &'a BackupManifest, state: &Path) -> Option<&'a Path> {
     let has = |id: &String| manifest.state.join("sandboxes").join(id).exists();
     (manifest.state != state && manifest.sandboxes.iter().any(has)).then_some(&manifest.state)
 }
 
 /// A backup that is read. It may be a pipe without a writer: reading ends when the work is stopped.
-struct Input {
+struct BackupInput {
     file: File,
-    course: Course,
+    progress: TaskProgress,
 }
 
-impl Read for Input {
+impl Read for BackupInput {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            self.course.check()?;
+            self.progress.check()?;
             let mut waited = [PollFd::new(&self.file, PollFlags::IN)];
             match poll(&mut waited, Some(&LOOK_AGAIN)) {
                 Ok(0) | Err(Errno::INTR) => {}
@@ -88,11 +88,11 @@ impl Read for Input {
 /// stopped work removes what it had made.
 pub(super) async fn attended<T: Send + 'static>(
     context: &Context,
-    course: &Course,
+    progress: &TaskProgress,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
-    let meter = Meter::default();
+    let meter = ByteMeter::default();
     let mut working = spawn_blocking(work);
     let ended = async {
         let mut redraw = tokio::time::interval(std::time::Duration::from_millis(100));
@@ -100,14 +100,14 @@ pub(super) async fn attended<T: Send + 'static>(
             tokio::select! {
                 done = &mut working => return (done, None),
                 signal = signals.end() => {
-                    course.stop();
+                    progress.stop();
                     tokio::select! {
                         done = &mut working => return (done, Some(signal)),
                         // It waits for somebody else, and somebody can't wait.
                         signal = signals.end() => return (Ok(Err(Failure::Interrupted(signal))), Some(signal)),
                     }
                 }
-                _ = redraw.tick() => meter.add(course.bytes() - meter.bytes()),
+                _ = redraw.tick() => meter.add(progress.bytes() - meter.bytes()),
             }
         }
     };

@@ -14,7 +14,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::addresses::addresses;
 use crate::args::ServeArgs;
 use crate::client_folder::ClientFolder;
-use crate::config::Named;
+use crate::config::SetFields;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::open_files::OpenFiles;
@@ -37,13 +37,13 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
     let certificate = certificate(&args.tls_cert, &args.tls_key, context)?;
     // Declared before the sockets, so that it is dropped after them.
     let _folder = parent.as_ref().and_then(|_| client_folder(&args.listen));
-    let mut doors = doors(&args, certificate.as_ref(), context).await?;
-    let api = api(&args, doors.len(), context).await?;
+    let mut listeners = listeners(&args, certificate.as_ref(), context).await?;
+    let api = api(&args, listeners.len(), context).await?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
-    let mut serving = serving(&args, &api, &mut doors, &stop).await?;
-    for door in &doors {
-        announce(&door.url, context);
+    let mut serving = serving(&args, &api, &mut listeners, &stop).await?;
+    for bound in &listeners {
+        announce(&bound.url, context);
     }
     let told = async {
         tokio::select! {
@@ -67,11 +67,11 @@ type Serving = JoinSet<eyot::Result<()>>;
 async fn serving(
     args: &ServeArgs,
     api: &Api,
-    doors: &mut [Door],
+    listeners: &mut [BoundListener],
     stop: &CancellationToken,
 ) -> Result<Serving, Failure> {
     let mut ready = Vec::new();
-    for listener in doors.iter_mut().filter_map(|door| door.listener.take()) {
+    for listener in listeners.iter_mut().filter_map(|bound| bound.listener.take()) {
         let options = ServeOptions {
             allowed_hosts: args.allow_host.clone(),
             allowed_origins: args.allow_origin.clone(),
@@ -128,27 +128,27 @@ fn access(args: &ServeArgs) -> Access {
 }
 
 /// Listens on every address of the arguments.
-async fn doors(
+async fn listeners(
     args: &ServeArgs,
     certificate: Option<&Arc<Certificate>>,
     context: &Context,
-) -> Result<Vec<Door>, Failure> {
+) -> Result<Vec<BoundListener>, Failure> {
     let addresses = if args.listen.is_empty() { vec![ADDRESS.to_owned()] } else { args.listen.clone() };
-    let mut doors = Vec::new();
+    let mut listeners = Vec::new();
     for address in &addresses {
-        doors.push(Door::open(address, access(args), certificate, context).await?);
+        listeners.push(BoundListener::open(address, access(args), certificate, context).await?);
     }
-    Ok(doors)
+    Ok(listeners)
 }
 
-/// Makes the API that is served on all listeners; `doors` is their number.
-async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, Failure> {
+/// Makes the API that is served on all `listeners` listeners.
+async fn api(args: &ServeArgs, listeners: usize, context: &Context) -> Result<Api, Failure> {
     let engine = if args.no_keys { context.engine_without_keys().await? } else { context.engine().await? };
     let config = context.config.clone();
     let usual = usual_quotas(args, context)?;
     let mut api = Api::new(engine, access(args), move |name: SandboxName| {
         let mut template = SandboxSpec::default();
-        config.defaults.fill(&mut template, Named::default());
+        config.defaults.fill(&mut template, SetFields::default());
         config.served_pool(name, template, &usual)
     });
     if args.allow_private_networks {
@@ -159,7 +159,7 @@ async fn api(args: &ServeArgs, doors: usize, context: &Context) -> Result<Api, F
     }
     // After the provider: what sandboxes inherit is the limit as it was.
     let wanted = args.limits.limits();
-    let limits = OpenFiles::raise()?.share(wanted.clone(), doors)?;
+    let limits = OpenFiles::raise()?.share(wanted.clone(), listeners)?;
     if limits != wanted {
         let (connections, requests) = (limits.max_connections, limits.max_requests_per_key);
         context.output.note(&format!(
@@ -182,7 +182,7 @@ fn client_folder(addresses: &[String]) -> Option<ClientFolder> {
 
 /// Returns the quotas of pools without a configuration.
 fn usual_quotas(args: &ServeArgs, context: &Context) -> Result<UsualQuotas, Failure> {
-    if args.no_keys { Ok(UsualQuotas::without_keys()) } else { UsualQuotas::here(context) }
+    if args.no_keys { Ok(UsualQuotas::without_keys()) } else { UsualQuotas::for_this_host(context) }
 }
 
 /// Reads the certificate of all TCP ports, if there is one.
@@ -224,14 +224,14 @@ async fn ended(parent: Option<&Parent>) -> Result<(), Failure> {
 }
 
 /// A listener of the server.
-struct Door {
+struct BoundListener {
     listener: Option<Listener>,
     url: String,
     /// The socket's file, which is removed with the listener.
     _socket: Option<Socket>,
 }
 
-impl Door {
+impl BoundListener {
     async fn open(
         address: &str,
         access: Access,

@@ -10,13 +10,13 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::printable;
 use crate::table::Table;
-use crate::verify::{self, Case, Ground, Status, Tried};
+use crate::verify::{self, CaseResult, CaseStatus, VerifyCase, VerifyGround};
 
 /// Exit code: a promise is not kept.
 const FAILS: u8 = 1;
 
 pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
-    if context.place.kind != ProviderArg::Native {
+    if context.provider_settings.kind != ProviderArg::Native {
         return Err(Failure::usage("`eyot verify` tries native sandboxes, not a Docker Engine's")
             .hint("docs/testing.md says which tests try those"));
     }
@@ -35,12 +35,12 @@ pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
     if args.slow {
         eyot_probes::want_slow();
     }
-    let ground = Arc::new(Ground::prepare(&context.place, context.state_folder()?).await?);
+    let ground = Arc::new(VerifyGround::prepare(&context.provider_settings, context.state_folder()?).await?);
     let bar = progress_bar(cases.len(), context);
     let tried = verify::run(cases, &ground, &|one| follow(&bar, one)).await;
     bar.finish_and_clear();
     let cleared = ground.clear().await;
-    let report = Report::of(tried?);
+    let report = VerifyReport::of(tried?);
     if context.output.json {
         context.output.value(&report)?
     } else {
@@ -50,7 +50,7 @@ pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
     Ok(if report.summary.fail == 0 { 0 } else { FAILS })
 }
 
-fn list(cases: &[Case], context: &Context) -> Result<u8, Failure> {
+fn list(cases: &[VerifyCase], context: &Context) -> Result<u8, Failure> {
     if context.output.json {
         let names: Vec<[&str; 2]> = cases.iter().map(|case| [case.row, case.name()]).collect();
         context.output.value(&names)?;
@@ -74,19 +74,19 @@ fn progress_bar(cases: usize, context: &Context) -> ProgressBar {
     ProgressBar::new(cases as u64).with_style(style)
 }
 
-fn follow(bar: &ProgressBar, one: &Tried) {
+fn follow(bar: &ProgressBar, one: &CaseResult) {
     bar.inc(1);
     bar.set_message(one.name);
-    if one.status == Status::Fail {
+    if one.status == CaseStatus::Fail {
         bar.suspend(|| crate::output::say(&format!("fail: {}\n", one.name)));
     }
 }
 
 /// The results of all cases.
 #[derive(Serialize)]
-struct Report {
+struct VerifyReport {
     summary: Summary,
-    rows: Vec<Row>,
+    rows: Vec<VerifyRow>,
 }
 
 /// The numbers of rows by their result.
@@ -100,20 +100,20 @@ struct Summary {
 
 /// One row, with the result of its worst case.
 #[derive(Serialize)]
-struct Row {
+struct VerifyRow {
     id: &'static str,
     title: &'static str,
-    status: Status,
-    cases: Vec<Tried>,
+    status: CaseStatus,
+    cases: Vec<CaseResult>,
 }
 
-impl Report {
-    fn of(tried: Vec<Tried>) -> Self {
-        let mut rows: Vec<Row> = Vec::new();
+impl VerifyReport {
+    fn of(tried: Vec<CaseResult>) -> Self {
+        let mut rows: Vec<VerifyRow> = Vec::new();
         for one in tried {
             let (id, title) = one.row;
             if rows.last().is_none_or(|row| row.id != id) {
-                rows.push(Row { id, title, status: Status::NotApplicable, cases: Vec::new() });
+                rows.push(VerifyRow { id, title, status: CaseStatus::NotApplicable, cases: Vec::new() });
             }
             if let Some(row) = rows.last_mut() {
                 row.status = row.status.max(one.status);
@@ -123,37 +123,37 @@ impl Report {
         let mut summary = Summary::default();
         for row in &rows {
             match row.status {
-                Status::Pass => summary.pass += 1,
-                Status::Fail => summary.fail += 1,
-                Status::NotEnforced => summary.not_enforced += 1,
-                Status::NotApplicable => summary.not_applicable += 1,
+                CaseStatus::Pass => summary.pass += 1,
+                CaseStatus::Fail => summary.fail += 1,
+                CaseStatus::NotEnforced => summary.not_enforced += 1,
+                CaseStatus::NotApplicable => summary.not_applicable += 1,
             }
         }
         Self { summary, rows }
     }
 }
 
-fn word(status: Status) -> &'static str {
+fn word(status: CaseStatus) -> &'static str {
     match status {
-        Status::Pass => "pass",
-        Status::Fail => "FAIL",
-        Status::NotEnforced => "not enforced",
-        Status::NotApplicable => "not applicable",
+        CaseStatus::Pass => "pass",
+        CaseStatus::Fail => "FAIL",
+        CaseStatus::NotEnforced => "not enforced",
+        CaseStatus::NotApplicable => "not applicable",
     }
 }
 
 /// Renders the table of rows, the cases that did not pass (with `everything`, all of them), and the
 /// summary.
-fn page(report: &Report, everything: bool) -> String {
+fn page(report: &VerifyReport, everything: bool) -> String {
     let mut table = Table::new(["ROW", "RESULT", "PASSED", "WHAT"]);
     for row in &report.rows {
-        let passed = row.cases.iter().filter(|one| one.status == Status::Pass).count();
+        let passed = row.cases.iter().filter(|one| one.status == CaseStatus::Pass).count();
         let passed = format!("{passed}/{}", row.cases.len());
         table.row([row.id.to_owned(), word(row.status).to_owned(), passed, row.title.to_owned()]);
     }
     let mut text = table.render();
     let cases = report.rows.iter().flat_map(|row| &row.cases);
-    let shown: Vec<&Tried> = cases.filter(|one| everything || one.status != Status::Pass).collect();
+    let shown: Vec<&CaseResult> = cases.filter(|one| everything || one.status != CaseStatus::Pass).collect();
     if !shown.is_empty() {
         text.push('\n');
     }

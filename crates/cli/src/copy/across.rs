@@ -10,8 +10,8 @@ use eyot::{
 use tar::{Builder, EntryType, Header};
 
 use super::pipe::{self, StreamReader, StreamWriter};
-use super::tree::{Entry, Kind, read_tree};
-use super::{Copied, Inside, MAX_ENTRIES, Meter, joined, means_content, too_large};
+use super::tree::{Kind, TreeEntry, read_tree};
+use super::{ByteMeter, CopyResult, Inside, MAX_ENTRIES, joined, means_content, too_large};
 use crate::errors::Failure;
 
 const BUFFER: usize = 64 * 1024;
@@ -21,8 +21,8 @@ pub async fn across(
     from: Inside<'_>,
     to: Inside<'_>,
     max_bytes: u64,
-    meter: &Meter,
-) -> Result<Copied, Failure> {
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     let stat = from.sandbox.stat(from.path).await?;
     let resolved = from.resolved()?;
     let name = (!means_content(from.path)).then(|| resolved.file_name().to_owned());
@@ -45,8 +45,8 @@ async fn file(
     target: &SandboxPath,
     stat: FileStat,
     max_bytes: u64,
-    meter: &Meter,
-) -> Result<Copied, Failure> {
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     let size = stat.size.unwrap_or_default();
     if size > max_bytes {
         return Err(too_large(max_bytes).into());
@@ -56,7 +56,7 @@ async fn file(
     let permissions = stat.mode.map(|mode| mode & 0o777);
     let options = WriteOptions { permissions, max_file_bytes: Some(max_bytes), ..WriteOptions::default() };
     to.sandbox.write_stream(target.as_str(), content, options).await?;
-    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
+    Ok(CopyResult { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 async fn tree(
@@ -65,8 +65,8 @@ async fn tree(
     source: &SandboxPath,
     target: &SandboxPath,
     max_bytes: u64,
-    meter: &Meter,
-) -> Result<Copied, Failure> {
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     to.sandbox.create_dir(target.as_str(), CreateDirOptions { recursive: true }).await?;
     let tar = meter.count(from.sandbox.tar_out(source.as_str()).await?);
     let (feeder, reader) = pipe::reader();
@@ -89,9 +89,9 @@ fn rewrite(
     writer: StreamWriter,
     root: &str,
     max_bytes: u64,
-) -> Result<Copied, Failure> {
+) -> Result<CopyResult, Failure> {
     let mut tar = Builder::new(BufWriter::with_capacity(BUFFER, writer));
-    let mut copied = Copied::default();
+    let mut copied = CopyResult::default();
     read_tree(reader, root, max_bytes, |entry, content| {
         if entry.path.is_empty() {
             return Ok(());
@@ -112,7 +112,7 @@ fn rewrite(
     Ok(copied)
 }
 
-fn count(copied: &mut Copied, entry: &Entry) {
+fn count(copied: &mut CopyResult, entry: &TreeEntry) {
     match entry.kind {
         Kind::File(size) => {
             copied.bytes += size;
@@ -123,7 +123,7 @@ fn count(copied: &mut Copied, entry: &Entry) {
     }
 }
 
-fn append(tar: &mut Builder<impl Write>, entry: &Entry, content: &mut dyn Read) -> io::Result<()> {
+fn append(tar: &mut Builder<impl Write>, entry: &TreeEntry, content: &mut dyn Read) -> io::Result<()> {
     let path: PathBuf = entry.path.iter().collect();
     let mut header = Header::new_gnu();
     header.set_mode(entry.mode);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::tree::read_tree;
-use super::unpack::Unpacker;
+use super::unpack::TreeUnpacker;
 
 /// The root names of the corpus's archives.
 const ROOTS: [&str; 4] = ["d", "x", "l", "there"];
@@ -14,7 +14,7 @@ const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus");
 const MAX_BYTES: u64 = 1 << 20;
 
 fn copy_out(archive: &[u8], root: &str, into: &Path) {
-    let Ok(mut unpacker) = Unpacker::new(into) else { panic!("the destination can't be made") };
+    let Ok(mut unpacker) = TreeUnpacker::new(into) else { panic!("the destination can't be made") };
     let copied = read_tree(archive, root, MAX_BYTES, |entry, content| unpacker.write(&entry, content));
     // Refused or not: nothing may have left the destination.
     drop(copied);

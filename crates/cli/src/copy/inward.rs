@@ -8,14 +8,19 @@ use std::path::{Path, PathBuf};
 use eyot::{CreateDirOptions, Error, ErrorKind, SandboxPath, TarInOptions, WriteOptions};
 
 use super::pipe::{self, StreamWriter};
-use super::{Copied, Inside, MAX_ENTRIES, Meter, joined, means_content, pack, too_large};
+use super::{ByteMeter, CopyResult, Inside, MAX_ENTRIES, joined, means_content, pack, too_large};
 use crate::errors::Failure;
 use crate::stdio::stdin_stream;
 
 const BUFFER: usize = 64 * 1024;
 
 /// Copies a file or a tree. If the source itself is a symbolic link, it is followed.
-pub async fn inward(source: &Path, to: Inside<'_>, max_bytes: u64, meter: &Meter) -> Result<Copied, Failure> {
+pub async fn inward(
+    source: &Path,
+    to: Inside<'_>,
+    max_bytes: u64,
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     let metadata = std::fs::metadata(source)
         .map_err(|error| Failure::host(format!("read `{}`", source.display()), error))?;
     let target = to.target(name(source)?, metadata.is_dir()).await?;
@@ -27,7 +32,7 @@ pub async fn inward(source: &Path, to: Inside<'_>, max_bytes: u64, meter: &Meter
 }
 
 /// Copies our standard input into a file.
-pub async fn inward_stdin(to: Inside<'_>, max_bytes: u64, meter: &Meter) -> Result<Copied, Failure> {
+pub async fn inward_stdin(to: Inside<'_>, max_bytes: u64, meter: &ByteMeter) -> Result<CopyResult, Failure> {
     if to.sandbox.stat(to.path).await.is_ok_and(|stat| stat.is_directory) {
         let message = format!("`{}` is a directory", to.path);
         return Err(Error::new(ErrorKind::IsDirectory, message).with_hint("name a file in it").into());
@@ -35,7 +40,7 @@ pub async fn inward_stdin(to: Inside<'_>, max_bytes: u64, meter: &Meter) -> Resu
     let content = meter.count(stdin_stream()?);
     let options = WriteOptions { max_file_bytes: Some(max_bytes), ..WriteOptions::default() };
     to.sandbox.write_stream(to.path, content, options).await?;
-    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
+    Ok(CopyResult { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 /// Returns the source's name; `None` if its content is meant.
@@ -56,8 +61,8 @@ async fn file(
     target: &SandboxPath,
     metadata: &Metadata,
     max_bytes: u64,
-    meter: &Meter,
-) -> Result<Copied, Failure> {
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     // A FIFO or a device has no size and no bits of its own worth keeping.
     let permissions = metadata.is_file().then_some(metadata.mode() & 0o777);
     if metadata.is_file() {
@@ -72,7 +77,7 @@ async fn file(
     let options = WriteOptions { permissions, max_file_bytes: Some(max_bytes), ..WriteOptions::default() };
     let written = to.sandbox.write_stream(target.as_str(), meter.count(content), options).await;
     settle(reading, written).await?;
-    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
+    Ok(CopyResult { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 fn read_file(source: &Path, mut writer: StreamWriter) -> Result<(), Failure> {
@@ -94,8 +99,8 @@ async fn tree(
     to: &Inside<'_>,
     target: &SandboxPath,
     max_bytes: u64,
-    meter: &Meter,
-) -> Result<Copied, Failure> {
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     to.sandbox.create_dir(target.as_str(), CreateDirOptions { recursive: true }).await?;
     let (writer, tar) = pipe::writer();
     let (source, meter) = (source.to_owned(), meter.clone());
@@ -105,7 +110,7 @@ async fn tree(
     settle(packing, unpacked).await
 }
 
-fn pack_into(source: PathBuf, writer: StreamWriter, meter: &Meter) -> Result<Copied, Failure> {
+fn pack_into(source: PathBuf, writer: StreamWriter, meter: &ByteMeter) -> Result<CopyResult, Failure> {
     let mut buffered = BufWriter::with_capacity(BUFFER, writer);
     let copied = pack::pack(&source, &mut buffered, meter)?;
     match buffered.into_inner() {

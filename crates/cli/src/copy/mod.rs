@@ -22,14 +22,14 @@ use crate::errors::Failure;
 pub use across::across;
 pub use inward::{inward, inward_stdin};
 pub use outward::{outward, outward_stdout};
-pub use progress::{Meter, watch};
+pub use progress::{ByteMeter, watch};
 
 /// The most entries of a tree.
 const MAX_ENTRIES: u64 = 1_000_000;
 
 /// The result of a copy.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Copied {
+pub struct CopyResult {
     /// Bytes of file content.
     pub bytes: u64,
     /// Files and symbolic links; directories are not counted.

@@ -10,8 +10,8 @@ use futures_util::StreamExt;
 use tempfile::NamedTempFile;
 
 use super::tree::read_tree;
-use super::unpack::Unpacker;
-use super::{Copied, Inside, Meter, joined, means_content, not_a_directory, pipe, too_large};
+use super::unpack::TreeUnpacker;
+use super::{ByteMeter, CopyResult, Inside, joined, means_content, not_a_directory, pipe, too_large};
 use crate::errors::Failure;
 use crate::partial::partial_file;
 use crate::stdio::Sink;
@@ -21,8 +21,8 @@ pub async fn outward(
     from: Inside<'_>,
     destination: &Path,
     max_bytes: u64,
-    meter: &Meter,
-) -> Result<Copied, Failure> {
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     let stat = from.sandbox.stat(from.path).await?;
     let resolved = from.resolved()?;
     let name = (!means_content(from.path)).then(|| resolved.file_name().to_owned());
@@ -35,7 +35,11 @@ pub async fn outward(
 }
 
 /// Copies a file to our standard output.
-pub async fn outward_stdout(from: Inside<'_>, max_bytes: u64, meter: &Meter) -> Result<Copied, Failure> {
+pub async fn outward_stdout(
+    from: Inside<'_>,
+    max_bytes: u64,
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     let stat = from.sandbox.stat(from.path).await?;
     if stat.is_directory {
         let error = Error::new(ErrorKind::IsDirectory, format!("`{}` is a directory", from.path));
@@ -48,7 +52,7 @@ pub async fn outward_stdout(from: Inside<'_>, max_bytes: u64, meter: &Meter) -> 
         check_size(meter, max_bytes)?;
         stdout.write(&mut bytes).await?;
     }
-    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
+    Ok(CopyResult { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 /// Returns the path of a copy to `destination`. `name` is the source's; `None`: the content of a
@@ -73,7 +77,7 @@ async fn content(
     from: &Inside<'_>,
     stat: &FileStat,
     max_bytes: u64,
-    meter: &Meter,
+    meter: &ByteMeter,
 ) -> Result<ByteStream, Failure> {
     let size = stat.size.unwrap_or_default();
     if size > max_bytes {
@@ -84,7 +88,7 @@ async fn content(
 }
 
 /// Checks the number of bytes so far: the file may grow while it is read.
-fn check_size(meter: &Meter, max_bytes: u64) -> Result<(), Failure> {
+fn check_size(meter: &ByteMeter, max_bytes: u64) -> Result<(), Failure> {
     if meter.bytes() > max_bytes { Err(too_large(max_bytes).into()) } else { Ok(()) }
 }
 
@@ -95,10 +99,10 @@ async fn file(
     target: &Path,
     stat: FileStat,
     max_bytes: u64,
-    meter: &Meter,
-) -> Result<Copied, Failure> {
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     let failed = |error| Failure::host(format!("write `{}`", target.display()), error);
-    let place = Place::find(target).map_err(failed)?;
+    let place = CopyTarget::find(target).map_err(failed)?;
     let mut content = content(from, &stat, max_bytes, meter).await?;
     let mut file = place.begin(stat.mode).map_err(failed)?;
     while let Some(bytes) = content.next().await {
@@ -107,19 +111,19 @@ async fn file(
         file.write_all(&bytes).map_err(failed)?;
     }
     place.finish(file).map_err(failed)?;
-    Ok(Copied { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
+    Ok(CopyResult { bytes: meter.bytes(), files: 1, skipped: Vec::new() })
 }
 
 /// The prefix of the file's name until it is complete. A random part follows.
 const PARTIAL: &str = ".eyot-cp-";
 
 /// The path of a copy, and the metadata of the file that is there.
-struct Place {
+struct CopyTarget {
     path: PathBuf,
     permissions: Option<Permissions>,
 }
 
-impl Place {
+impl CopyTarget {
     fn find(target: &Path) -> io::Result<Self> {
         match fs::symlink_metadata(target) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -159,7 +163,12 @@ impl Place {
     }
 }
 
-async fn tree(from: &Inside<'_>, target: PathBuf, max_bytes: u64, meter: &Meter) -> Result<Copied, Failure> {
+async fn tree(
+    from: &Inside<'_>,
+    target: PathBuf,
+    max_bytes: u64,
+    meter: &ByteMeter,
+) -> Result<CopyResult, Failure> {
     let root = from.resolved()?.file_name().to_owned();
     if root.is_empty() {
         let error = Error::new(ErrorKind::Invalid, "a whole sandbox can't be copied");
@@ -168,7 +177,7 @@ async fn tree(from: &Inside<'_>, target: PathBuf, max_bytes: u64, meter: &Meter)
     let tar = from.sandbox.tar_out(from.path).await?;
     let (feeder, reader) = pipe::reader();
     let unpacking = tokio::task::spawn_blocking(move || {
-        let mut unpacker = Unpacker::new(&target)?;
+        let mut unpacker = TreeUnpacker::new(&target)?;
         read_tree(reader, &root, max_bytes, |entry, content| unpacker.write(&entry, content))?;
         Ok(unpacker.finish())
     });
@@ -206,7 +215,7 @@ mod tests {
         fs::write(&real, "old").unwrap();
         fs::set_permissions(&real, Permissions::from_mode(0o600)).unwrap();
         symlink(&real, &link).unwrap();
-        let place = Place::find(&link).unwrap();
+        let place = CopyTarget::find(&link).unwrap();
         let mut file = place.begin(Some(0o4777)).unwrap();
         file.write_all(b"new").unwrap();
         place.finish(file).unwrap();
@@ -218,7 +227,7 @@ mod tests {
     #[test]
     fn what_is_given_up_halfway_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::find(&folder.path().join("f")).unwrap();
+        let place = CopyTarget::find(&folder.path().join("f")).unwrap();
         drop(place.begin(None).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

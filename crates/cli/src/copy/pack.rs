@@ -12,15 +12,15 @@ use eyot_archive::link_stays_inside;
 use rustix::fs::OFlags;
 use tar::{Builder, EntryType, Header};
 
-use super::{Copied, Meter};
+use super::{ByteMeter, CopyResult};
 use crate::errors::Failure;
 
 /// The id of the sandbox's default user.
 const USER_ID: u64 = 1000;
 
 /// Writes everything below `root` as a tar stream with names relative to it.
-pub fn pack(root: &Path, stream: impl Write, meter: &Meter) -> Result<Copied, Failure> {
-    let mut packer = Packer { tar: Builder::new(stream), copied: Copied::default(), meter };
+pub fn pack(root: &Path, stream: impl Write, meter: &ByteMeter) -> Result<CopyResult, Failure> {
+    let mut packer = TreePacker { tar: Builder::new(stream), copied: CopyResult::default(), meter };
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
         for path in children(root, &folder)? {
@@ -49,13 +49,13 @@ fn children(root: &Path, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     })
 }
 
-struct Packer<'a, W: Write> {
+struct TreePacker<'a, W: Write> {
     tar: Builder<W>,
-    copied: Copied,
-    meter: &'a Meter,
+    copied: CopyResult,
+    meter: &'a ByteMeter,
 }
 
-impl<W: Write> Packer<'_, W> {
+impl<W: Write> TreePacker<'_, W> {
     /// Adds one path, and tells whether it is a folder.
     fn add(&mut self, root: &Path, path: &Path) -> io::Result<bool> {
         let full = root.join(path);
@@ -120,7 +120,7 @@ fn header(metadata: &Metadata, kind: EntryType, size: u64) -> Header {
 struct Exactly<'a> {
     file: File,
     left: u64,
-    meter: &'a Meter,
+    meter: &'a ByteMeter,
 }
 
 impl Read for Exactly<'_> {
@@ -153,7 +153,7 @@ mod tests {
         symlink("/etc/passwd", root.join("out")).unwrap();
         let socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
 
-        let (mut bytes, meter) = (Vec::new(), Meter::default());
+        let (mut bytes, meter) = (Vec::new(), ByteMeter::default());
         let copied = pack(&root, &mut bytes, &meter).unwrap();
         drop(socket);
         assert_eq!((copied.bytes, copied.files, meter.bytes()), (2, 2, 2));
@@ -163,8 +163,8 @@ mod tests {
         );
 
         let mut seen = Vec::new();
-        let visit = |entry: crate::copy::tree::Entry, _: &mut dyn Read| {
-            seen.push((entry.shown(), entry.kind));
+        let visit = |entry: crate::copy::tree::TreeEntry, _: &mut dyn Read| {
+            seen.push((entry.path_text(), entry.kind));
             Ok(())
         };
         // Names are relative to the root, so that the first one is what the reader takes for its root.
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_missing_root_is_named() {
         let missing = Path::new("/nowhere/at/all");
-        let Err(Failure::Error { error, .. }) = pack(missing, io::sink(), &Meter::default()) else {
+        let Err(Failure::Error { error, .. }) = pack(missing, io::sink(), &ByteMeter::default()) else {
             panic!("refused")
         };
         assert!(error.to_string().contains("/nowhere/at/all"), "{error}");

@@ -20,7 +20,7 @@ const REDRAW: Duration = Duration::from_millis(100);
 
 /// Counts the bytes of a copy. The total is known if `expect` was called.
 #[derive(Debug, Clone, Default)]
-pub struct Meter(Arc<Counters>);
+pub struct ByteMeter(Arc<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
@@ -28,7 +28,7 @@ struct Counters {
     total: AtomicU64,
 }
 
-impl Meter {
+impl ByteMeter {
     /// Sets the total number of bytes.
     pub fn expect(&self, total: u64) {
         self.0.total.store(total, Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl Meter {
 }
 
 /// Waits for `work`. If a person watches, it shows meanwhile what `meter` has counted.
-pub async fn watch<T>(output: Output, meter: &Meter, work: impl Future<Output = T>) -> T {
+pub async fn watch<T>(output: Output, meter: &ByteMeter, work: impl Future<Output = T>) -> T {
     if !output.shows_progress() {
         return work.await;
     }

@@ -20,7 +20,7 @@ const MAX_EXTENSION_BYTES: u64 = 64 * 1024;
 
 /// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct TreeEntry {
     /// The names from the tree's root down to this entry; none for the root itself. No name is
     /// empty, `.` or `..`, or has a slash.
     pub path: Vec<OsString>,
@@ -39,15 +39,15 @@ pub enum Kind {
     File(u64),
     /// A symbolic link with this target, unchecked.
     Symlink(OsString),
-    /// Another name of this entry, in the form of [`Entry::path`].
+    /// Another name of this entry, in the form of [`TreeEntry::path`].
     HardLink(Vec<OsString>),
     /// Something without content that can be copied: a device, a FIFO, …
     Special,
 }
 
-impl Entry {
+impl TreeEntry {
     /// Returns the path as text, for messages.
-    pub fn shown(&self) -> String {
+    pub fn path_text(&self) -> String {
         self.path.iter().collect::<PathBuf>().to_string_lossy().into_owned()
     }
 
@@ -61,7 +61,7 @@ impl Entry {
             }
             _ => return None,
         };
-        Some(format!("{}: {why}", self.shown()))
+        Some(format!("{}: {why}", self.path_text()))
     }
 }
 
@@ -71,7 +71,7 @@ pub fn read_tree(
     stream: impl Read,
     root: &str,
     max_bytes: u64,
-    mut visit: impl FnMut(Entry, &mut dyn Read) -> Result<(), Failure>,
+    mut visit: impl FnMut(TreeEntry, &mut dyn Read) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut archive = Archive::new(stream);
     let entries = archive.entries().map_err(broken)?.raw(true);
@@ -149,7 +149,7 @@ fn without_nul(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn parse<R: Read>(raw: &tar::Entry<'_, R>, long: LongNames, root: &str) -> Result<Entry, Failure> {
+fn parse<R: Read>(raw: &tar::Entry<'_, R>, long: LongNames, root: &str) -> Result<TreeEntry, Failure> {
     let header = raw.header();
     let name = long.path.unwrap_or_else(|| header.path_bytes().into_owned());
     let link = || match long.link {
@@ -163,7 +163,7 @@ fn parse<R: Read>(raw: &tar::Entry<'_, R>, long: LongNames, root: &str) -> Resul
         EntryType::Link => Kind::HardLink(names(&link(), root)?),
         _ => Kind::Special,
     };
-    Ok(Entry { path: names(&name, root)?, kind, mode: header.mode().map_err(broken)? & 0o777 })
+    Ok(TreeEntry { path: names(&name, root)?, kind, mode: header.mode().map_err(broken)? & 0o777 })
 }
 
 /// Returns the names below the root. Our guest never sends another path, so a stream with one is
@@ -229,7 +229,7 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
-    fn read(bytes: &[u8], max_bytes: u64) -> Result<Vec<(Entry, Vec<u8>)>, Failure> {
+    fn read(bytes: &[u8], max_bytes: u64) -> Result<Vec<(TreeEntry, Vec<u8>)>, Failure> {
         let mut seen = Vec::new();
         read_tree(bytes, "root", max_bytes, |entry, content| {
             let mut bytes = Vec::new();
@@ -257,7 +257,10 @@ mod tests {
         ]);
         let seen = read(&bytes, 1000).unwrap();
         assert_eq!(seen[0].0.path, Vec::<OsString>::new());
-        assert_eq!(seen[1].0, Entry { path: vec!["a".into(), "b".into()], kind: Kind::File(2), mode: 0o755 });
+        assert_eq!(
+            seen[1].0,
+            TreeEntry { path: vec!["a".into(), "b".into()], kind: Kind::File(2), mode: 0o755 }
+        );
         assert_eq!(seen[1].1, b"hi");
         assert_eq!(seen[2].0.kind, Kind::Symlink("a/b".into()));
         assert_eq!(seen[3].0.kind, Kind::HardLink(vec!["a".into(), "b".into()]));

@@ -14,8 +14,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::Copied;
-use super::tree::{Entry, Kind};
+use super::CopyResult;
+use super::tree::{Kind, TreeEntry};
 use crate::errors::Failure;
 
 const DIRECTORY: OFlags =
@@ -24,14 +24,14 @@ const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Writes entries below a directory.
-pub struct Unpacker {
+pub struct TreeUnpacker {
     root: OwnedFd,
     /// The directory of the previous entry, which is most often this one's too.
     last: Option<(Vec<OsString>, OwnedFd)>,
-    copied: Copied,
+    copied: CopyResult,
 }
 
-impl Unpacker {
+impl TreeUnpacker {
     /// Writes below `root`, which is created if it is missing. It may be a symbolic link, since the
     /// user named it.
     pub fn new(root: &Path) -> Result<Self, Failure> {
@@ -42,11 +42,11 @@ impl Unpacker {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(root, flags, Mode::empty()).map_err(|error| make(error.into()))?;
-        Ok(Self { root, last: None, copied: Copied::default() })
+        Ok(Self { root, last: None, copied: CopyResult::default() })
     }
 
     /// Writes one entry.
-    pub fn write(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), Failure> {
+    pub fn write(&mut self, entry: &TreeEntry, content: &mut dyn Read) -> Result<(), Failure> {
         let Some((name, parents)) = entry.path.split_last() else {
             return root_is_directory(entry);
         };
@@ -61,11 +61,11 @@ impl Unpacker {
             Kind::HardLink(target) => self.make_hard_link(parents, name, target),
             Kind::Special => Ok(()),
         };
-        written.map_err(|error| Failure::host(format!("write `{}`", entry.shown()), error))
+        written.map_err(|error| Failure::host(format!("write `{}`", entry.path_text()), error))
     }
 
     /// Returns what was written.
-    pub fn finish(self) -> Copied {
+    pub fn finish(self) -> CopyResult {
         self.copied
     }
 
@@ -165,7 +165,7 @@ fn make_room(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-fn root_is_directory(entry: &Entry) -> Result<(), Failure> {
+fn root_is_directory(entry: &TreeEntry) -> Result<(), Failure> {
     match entry.kind {
         Kind::Directory => Ok(()),
         _ => Err(Error::new(ErrorKind::Conflict, "what was a directory is none any more").into()),
@@ -181,28 +181,28 @@ mod tests {
 
     use super::*;
 
-    fn entry(path: &str, kind: Kind, mode: u32) -> Entry {
-        Entry {
+    fn entry(path: &str, kind: Kind, mode: u32) -> TreeEntry {
+        TreeEntry {
             path: path.split('/').filter(|name| !name.is_empty()).map(OsString::from).collect(),
             kind,
             mode,
         }
     }
 
-    fn file(path: &str, content: &[u8]) -> Entry {
+    fn file(path: &str, content: &[u8]) -> TreeEntry {
         entry(path, Kind::File(content.len() as u64), 0o644)
     }
 
     struct Place {
         outer: TempDir,
-        unpacker: Unpacker,
+        unpacker: TreeUnpacker,
     }
 
     impl Place {
         fn new() -> Self {
             let outer = tempfile::tempdir().unwrap();
             fs::write(outer.path().join("canary"), "alive").unwrap();
-            let unpacker = Unpacker::new(&outer.path().join("dst")).unwrap();
+            let unpacker = TreeUnpacker::new(&outer.path().join("dst")).unwrap();
             Self { outer, unpacker }
         }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use eyot::conformance;
 use serde::Serialize;
 
-use super::ground::Ground;
+use super::ground::VerifyGround;
 
 /// The result of a case, or of a row of them. The worst is the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum CaseStatus {
     /// The case cannot be tested here.
     NotApplicable,
     /// The promise is kept.
@@ -30,7 +30,7 @@ enum Kind {
 
 /// A case: one promise that is tested.
 #[derive(Clone, Copy)]
-pub struct Case {
+pub struct VerifyCase {
     /// The row's id: `K11`, or `contract`.
     pub row: &'static str,
     /// The row's title.
@@ -40,14 +40,14 @@ pub struct Case {
 
 /// The result of a case.
 #[derive(Debug, Serialize)]
-pub struct Tried {
+pub struct CaseResult {
     /// The row's id and title.
     #[serde(skip)]
     pub row: (&'static str, &'static str),
     /// The promise, as a sentence in snake case.
     pub name: &'static str,
     /// The status.
-    pub status: Status,
+    pub status: CaseStatus,
     /// The reason why it did not pass.
     pub reason: Option<String>,
     /// The duration in milliseconds.
@@ -55,21 +55,24 @@ pub struct Tried {
 }
 
 /// Returns every case, in the order of the rows.
-pub fn all() -> Vec<Case> {
-    let mut threats: Vec<Case> = eyot_probes::cases().into_iter().filter_map(threat).collect();
-    let position = |case: &Case| eyot_probes::ROWS.iter().position(|row| row.id == case.row);
+pub fn all() -> Vec<VerifyCase> {
+    let mut threats: Vec<VerifyCase> = eyot_probes::cases().into_iter().filter_map(threat).collect();
+    let position = |case: &VerifyCase| eyot_probes::ROWS.iter().position(|row| row.id == case.row);
     threats.sort_by_key(position);
-    let rule =
-        |case| Case { row: "contract", title: "the contract of every provider", kind: Kind::Rule(case) };
+    let rule = |case| VerifyCase {
+        row: "contract",
+        title: "the contract of every provider",
+        kind: Kind::Rule(case),
+    };
     threats.into_iter().chain(conformance::cases().into_iter().map(rule)).collect()
 }
 
-fn threat(case: eyot_probes::Case) -> Option<Case> {
+fn threat(case: eyot_probes::Case) -> Option<VerifyCase> {
     let row = eyot_probes::row_of(case.name)?;
-    Some(Case { row: row.id, title: row.title, kind: Kind::Threat(case) })
+    Some(VerifyCase { row: row.id, title: row.title, kind: Kind::Threat(case) })
 }
 
-impl Case {
+impl VerifyCase {
     /// Returns the promise, as a sentence in snake case.
     pub fn name(&self) -> &'static str {
         match self.kind {
@@ -89,26 +92,26 @@ impl Case {
     }
 
     /// Tests the case.
-    pub async fn attempt(self, ground: Arc<Ground>) -> (Status, Option<String>) {
+    pub async fn attempt(self, ground: Arc<VerifyGround>) -> (CaseStatus, Option<String>) {
         let came_to = match self.kind {
             Kind::Threat(case) => case.attempt(ground.world()).await.map(of_threat),
             Kind::Rule(case) => case.attempt(ground).await.map(of_rule),
         };
-        came_to.unwrap_or_else(|broken| (Status::Fail, Some(broken)))
+        came_to.unwrap_or_else(|broken| (CaseStatus::Fail, Some(broken)))
     }
 }
 
-fn of_threat(verdict: eyot_probes::Verdict) -> (Status, Option<String>) {
+fn of_threat(verdict: eyot_probes::Verdict) -> (CaseStatus, Option<String>) {
     match verdict {
-        eyot_probes::Verdict::Holds => (Status::Pass, None),
-        eyot_probes::Verdict::NotHere(reason) => (Status::NotApplicable, Some(reason)),
-        eyot_probes::Verdict::NotEnforced(reason) => (Status::NotEnforced, Some(reason)),
+        eyot_probes::Verdict::Holds => (CaseStatus::Pass, None),
+        eyot_probes::Verdict::NotHere(reason) => (CaseStatus::NotApplicable, Some(reason)),
+        eyot_probes::Verdict::NotEnforced(reason) => (CaseStatus::NotEnforced, Some(reason)),
     }
 }
 
-fn of_rule(verdict: conformance::Verdict) -> (Status, Option<String>) {
+fn of_rule(verdict: conformance::Verdict) -> (CaseStatus, Option<String>) {
     match verdict {
-        conformance::Verdict::Holds => (Status::Pass, None),
-        conformance::Verdict::NotHere(reason) => (Status::NotApplicable, Some(reason)),
+        conformance::Verdict::Holds => (CaseStatus::Pass, None),
+        conformance::Verdict::NotHere(reason) => (CaseStatus::NotApplicable, Some(reason)),
     }
 }

@@ -9,28 +9,28 @@ use eyot::{Error, ErrorKind, Lifecycle, Result, Sandbox, SandboxProvider, Sandbo
 use eyot_probes::World;
 use tempfile::TempDir;
 
-use crate::provider::{self, Place};
+use crate::provider::{self, ProviderSettings};
 
 /// The folder and the provider of the tests.
-pub struct Ground {
+pub struct VerifyGround {
     world: Arc<World>,
     provider: Arc<dyn SandboxProvider>,
     folder: TempDir,
 }
 
-impl Ground {
+impl VerifyGround {
     /// Prepares the folder, and creates a first sandbox: if that fails there is nothing to verify.
     ///
     /// # Errors
     /// The reason why no sandbox can be created, in the words of every command.
-    pub async fn prepare(place: &Place, state: PathBuf) -> Result<Self> {
+    pub async fn prepare(settings: &ProviderSettings, state: PathBuf) -> Result<Self> {
         // This makes the folder, and refuses one that sandboxes can't live in.
-        drop(provider::open(place, provider::Makes::One)?);
+        drop(provider::open(settings, provider::Makes::One)?);
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Setup, "prepare a folder to verify in: failed").with_source(error)
         };
         let folder = tempfile::Builder::new().prefix("verify-").tempdir_in(&state).map_err(failed)?;
-        let provider = provider::open(&place.at(folder.path().join("state")), provider::Makes::Many)?;
+        let provider = provider::open(&settings.at(folder.path().join("state")), provider::Makes::Many)?;
         let lifecycle = Lifecycle { ttl_ms: Some(60_000), ..Lifecycle::default() };
         let spec = SandboxSpec { lifecycle, ..SandboxSpec::default() };
         Sandbox::create(&*provider, spec).await?.destroy().await?;
@@ -61,7 +61,7 @@ impl Ground {
     }
 }
 
-impl Fixture for Ground {
+impl Fixture for VerifyGround {
     fn provider(&self) -> Arc<dyn SandboxProvider> {
         Arc::clone(&self.provider)
     }

@@ -4,11 +4,11 @@ mod case;
 mod ground;
 mod run;
 
-pub use case::{Case, Status, Tried, all};
-pub use ground::Ground;
+pub use case::{CaseResult, CaseStatus, VerifyCase, all};
+pub use ground::VerifyGround;
 pub use run::run;
 
-/// Runs this program as the attacker inside a sandbox of [`Ground`]: `eyot probe <name>`. Returns
+/// Runs this program as the attacker inside a sandbox of [`VerifyGround`]: `eyot probe <name>`. Returns
 /// the exit code if it was called so. It is not a command, since it is not for people.
 pub fn attack() -> Option<i32> {
     let arguments: Vec<String> =

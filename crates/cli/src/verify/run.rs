@@ -7,13 +7,13 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::case::{Case, Status, Tried};
-use super::ground::Ground;
+use super::case::{CaseResult, CaseStatus, VerifyCase};
+use super::ground::VerifyGround;
 use crate::errors::Failure;
 use crate::signals::Signals;
 
 /// A function that is called after every case.
-pub type Progress<'a> = &'a dyn Fn(&Tried);
+pub type Progress<'a> = &'a dyn Fn(&CaseResult);
 
 /// Returns the number of cases at once: they measure nothing, but start many processes.
 fn at_once() -> usize {
@@ -21,12 +21,12 @@ fn at_once() -> usize {
 }
 
 /// Tests all cases and returns the results in their order. A signal ends it early: no further case
-/// begins, those under way are dropped, and [`Ground::clear`] removes what they left.
+/// begins, those under way are dropped, and [`VerifyGround::clear`] removes what they left.
 pub async fn run(
-    cases: Vec<Case>,
-    ground: &Arc<Ground>,
+    cases: Vec<VerifyCase>,
+    ground: &Arc<VerifyGround>,
     progress: Progress<'_>,
-) -> Result<Vec<Tried>, Failure> {
+) -> Result<Vec<CaseResult>, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let runtime = Runtime::new().map_err(|error| Failure::host("start the event loop", error))?;
     let (stop, stopped) = watch::channel(false);
@@ -57,12 +57,12 @@ pub async fn run(
 }
 
 /// The cases under way. Each returns its index and its result, or nothing if it was stopped.
-type Running = JoinSet<Option<(usize, Tried)>>;
+type Running = JoinSet<Option<(usize, CaseResult)>>;
 
 fn begin(
-    cases: Vec<Case>,
+    cases: Vec<VerifyCase>,
     runtime: &Handle,
-    ground: &Arc<Ground>,
+    ground: &Arc<VerifyGround>,
     stopped: &watch::Receiver<bool>,
 ) -> Running {
     let (mut running, turns) = (JoinSet::new(), Arc::new(Semaphore::new(at_once())));
@@ -91,14 +91,20 @@ fn begin(
     running
 }
 
-async fn attempt(case: Case, ground: Arc<Ground>) -> Tried {
+async fn attempt(case: VerifyCase, ground: Arc<VerifyGround>) -> CaseResult {
     let began = Instant::now();
     let (status, reason) = case.attempt(ground).await;
     let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Tried { row: (case.row, case.title), name: case.name(), status, reason, duration_ms }
+    CaseResult { row: (case.row, case.title), name: case.name(), status, reason, duration_ms }
 }
 
-fn panicked(case: Case) -> Tried {
+fn panicked(case: VerifyCase) -> CaseResult {
     let reason = Some("it panicked, which is a defect of Eyot".to_owned());
-    Tried { row: (case.row, case.title), name: case.name(), status: Status::Fail, reason, duration_ms: 0 }
+    CaseResult {
+        row: (case.row, case.title),
+        name: case.name(),
+        status: CaseStatus::Fail,
+        reason,
+        duration_ms: 0,
+    }
 }

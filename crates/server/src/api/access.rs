@@ -14,7 +14,7 @@ use super::session;
 use super::state::Api;
 use super::turns::Right;
 use crate::http::Peer;
-use crate::http::held::held;
+use crate::http::holding::hold_until_sent;
 use crate::http::idle::let_in;
 use crate::http::own_page::OwnPage;
 use crate::http::token::Client;
@@ -105,7 +105,7 @@ pub(super) async fn require(State(api): State<Api>, mut request: Request, next: 
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(turn.clone());
     match turn.during(next.run(request)).await {
-        Some(answer) => held(answer, turn),
+        Some(answer) => hold_until_sent(answer, turn),
         None => unauthorized("the key was revoked, or the session ended, while this was done"),
     }
 }
@@ -146,7 +146,7 @@ async fn holder(
     headers: &HeaderMap,
     is_own_page: bool,
 ) -> Result<(KeyRow, Option<Right>), Response> {
-    let Some(shown) = crate::http::token::shown(headers) else {
+    let Some(shown) = crate::http::token::bearer_token(headers) else {
         if session::is_shown(headers) && !headers.contains_key(header::AUTHORIZATION) {
             let (key, right) = signed_in(api, headers, is_own_page).await?;
             return Ok((key, Some(right)));

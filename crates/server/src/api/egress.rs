@@ -40,7 +40,7 @@ pub(super) async fn set_rules(
 /// The query of the decisions.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Decisions {
+pub(super) struct DecisionsQuery {
     /// Number of remembered decisions to send first, at most 1,000. By default all.
     last: Option<usize>,
     /// Keeps the stream open and sends new decisions as they are made.
@@ -49,13 +49,13 @@ pub(super) struct Decisions {
 }
 
 /// Streams the decisions about outgoing connections, oldest first: events `decision`.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/egress/decisions", tag = "network", params(TheSandbox, Where, Decisions),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/egress/decisions", tag = "network", params(TheSandbox, Where, DecisionsQuery),
     responses((status = 200, description = "What was decided", content_type = "text/event-stream"),
         Problems))]
 pub(super) async fn decisions(
     Extension(stopping): Extension<Stopping>,
     Chosen(sandbox): Chosen,
-    Params(Decisions { last, follow }): Params<Decisions>,
+    Params(DecisionsQuery { last, follow }): Params<DecisionsQuery>,
 ) -> Result<impl IntoResponse, Refusal> {
     let decisions = sandbox.egress_decisions(last.unwrap_or(usize::MAX), follow).await?;
     Ok(events("decision", decisions, |_| None, follow.then_some(stopping)))

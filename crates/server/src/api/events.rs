@@ -24,7 +24,7 @@ const BATCH: usize = 1000;
 /// The query of the events.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Which {
+pub(super) struct EventsQuery {
     /// Only events of this pool. By default those of every pool that the key opens.
     pool: Option<String>,
     /// Number of the first event to send. By default the first that is kept. The header
@@ -36,14 +36,14 @@ pub(super) struct Which {
 }
 
 /// Streams the event log, oldest first: events `event`, each with its number as its id.
-#[utoipa::path(get, path = "/v1/events", tag = "events", params(Which),
+#[utoipa::path(get, path = "/v1/events", tag = "events", params(EventsQuery),
     responses((status = 200, description = "What happened", content_type = "text/event-stream"),
         Problems))]
 pub(super) async fn list(
     State(api): State<Api>,
     Extension(stopping): Extension<Stopping>,
     caller: Caller,
-    Params(asked): Params<Which>,
+    Params(asked): Params<EventsQuery>,
     LastEventId(last_seen): LastEventId,
 ) -> Result<impl IntoResponse, Refusal> {
     let only = asked.pool.as_deref().map(|pool| caller.pool(Some(pool))).transpose()?;

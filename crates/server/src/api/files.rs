@@ -19,7 +19,7 @@ use crate::problem::{Problems, Refusal};
 /// The query of a route about one file.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct OfPath {
+pub(super) struct PathQuery {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
 }
@@ -27,7 +27,7 @@ pub(super) struct OfPath {
 /// The query of a read.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ReadFile {
+pub(super) struct ReadQuery {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
     /// First byte to return; by default 0. A `Range` header has the same use.
@@ -37,18 +37,20 @@ pub(super) struct ReadFile {
 }
 
 /// Returns the bytes of a file.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, ReadFile),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, ReadQuery),
     responses((status = 200, description = "The bytes", content_type = "application/octet-stream"),
         (status = 206, description = "The bytes of the range", content_type = "application/octet-stream"),
         Problems))]
 pub(super) async fn read(
     Chosen(sandbox): Chosen,
-    Params(asked): Params<ReadFile>,
+    Params(asked): Params<ReadQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let Some(range) = headers.get(header::RANGE) else {
         let range = ByteRange { offset: asked.offset.unwrap_or(0), limit: asked.limit };
-        return Ok(octets(begun(sandbox.read_stream(&asked.path, range).await?).await?).into_response());
+        return Ok(
+            octets(after_first_piece(sandbox.read_stream(&asked.path, range).await?).await?).into_response()
+        );
     };
     let size = sandbox.stat(&asked.path).await?.size.unwrap_or(0);
     let Some((first, last)) = range.to_str().ok().and_then(|text| range_of(text, size)) else {
@@ -57,7 +59,7 @@ pub(super) async fn read(
         return Ok((StatusCode::RANGE_NOT_SATISFIABLE, unit).into_response());
     };
     let range = ByteRange { offset: first, limit: Some(last - first + 1) };
-    let stream = begun(sandbox.read_stream(&asked.path, range).await?).await?;
+    let stream = after_first_piece(sandbox.read_stream(&asked.path, range).await?).await?;
     let mut response = octets(stream).into_response();
     *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     if let Ok(value) = HeaderValue::from_str(&format!("bytes {first}-{last}/{size}")) {
@@ -67,7 +69,7 @@ pub(super) async fn read(
 }
 
 /// Waits for the stream's first piece, so that an early failure decides the answer's status.
-async fn begun(mut stream: ByteStream) -> Result<ByteStream, Refusal> {
+async fn after_first_piece(mut stream: ByteStream) -> Result<ByteStream, Refusal> {
     let Some(first) = stream.next().await else { return Ok(stream) };
     let first = first?;
     Ok(futures_util::stream::once(std::future::ready(Ok(first))).chain(stream).boxed())
@@ -97,7 +99,7 @@ fn octets(stream: ByteStream) -> impl IntoResponse {
 /// The query of a write.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct WriteFile {
+pub(super) struct WriteQuery {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
     /// Treatment of an existing file: `replace` (the default), `append`, or `create_new`, which
@@ -115,15 +117,15 @@ pub(super) struct WriteFile {
 /// Writes the request's body to a file and creates missing parent directories.
 ///
 /// If the body breaks off, nothing is changed.
-#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, WriteFile),
+#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, WriteQuery),
     request_body(content_type = "application/octet-stream", description = "The bytes"),
     responses((status = 200, body = Written), Problems))]
 pub(super) async fn write(
     Chosen(sandbox): Chosen,
-    Params(asked): Params<WriteFile>,
+    Params(asked): Params<WriteQuery>,
     body: Body,
 ) -> Result<Json<Written>, Refusal> {
-    let WriteFile { path, mode, permissions, max_file_bytes } = asked;
+    let WriteQuery { path, mode, permissions, max_file_bytes } = asked;
     let options = WriteOptions { mode, permissions, max_file_bytes };
     let size = sandbox.write_stream(&path, content(body), options).await?;
     Ok(Json(Written { size }))
@@ -140,7 +142,7 @@ fn content(body: Body) -> ByteStream {
 /// The query of a removal.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct RemoveFile {
+pub(super) struct RemoveQuery {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
     /// Removes a directory and everything below it.
@@ -152,23 +154,23 @@ pub(super) struct RemoveFile {
 }
 
 /// Removes a file, a symbolic link (not its target), or, with `recursive`, a directory.
-#[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, RemoveFile),
+#[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}/files", tag = "files", params(TheSandbox, Where, RemoveQuery),
     responses((status = 204), Problems))]
 pub(super) async fn remove(
     Chosen(sandbox): Chosen,
-    Params(asked): Params<RemoveFile>,
+    Params(asked): Params<RemoveQuery>,
 ) -> Result<StatusCode, Refusal> {
-    let RemoveFile { path, recursive, force } = asked;
+    let RemoveQuery { path, recursive, force } = asked;
     sandbox.remove(&path, RemoveOptions { recursive, force }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Returns the metadata of a file.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/stat", tag = "files", params(TheSandbox, Where, OfPath),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/stat", tag = "files", params(TheSandbox, Where, PathQuery),
     responses((status = 200, body = FileStat), Problems))]
 pub(super) async fn stat(
     Chosen(sandbox): Chosen,
-    Params(OfPath { path }): Params<OfPath>,
+    Params(PathQuery { path }): Params<PathQuery>,
 ) -> Result<Json<FileStat>, Refusal> {
     Ok(Json(sandbox.stat(&path).await?))
 }
@@ -176,11 +178,11 @@ pub(super) async fn stat(
 /// Tells whether a path exists.
 ///
 /// A dangling link counts as missing.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/exists", tag = "files", params(TheSandbox, Where, OfPath),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/exists", tag = "files", params(TheSandbox, Where, PathQuery),
     responses((status = 200, body = Exists), Problems))]
 pub(super) async fn exists(
     Chosen(sandbox): Chosen,
-    Params(OfPath { path }): Params<OfPath>,
+    Params(PathQuery { path }): Params<PathQuery>,
 ) -> Result<Json<Exists>, Refusal> {
     Ok(Json(Exists { exists: sandbox.exists(&path).await? }))
 }
@@ -188,7 +190,7 @@ pub(super) async fn exists(
 /// The order of a listing.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Order {
+enum ListingOrder {
     #[default]
     Name,
     Directory,
@@ -197,26 +199,26 @@ enum Order {
 /// The query of a listing.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ListDirectory {
+pub(super) struct ListQuery {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
     /// `name` (the default), or `directory`: the order in which the file system returns the
     /// entries.
     #[serde(default)]
     #[param(value_type = Option<String>)]
-    order: Order,
+    order: ListingOrder,
 }
 
 /// Lists a directory, including dot files.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/list", tag = "files", params(TheSandbox, Where, ListDirectory),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/list", tag = "files", params(TheSandbox, Where, ListQuery),
     responses((status = 200, body = Listing), Problems))]
 pub(super) async fn list(
     Chosen(sandbox): Chosen,
-    Params(ListDirectory { path, order }): Params<ListDirectory>,
+    Params(ListQuery { path, order }): Params<ListQuery>,
 ) -> Result<Json<Listing>, Refusal> {
     let entries = match order {
-        Order::Name => sandbox.list(&path).await?,
-        Order::Directory => sandbox.list_unsorted(&path).await?,
+        ListingOrder::Name => sandbox.list(&path).await?,
+        ListingOrder::Directory => sandbox.list_unsorted(&path).await?,
     };
     Ok(Json(Listing { entries }))
 }
@@ -224,7 +226,7 @@ pub(super) async fn list(
 /// The query that makes a directory.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct MakeDirectory {
+pub(super) struct MakeDirectoryQuery {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
     /// Creates missing parents, and succeeds if the directory exists.
@@ -233,11 +235,11 @@ pub(super) struct MakeDirectory {
 }
 
 /// Creates a directory.
-#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/mkdir", tag = "files", params(TheSandbox, Where, MakeDirectory),
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/mkdir", tag = "files", params(TheSandbox, Where, MakeDirectoryQuery),
     responses((status = 204), Problems))]
 pub(super) async fn mkdir(
     Chosen(sandbox): Chosen,
-    Params(MakeDirectory { path, recursive }): Params<MakeDirectory>,
+    Params(MakeDirectoryQuery { path, recursive }): Params<MakeDirectoryQuery>,
 ) -> Result<StatusCode, Refusal> {
     sandbox.create_dir(&path, CreateDirOptions { recursive }).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -246,7 +248,7 @@ pub(super) async fn mkdir(
 /// The query of a move.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Rename {
+pub(super) struct RenameQuery {
     /// The path to move.
     from: String,
     /// The new path.
@@ -254,11 +256,11 @@ pub(super) struct Rename {
 }
 
 /// Moves a file or a directory, replacing a file (or an empty directory) at the new path.
-#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/rename", tag = "files", params(TheSandbox, Where, Rename),
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/rename", tag = "files", params(TheSandbox, Where, RenameQuery),
     responses((status = 204), Problems))]
 pub(super) async fn rename(
     Chosen(sandbox): Chosen,
-    Params(Rename { from, to }): Params<Rename>,
+    Params(RenameQuery { from, to }): Params<RenameQuery>,
 ) -> Result<StatusCode, Refusal> {
     sandbox.rename(&from, &to).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -267,12 +269,12 @@ pub(super) async fn rename(
 /// Packs a file or a tree as tar.
 ///
 /// Names in it begin with the last segment of the path.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/tree", tag = "files", params(TheSandbox, Where, OfPath),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/tree", tag = "files", params(TheSandbox, Where, PathQuery),
     responses((status = 200, description = "The tar stream", content_type = "application/x-tar"),
         Problems))]
 pub(super) async fn tree_out(
     Chosen(sandbox): Chosen,
-    Params(OfPath { path }): Params<OfPath>,
+    Params(PathQuery { path }): Params<PathQuery>,
 ) -> Result<Response, Refusal> {
     let tar = sandbox.tar_out(&path).await?;
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/x-tar"))];
@@ -282,7 +284,7 @@ pub(super) async fn tree_out(
 /// The query of an unpacking.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Unpack {
+pub(super) struct UnpackQuery {
     /// An existing directory.
     path: String,
     /// Largest size in bytes of all files together; by default 4 GiB.
@@ -292,12 +294,12 @@ pub(super) struct Unpack {
 }
 
 /// Unpacks a tar stream, the request's body, below a directory.
-#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/tree", tag = "files", params(TheSandbox, Where, Unpack),
+#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/tree", tag = "files", params(TheSandbox, Where, UnpackQuery),
     request_body(content_type = "application/x-tar", description = "The tar stream"),
     responses((status = 200, body = Unpacked), Problems))]
 pub(super) async fn tree_in(
     Chosen(sandbox): Chosen,
-    Params(asked): Params<Unpack>,
+    Params(asked): Params<UnpackQuery>,
     body: Body,
 ) -> Result<Json<Unpacked>, Refusal> {
     let usual = TarInOptions::default();

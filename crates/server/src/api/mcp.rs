@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::{self, Caller};
 use super::state::Api;
 use super::tools::{POOL, POOL_HEADER};
-use crate::mcp::{CallersPool, McpServer, Pools, SessionLimits, service};
+use crate::mcp::{CallersPool, McpServer, SessionLimits, SessionPools, service};
 use crate::problem::Refusal;
 
 /// The limits of sessions: of all keys together, and of one key.
@@ -23,7 +23,7 @@ const LIMITS: SessionLimits =
 
 /// Makes the server of the tools that every key may use.
 pub(super) fn server() -> Result<McpServer> {
-    McpServer::new(toolset(POOL)?, Pools::PerCaller)
+    McpServer::new(toolset(POOL)?, SessionPools::PerCaller)
 }
 
 /// Returns the routes of `/mcp`, which need a key.

@@ -21,7 +21,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::access::Caller;
 use super::state::Api;
-use crate::http::held::{Hold, held};
+use crate::http::holding::{HeldValue, hold_until_sent};
 use crate::problem::{Problems, Refusal};
 
 const TEXT: HeaderValue =
@@ -31,43 +31,43 @@ const BUCKETS_SECONDS: [f64; 16] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct RequestLabels {
     route: String,
     method: &'static str,
     status: u16,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Route {
+struct RouteLabels {
     route: String,
     method: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
+struct ExecLabels {
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct InState {
+struct StateLabels {
     state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Refused {
+struct RefusalLabels {
     by: &'static str,
 }
 
 /// The counters and gauges of a server.
 pub(super) struct Metrics {
     registry: Registry,
-    answered: Family<Answered, Counter>,
-    durations: Family<Route, Histogram>,
+    answered: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram>,
     in_flight: Gauge,
     connections: Gauge,
-    refused: Family<Refused, Counter>,
-    execs: Family<Ended, Counter>,
-    sandboxes: Family<InState, Gauge>,
+    refused: Family<RefusalLabels, Counter>,
+    execs: Family<ExecLabels, Counter>,
+    sandboxes: Family<StateLabels, Gauge>,
     process: process::Gauges,
 }
 
@@ -117,7 +117,7 @@ impl Metrics {
     /// Counts a request that a limit refused: `rate_of_key`, `requests_of_key` (too many at once),
     /// or `rate_of_wrong_keys`.
     pub fn refused(&self, by: &'static str) {
-        self.refused.get_or_create(&Refused { by }).inc();
+        self.refused.get_or_create(&RefusalLabels { by }).inc();
     }
 
     /// Counts a command that ended.
@@ -129,7 +129,7 @@ impl Metrics {
             Outcome::Cancelled => "cancelled",
             Outcome::OutOfMemory => "out_of_memory",
         };
-        self.execs.get_or_create(&Ended { outcome }).inc();
+        self.execs.get_or_create(&ExecLabels { outcome }).inc();
     }
 
     fn begin(&self) -> InFlight {
@@ -140,9 +140,9 @@ impl Metrics {
     fn answered(&self, route: String, method: &'static str, status: StatusCode, since: Instant) {
         let status = status.as_u16();
         self.durations
-            .get_or_create(&Route { route: route.clone(), method })
+            .get_or_create(&RouteLabels { route: route.clone(), method })
             .observe(since.elapsed().as_secs_f64());
-        self.answered.get_or_create(&Answered { route, method, status }).inc();
+        self.answered.get_or_create(&RequestLabels { route, method, status }).inc();
     }
 
     fn count_sandboxes(&self, rows: &[SandboxRow]) {
@@ -150,7 +150,7 @@ impl Metrics {
             [(RowState::Making, "making"), (RowState::Live, "live"), (RowState::Removing, "removing")]
         {
             let count = rows.iter().filter(|row| row.state == of).count();
-            let gauge = self.sandboxes.get_or_create(&InState { state });
+            let gauge = self.sandboxes.get_or_create(&StateLabels { state });
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
@@ -159,7 +159,7 @@ impl Metrics {
 /// A request whose answer is under way. Dropping it ends the count.
 struct InFlight(Gauge);
 
-impl Hold for InFlight {}
+impl HeldValue for InFlight {}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
@@ -172,15 +172,15 @@ pub(super) async fn measure(State(api): State<Api>, request: Request, next: Next
     let (since, in_flight) = (Instant::now(), api.metrics().begin());
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
-    let method = known(request.method());
+    let method = method_label(request.method());
     let answer = next.run(request).await;
     api.metrics().answered(route, method, answer.status(), since);
-    held(answer, in_flight)
+    hold_until_sent(answer, in_flight)
 }
 
 /// Returns the method's label. Unknown methods share one, since a client could send any word, and
 /// each would be a metric that stays.
-fn known(method: &Method) -> &'static str {
+fn method_label(method: &Method) -> &'static str {
     let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     known.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }

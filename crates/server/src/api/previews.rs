@@ -17,7 +17,9 @@ use super::extract::{InPool, JsonBody, Named, TheSandbox};
 use super::ports::ThePort;
 use super::state::Api;
 use super::turns::Turn;
-use crate::preview::{Base, Domains, Place, TTL_MS, TTL_MS_RANGE, Wanted, answer, scheme};
+use crate::preview::{
+    BaseAddress, Domains, GrantRequest, PreviewTarget, TTL_MS, TTL_MS_RANGE, answer, scheme,
+};
 use crate::problem::{Problems, Refusal};
 
 /// Opens a preview: a port of a sandbox as a web page.
@@ -42,20 +44,20 @@ pub(super) async fn open(
         return Err(Error::invalid("ttl_ms", format!("must be from {least} to {most}, not {ttl_ms}")).into());
     }
     let (ttl, now) = (Duration::from_millis(ttl_ms), SystemTime::now());
-    let (pool, place) = place(&api, &named, &path).await?;
+    let (pool, target) = target(&api, &named, &path).await?;
     let key = caller.key_id();
-    let wanted = Wanted { place: &place, pool: &pool, key, ttl, public: body.public };
-    let issued = api.grants().issue(wanted, now)?;
+    let request = GrantRequest { target: &target, pool: &pool, key, ttl, public: body.public };
+    let issued = api.grants().issue(request, now)?;
     // The key may have been revoked since it was looked up, before there was this grant to revoke.
     if let Some(key) = key.filter(|_| turn.is_over()) {
         api.grants().revoke_key(key);
     }
     let domains = domains.map(|Extension(Domains(domains))| domains).unwrap_or_default();
     let host = host(&headers)?;
-    let base = Base { scheme: scheme(&headers), host: &host };
-    let path_url = base.path_url(&place);
-    let url = base.host_url(&place, &domains).unwrap_or_else(|| path_url.clone());
-    let answer = answer(&place, [url, path_url], issued, now + ttl);
+    let base = BaseAddress { scheme: scheme(&headers), host: &host };
+    let path_url = base.path_url(&target);
+    let url = base.host_url(&target, &domains).unwrap_or_else(|| path_url.clone());
+    let answer = answer(&target, [url, path_url], issued, now + ttl);
     let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok((StatusCode::CREATED, no_store, Json(answer)).into_response())
 }
@@ -70,22 +72,22 @@ pub(super) async fn close(
     named: Named,
     Path(path): Path<HashMap<String, String>>,
 ) -> Result<StatusCode, Refusal> {
-    let (_, place) = place(&api, &named, &path).await?;
-    api.grants().revoke(&place);
+    let (_, target) = target(&api, &named, &path).await?;
+    api.grants().revoke(&target);
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Returns the pool, the sandbox and the port that the path names. This does not wake the sandbox.
-async fn place(
+async fn target(
     api: &Api,
     named: &Named,
     path: &HashMap<String, String>,
-) -> Result<(SandboxName, Place), Refusal> {
+) -> Result<(SandboxName, PreviewTarget), Refusal> {
     let port: Option<u16> = path.get("port").and_then(|text| text.parse().ok()).filter(|port| *port != 0);
     let port = port.ok_or_else(|| Error::invalid("port", "must be a number from 1 to 65535"))?;
     let pool = named.pool(api).await?;
     let info = named.info(api, &pool).await?;
-    Ok((pool, Place { sandbox: info.id, port }))
+    Ok((pool, PreviewTarget { sandbox: info.id, port }))
 }
 
 /// Returns the name and port by which the client called the server.

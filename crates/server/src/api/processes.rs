@@ -73,7 +73,7 @@ pub(super) async fn live(Chosen(sandbox): Chosen) -> Result<Json<LiveProcesses>,
 /// The query of a wait.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wait {
+pub(super) struct WaitQuery {
     /// Does not count as activity: the sandbox may fall asleep meanwhile.
     #[serde(default)]
     observe: bool,
@@ -81,13 +81,13 @@ pub(super) struct Wait {
 
 /// Waits until a started process has ended.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/processes/{process}/wait", tag = "processes",
-    params(TheSandbox, TheProcess, Where, Wait),
+    params(TheSandbox, TheProcess, Where, WaitQuery),
     responses((status = 200, body = ProcessInfo), Problems))]
 pub(super) async fn wait(
     Extension(stopping): Extension<Stopping>,
     Chosen(sandbox): Chosen,
     Path(path): Path<HashMap<String, String>>,
-    Params(Wait { observe }): Params<Wait>,
+    Params(WaitQuery { observe }): Params<WaitQuery>,
 ) -> Result<Json<ProcessInfo>, Refusal> {
     let process = process(&path)?;
     // The process outlives the server: whoever waits can ask again.
@@ -99,7 +99,7 @@ pub(super) async fn wait(
 /// The query of a log.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Logs {
+pub(super) struct LogsQuery {
     /// `stdout` or `stderr`; by default both.
     #[param(value_type = Option<String>)]
     stream: Option<LogStream>,
@@ -125,7 +125,7 @@ fn piece(chunk: LogChunk) -> LogPiece {
 /// The content of an event about a log.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum LogEvent {
+enum LogContent {
     Range(LogRange),
     Piece(LogPiece),
 }
@@ -135,14 +135,14 @@ enum LogEvent {
 /// The first event says which part of the log follows; the others have the output, each with the
 /// offset behind it as its id.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/processes/{process}/logs", tag = "processes",
-    params(TheSandbox, TheProcess, Where, Logs),
+    params(TheSandbox, TheProcess, Where, LogsQuery),
     responses((status = 200, description = "The log", content_type = "text/event-stream"),
         Problems))]
 pub(super) async fn logs(
     Extension(stopping): Extension<Stopping>,
     Chosen(sandbox): Chosen,
     Path(path): Path<HashMap<String, String>>,
-    Params(asked): Params<Logs>,
+    Params(asked): Params<LogsQuery>,
     LastEventId(last_seen): LastEventId,
 ) -> Result<impl IntoResponse, Refusal> {
     let query = LogQuery {
@@ -154,19 +154,19 @@ pub(super) async fn logs(
         follow: asked.follow,
     };
     let log = sandbox.logs(process(&path)?, query).await?;
-    let begins = futures_util::stream::iter([Ok((LogEvent::Range(log.range), None))]);
+    let begins = futures_util::stream::iter([Ok((LogContent::Range(log.range), None))]);
     let pieces = log.chunks.map_ok(|chunk| {
         let behind = chunk.offset + chunk.data.len() as u64;
-        (LogEvent::Piece(piece(chunk)), Some(behind))
+        (LogContent::Piece(piece(chunk)), Some(behind))
     });
-    let told = begins.chain(pieces).map_ok(|(event, behind)| Numbered { event, behind });
+    let told = begins.chain(pieces).map_ok(|(event, behind)| NumberedEvent { event, behind });
     Ok(events("log", told, |numbered| numbered.behind, asked.follow.then_some(stopping)))
 }
 
 #[derive(Serialize)]
-struct Numbered {
+struct NumberedEvent {
     #[serde(flatten)]
-    event: LogEvent,
+    event: LogContent,
     #[serde(skip)]
     behind: Option<u64>,
 }

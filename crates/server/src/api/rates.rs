@@ -32,7 +32,7 @@ pub(super) struct Rates {
 
 /// The time that a client has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wait(Duration);
+pub(super) struct RetryAfter(Duration);
 
 impl Rates {
     /// Makes the limiters from the server's limits.
@@ -55,17 +55,17 @@ impl Rates {
     }
 
     /// Counts a new request of this key. Requests without a key count as those of one key.
-    pub fn begin(&self, key_id: Option<&str>) -> Result<(), Wait> {
+    pub fn begin(&self, key_id: Option<&str>) -> Result<(), RetryAfter> {
         self.keys.begin(Some(key_id.unwrap_or_default().to_owned()))
     }
 
     /// Counts a new request from this address without a right key.
-    pub fn begin_stranger(&self, peer: Peer) -> Result<(), Wait> {
+    pub fn begin_stranger(&self, peer: Peer) -> Result<(), RetryAfter> {
         self.strangers.begin(Some(peer))
     }
 }
 
-impl Wait {
+impl RetryAfter {
     /// Returns the refusal for a client with a key.
     pub fn of_key(self) -> Response {
         let hint =
@@ -111,9 +111,11 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> Rate<K, C> {
         Self { limiter, clock, max_kept, since_swept: AtomicUsize::new(0) }
     }
 
-    fn begin(&self, who: Option<K>) -> Result<(), Wait> {
+    fn begin(&self, who: Option<K>) -> Result<(), RetryAfter> {
         let who = if self.is_full() { None } else { who };
-        self.limiter.check_key(&who).map_err(|not_until| Wait(not_until.wait_time_from(self.clock.now())))
+        self.limiter
+            .check_key(&who)
+            .map_err(|not_until| RetryAfter(not_until.wait_time_from(self.clock.now())))
     }
 
     /// Tells whether no further client can be remembered. Forgetting the quiet ones takes a pass
@@ -143,10 +145,10 @@ mod tests {
     fn as_many_begin_as_the_burst_and_then_one_whenever_its_share_of_a_second_is_over() {
         let (rate, clock) = rate(10, 3);
         assert!((0..3).all(|_| rate.begin(Some(1)).is_ok()));
-        assert_eq!(rate.begin(Some(1)), Err(Wait(Duration::from_millis(100))));
+        assert_eq!(rate.begin(Some(1)), Err(RetryAfter(Duration::from_millis(100))));
         assert!(rate.begin(Some(2)).is_ok(), "another one has a share of their own");
         clock.advance(Duration::from_millis(99));
-        assert_eq!(rate.begin(Some(1)), Err(Wait(Duration::from_millis(1))));
+        assert_eq!(rate.begin(Some(1)), Err(RetryAfter(Duration::from_millis(1))));
         clock.advance(Duration::from_millis(1));
         assert!(rate.begin(Some(1)).is_ok() && rate.begin(Some(1)).is_err());
     }
@@ -154,7 +156,7 @@ mod tests {
     #[test]
     fn who_is_refused_is_told_whole_seconds_and_never_none() {
         for (wait_ms, told) in [(1, "1"), (1000, "1"), (1001, "2")] {
-            let refused = Wait(Duration::from_millis(wait_ms)).of_key();
+            let refused = RetryAfter(Duration::from_millis(wait_ms)).of_key();
             assert_eq!(
                 (refused.status().as_u16(), &refused.headers()["retry-after"]),
                 (429, &HeaderValue::from_static(told))

@@ -29,7 +29,7 @@ const LISTED: usize = 100;
 const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Converts what is known of a sandbox to the API's answer, without its secrets.
-fn told(info: SandboxInfo, pool: &SandboxName, show_env: bool) -> SandboxAnswer {
+fn sandbox_answer(info: SandboxInfo, pool: &SandboxName, show_env: bool) -> SandboxAnswer {
     let SandboxInfo { id, name, provider, status, workdir, created_ms, mut spec, isolation, life } = info;
     let mut env_names: Vec<String> = spec.env.keys().chain(spec.manifest.env.keys()).cloned().collect();
     env_names.sort();
@@ -61,7 +61,7 @@ fn told(info: SandboxInfo, pool: &SandboxName, show_env: bool) -> SandboxAnswer 
 
 fn live(sandbox: &Sandbox, pool: &SandboxName, show_env: bool) -> SandboxAnswer {
     let info = SandboxInfo { isolation: sandbox.isolation().clone(), ..sandbox.info().clone() };
-    told(info, pool, show_env)
+    sandbox_answer(info, pool, show_env)
 }
 
 fn rfc3339(created_ms: i64, ttl_ms: u64) -> String {
@@ -134,7 +134,7 @@ pub(super) async fn list(
     let has_more = infos.len() > limit;
     infos.truncate(limit);
     let next_cursor = infos.last().filter(|_| has_more).map(|info| info.id.to_string());
-    let sandboxes = infos.into_iter().map(|info| told(info, &pool, false)).collect();
+    let sandboxes = infos.into_iter().map(|info| sandbox_answer(info, &pool, false)).collect();
     Ok(Json(SandboxList { sandboxes, next_cursor }))
 }
 
@@ -158,7 +158,7 @@ fn labels(text: Option<&str>) -> Result<BTreeMap<String, String>, Refusal> {
     responses((status = 200, body = SandboxAnswer), Problems))]
 pub(super) async fn get(State(api): State<Api>, named: Named) -> Result<Json<SandboxAnswer>, Refusal> {
     let pool = named.pool(&api).await?;
-    Ok(Json(told(named.info(&api, &pool).await?, &pool, named.show_env)))
+    Ok(Json(sandbox_answer(named.info(&api, &pool).await?, &pool, named.show_env)))
 }
 
 /// Changes a sandbox's labels, deadlines or egress rules.
@@ -189,7 +189,7 @@ pub(super) async fn patch(
     changed.map_err(|error| named.gone(error))?;
     // The handle knows what it was made from.
     api.let_go_of_handle(&now.id);
-    Ok(Json(told(named.info(&api, &pool).await?, &pool, named.show_env)))
+    Ok(Json(sandbox_answer(named.info(&api, &pool).await?, &pool, named.show_env)))
 }
 
 /// Opens a running sandbox: returns its record and its capabilities.
@@ -245,7 +245,7 @@ pub(super) async fn sleep(State(api): State<Api>, named: Named) -> Result<Status
 /// The query of a destroy.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Ending {
+pub(super) struct DestroyQuery {
     /// Undoes a create that its client could not finish: a persistent workspace that existed before
     /// is kept, whatever the spec says. Only for a sandbox that runs; by default `false`.
     #[serde(default)]
@@ -254,12 +254,12 @@ pub(super) struct Ending {
 
 /// Destroys a sandbox: its processes, mounts and files.
 #[utoipa::path(delete, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes",
-    params(TheSandbox, InPool, Ending),
+    params(TheSandbox, InPool, DestroyQuery),
     responses((status = 204), Problems))]
 pub(super) async fn destroy(
     State(api): State<Api>,
     named: Named,
-    Params(Ending { abandon }): Params<Ending>,
+    Params(DestroyQuery { abandon }): Params<DestroyQuery>,
 ) -> Result<StatusCode, Refusal> {
     let pool = named.pool(&api).await?;
     let provider = api.pool(&pool)?;

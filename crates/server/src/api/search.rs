@@ -16,7 +16,7 @@ const LINE_BYTES: u32 = 500;
 /// The query of a search for files.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Glob {
+pub(super) struct GlobQuery {
     /// A glob such as `**/*.rs`, relative to `path`.
     pattern: String,
     /// Directory to search; by default the working directory.
@@ -29,11 +29,11 @@ pub(super) struct Glob {
 }
 
 /// Finds files whose path matches a pattern, sorted by path.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/glob", tag = "files", params(TheSandbox, Where, Glob),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/glob", tag = "files", params(TheSandbox, Where, GlobQuery),
     responses((status = 200, body = GlobResult), Problems))]
 pub(super) async fn glob(
     Chosen(sandbox): Chosen,
-    Params(asked): Params<Glob>,
+    Params(asked): Params<GlobQuery>,
 ) -> Result<Json<GlobResult>, Refusal> {
     let root = root(&sandbox, asked.path.as_deref())?;
     let max_results = asked.max_results.unwrap_or(RESULTS);
@@ -44,7 +44,7 @@ pub(super) async fn glob(
 /// The query of a search for lines.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Grep {
+pub(super) struct GrepQuery {
     /// A regular expression.
     pattern: String,
     /// File or directory to search, with everything below it; by default the working directory.
@@ -64,11 +64,11 @@ pub(super) struct Grep {
 }
 
 /// Finds lines that match a pattern, sorted by path and line.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/grep", tag = "files", params(TheSandbox, Where, Grep),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/grep", tag = "files", params(TheSandbox, Where, GrepQuery),
     responses((status = 200, body = GrepResult), Problems))]
 pub(super) async fn grep(
     Chosen(sandbox): Chosen,
-    Params(asked): Params<Grep>,
+    Params(asked): Params<GrepQuery>,
 ) -> Result<Json<GrepResult>, Refusal> {
     let options = GrepOptions {
         root: root(&sandbox, asked.path.as_deref())?,

@@ -19,7 +19,7 @@ use super::state::Api;
 use super::turns::Right;
 use crate::http::Peer;
 use crate::http::own_cookie::OwnCookie;
-use crate::http::own_page::{self, FromThePage, OwnPage};
+use crate::http::own_page::{self, OnlyFromThePage, OwnPage};
 use crate::http::token;
 use crate::preview::scheme;
 use crate::problem::{Problems, Refusal};
@@ -37,13 +37,13 @@ fn is_tls(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the values of the session's cookie in a request.
-fn shown(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    COOKIE.shown(headers, is_tls(headers))
+fn cookie_values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    COOKIE.values(headers, is_tls(headers))
 }
 
 /// Tells whether a request has the session's cookie, valid or not.
 pub(super) fn is_shown(headers: &HeaderMap) -> bool {
-    shown(headers).next().is_some()
+    cookie_values(headers).next().is_some()
 }
 
 /// Returns the key and the time limit of the session with which the page sends a request, if the
@@ -51,7 +51,7 @@ pub(super) fn is_shown(headers: &HeaderMap) -> bool {
 pub(super) async fn holder(api: &Api, headers: &HeaderMap) -> Result<Option<(KeyRow, Right)>, Error> {
     let Some(proof) = own_page::proof(headers) else { return Ok(None) };
     let now = Instant::now();
-    match shown(headers).find_map(|cookie| api.sessions().key(cookie, proof, now)) {
+    match cookie_values(headers).find_map(|cookie| api.sessions().key(cookie, proof, now)) {
         Some((key, right)) => Ok(api.keys().holder_of_hash(key).await?.map(|key| (key, right))),
         None => Ok(None),
     }
@@ -94,7 +94,7 @@ pub(super) async fn who(
             SessionAnswer { needs_key: false, signed_in: true, pools, ..nobody }
         }
         Access::Keys => {
-            let key = match token::shown(&headers) {
+            let key = match token::bearer_token(&headers) {
                 Some(key) => match api.keys().holder(key).await? {
                     Some(holder) => Some(holder),
                     None => return Ok(wrong_key(&api, peer)),
@@ -116,7 +116,7 @@ pub(super) async fn who(
     responses((status = 200, body = SessionAnswer), Problems))]
 pub(super) async fn sign_in(
     State(api): State<Api>,
-    _: FromThePage,
+    _: OnlyFromThePage,
     peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     JsonBody(SessionBody { key }): JsonBody<SessionBody>,
@@ -141,10 +141,10 @@ pub(super) async fn sign_in(
 #[utoipa::path(delete, path = "/v1/session", tag = "session", security(()), responses((status = 204), Problems))]
 pub(super) async fn sign_out(
     State(api): State<Api>,
-    _: FromThePage,
+    _: OnlyFromThePage,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    shown(&headers).for_each(|cookie| api.sessions().close(cookie));
+    cookie_values(&headers).for_each(|cookie| api.sessions().close(cookie));
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie(&headers, "", 0))]).into_response())
 }
 
@@ -156,11 +156,11 @@ mod tests {
     fn over_tls_the_cookie_is_the_hosts_alone_and_one_without_that_is_not_looked_at() {
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, HeaderValue::from_static("eyot_session=a; __Host-eyot_session=b"));
-        assert_eq!(shown(&headers).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(cookie_values(&headers).collect::<Vec<_>>(), ["a"]);
         let plain = cookie(&headers, "v", 5);
         assert_eq!(plain, "eyot_session=v; Path=/; Max-Age=5; HttpOnly; SameSite=Strict");
         headers.insert("x-forwarded-proto", HeaderValue::from_static("https"));
-        assert_eq!(shown(&headers).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(cookie_values(&headers).collect::<Vec<_>>(), ["b"]);
         let secure = cookie(&headers, "v", 5);
         assert_eq!(secure, "__Host-eyot_session=v; Path=/; Max-Age=5; HttpOnly; SameSite=Strict; Secure");
     }

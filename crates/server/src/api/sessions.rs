@@ -30,12 +30,12 @@ type Hash = [u8; 32];
 
 /// The sessions of a server.
 #[derive(Default)]
-pub(super) struct Sessions {
-    all: Mutex<HashMap<Hash, Session>>,
+pub(super) struct PageSessions {
+    all: Mutex<HashMap<Hash, PageSession>>,
 }
 
 /// One session. Dropping it cuts its requests under way.
-struct Session {
+struct PageSession {
     /// The hash of the key that opened it.
     key: Hash,
     proof: Hash,
@@ -45,26 +45,26 @@ struct Session {
 }
 
 /// The secrets of a newly opened session. They are kept nowhere else.
-pub(super) struct Opened {
+pub(super) struct NewSession {
     pub cookie: String,
     pub proof: String,
 }
 
-impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Hash, Session>> {
+impl PageSessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Hash, PageSession>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a session for the key with this hash. `ended` is cancelled when the key is revoked,
     /// and, from here on, when the session ends.
-    pub fn open(&self, key: Hash, ended: CancellationToken, now: Instant) -> Result<Opened> {
-        let opened = Opened { cookie: random::<32>()?, proof: random::<32>()? };
+    pub fn open(&self, key: Hash, ended: CancellationToken, now: Instant) -> Result<NewSession> {
+        let opened = NewSession { cookie: random::<32>()?, proof: random::<32>()? };
         let mut all = self.lock();
         all.retain(|_, session| now.duration_since(session.opened) < LIFE);
         make_room(&mut all, PER_KEY, |session| session.key == key);
         make_room(&mut all, MAX, |_| true);
         let (proof, cut) = (hash(&opened.proof), ended.clone().drop_guard());
-        all.insert(hash(&opened.cookie), Session { key, proof, opened: now, ended, _cut: cut });
+        all.insert(hash(&opened.cookie), PageSession { key, proof, opened: now, ended, _cut: cut });
         Ok(opened)
     }
 
@@ -89,7 +89,7 @@ impl Sessions {
 }
 
 /// Ends the oldest of these sessions until there is room for one more.
-fn make_room(all: &mut HashMap<Hash, Session>, most: usize, is_one: impl Fn(&Session) -> bool) {
+fn make_room(all: &mut HashMap<Hash, PageSession>, most: usize, is_one: impl Fn(&PageSession) -> bool) {
     let mut those: Vec<(Instant, Hash)> = all
         .iter()
         .filter(|(_, session)| is_one(session))
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_worth_nothing_without_its_proof_nor_after_its_time() {
-        let (sessions, now) = (Sessions::default(), Instant::now());
+        let (sessions, now) = (PageSessions::default(), Instant::now());
         let open = |key| sessions.open(key, CancellationToken::new(), now).unwrap();
         let (one, other) = (open([1; 32]), open([2; 32]));
         let key = |cookie: &str, proof: &str, at| sessions.key(cookie, proof, at).map(|(key, _)| key);
@@ -132,12 +132,13 @@ mod tests {
 
     #[test]
     fn a_keys_oldest_session_makes_room_and_another_keys_does_not() {
-        let (sessions, begin) = (Sessions::default(), Instant::now());
+        let (sessions, begin) = (PageSessions::default(), Instant::now());
         let at = |index: usize| begin + Duration::from_millis(index as u64);
         let open = |key, at| sessions.open(key, CancellationToken::new(), at).unwrap();
         let other = open([2; 32], begin);
-        let ours: Vec<Opened> = (0..=PER_KEY).map(|i| open([1; 32], at(i))).collect();
-        let is_open = |opened: &Opened| sessions.key(&opened.cookie, &opened.proof, at(PER_KEY)).is_some();
+        let ours: Vec<NewSession> = (0..=PER_KEY).map(|i| open([1; 32], at(i))).collect();
+        let is_open =
+            |opened: &NewSession| sessions.key(&opened.cookie, &opened.proof, at(PER_KEY)).is_some();
         assert!(!is_open(&ours[0]) && is_open(&other));
         assert!(ours[1..].iter().all(is_open));
     }

@@ -10,10 +10,10 @@ use super::access::{Access, Caller};
 use super::keys::Keys;
 use super::metrics::Metrics;
 use super::rates::Rates;
-use super::sessions::Sessions;
+use super::sessions::PageSessions;
 use super::streamed::Streamed;
 use super::terminals::Terminals;
-use super::turns::Turns;
+use super::turns::RequestTurns;
 use crate::http::limits::ServeLimits;
 use crate::preview::Grants;
 use crate::problem::Refusal;
@@ -30,7 +30,7 @@ pub struct Api(Arc<Options>);
 struct Options {
     inner: Arc<Inner>,
     limits: Arc<ServeLimits>,
-    turns: Arc<Turns>,
+    turns: Arc<RequestTurns>,
     rates: Arc<Rates>,
     metrics: Arc<Metrics>,
     may_open_private_networks: bool,
@@ -50,7 +50,7 @@ struct Inner {
     streamed: Streamed,
     terminals: Terminals,
     /// The sessions of browsers that signed in.
-    sessions: Sessions,
+    sessions: PageSessions,
     /// The grants to see previews.
     grants: Grants,
 }
@@ -75,7 +75,7 @@ impl Api {
         let inner =
             Inner { engine, keys, access, options, pools, handles, streamed, terminals, sessions, grants };
         let limits = ServeLimits::default();
-        let turns = Arc::new(Turns::new(limits.max_requests_per_key));
+        let turns = Arc::new(RequestTurns::new(limits.max_requests_per_key));
         let rates = Arc::new(Rates::new(&limits));
         Self(Arc::new(Options {
             inner: Arc::new(inner),
@@ -96,7 +96,7 @@ impl Api {
     /// Sets the limits. Clones that were made before are not changed.
     #[must_use]
     pub fn limited(self, limits: ServeLimits) -> Self {
-        let turns = Arc::new(Turns::new(limits.max_requests_per_key));
+        let turns = Arc::new(RequestTurns::new(limits.max_requests_per_key));
         let rates = Arc::new(Rates::new(&limits));
         self.with(|options| Options { limits: Arc::new(limits), turns, rates, ..options })
     }
@@ -138,7 +138,7 @@ impl Api {
         &self.0.limits
     }
 
-    pub(super) fn turns(&self) -> &Turns {
+    pub(super) fn turns(&self) -> &RequestTurns {
         &self.0.turns
     }
 
@@ -166,7 +166,7 @@ impl Api {
         &self.0.inner.terminals
     }
 
-    pub(super) fn sessions(&self) -> &Sessions {
+    pub(super) fn sessions(&self) -> &PageSessions {
         &self.0.inner.sessions
     }
 

@@ -24,19 +24,19 @@ pub(super) const POOL_HEADER: &str = "eyot-pool";
 /// The query of the declarations.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Declared {
+pub(super) struct DeclarationsQuery {
     /// `mcp` (the default), `anthropic`, `openai`, …
     format: Option<String>,
 }
 
 /// Declares the tools of a toolset in a model provider's format.
 #[utoipa::path(get, path = "/v1/toolsets/{toolset}", tag = "tools",
-    params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"), Declared),
+    params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"), DeclarationsQuery),
     responses((status = 200, body = Object), Problems))]
 pub(super) async fn declare(
     _: Caller,
     Path(name): Path<String>,
-    Params(Declared { format }): Params<Declared>,
+    Params(DeclarationsQuery { format }): Params<DeclarationsQuery>,
 ) -> Result<Json<Value>, Refusal> {
     let format = match format {
         None => ToolFormat::Mcp,
@@ -57,7 +57,7 @@ fn named(name: &str) -> Result<eyot_tools::Toolset, Refusal> {
 /// The query of a call.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct ActsIn {
+pub(super) struct CallQuery {
     /// The pool. By default the key's first pool.
     pool: Option<String>,
 }
@@ -67,13 +67,13 @@ pub(super) struct ActsIn {
 /// A failure is for the model to read: an answer with `is_error`.
 #[utoipa::path(post, path = "/v1/toolsets/{toolset}/{tool}", tag = "tools", request_body = Object,
     params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"),
-        ("tool" = String, Path, description = "The tool's name"), ActsIn),
+        ("tool" = String, Path, description = "The tool's name"), CallQuery),
     responses((status = 200, body = ToolAnswer), Problems))]
 pub(super) async fn call(
     State(api): State<Api>,
     caller: Caller,
     Path((set, tool)): Path<(String, String)>,
-    Params(ActsIn { pool }): Params<ActsIn>,
+    Params(CallQuery { pool }): Params<CallQuery>,
     JsonBody(arguments): JsonBody<Value>,
 ) -> Result<Json<ToolAnswer>, Refusal> {
     let pool = caller.pool(pool.as_deref())?;
@@ -117,10 +117,10 @@ async fn answer(
     let cancel = CancellationToken::new();
     let _gone = cancel.clone().drop_guard();
     let context = ToolContext::new(api.pool(&pool)?.pool().clone()).with_cancel(cancel);
-    Ok(Json(told(handle_tool_call(&context, &tools, tool, arguments).await)))
+    Ok(Json(tool_answer(handle_tool_call(&context, &tools, tool, arguments).await)))
 }
 
-fn told(output: ToolOutput) -> ToolAnswer {
+fn tool_answer(output: ToolOutput) -> ToolAnswer {
     let content = output.content.iter().map(|piece| match piece {
         ToolContent::Text(text) => text.clone(),
         // The table may learn to say more than this version of the server can pass on.

@@ -13,20 +13,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::held::Hold;
+use crate::http::holding::HeldValue;
 use crate::problem::Refusal;
 
 /// The value of `Retry-After`, in seconds.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// The turns of every key.
-pub(super) struct Turns {
+pub(super) struct RequestTurns {
     max: usize,
-    of_keys: Mutex<HashMap<String, OfKey>>,
+    by_key: Mutex<HashMap<String, KeyTurns>>,
 }
 
 #[derive(Clone)]
-struct OfKey {
+struct KeyTurns {
     turns: Arc<Semaphore>,
     revoked: CancellationToken,
 }
@@ -76,7 +76,7 @@ impl Turn {
     }
 }
 
-impl Hold for Turn {
+impl HeldValue for Turn {
     const WHY: &'static str = "the key was revoked, or the session ended";
 
     fn is_over(&self) -> bool {
@@ -88,16 +88,16 @@ impl Hold for Turn {
     }
 }
 
-impl Turns {
+impl RequestTurns {
     /// Allows each key this many requests at once.
     pub fn new(max: usize) -> Self {
-        Self { max: max.clamp(1, Semaphore::MAX_PERMITS), of_keys: Mutex::default() }
+        Self { max: max.clamp(1, Semaphore::MAX_PERMITS), by_key: Mutex::default() }
     }
 
     /// Takes a turn of this key; `None`: all are taken. Requests without a key share the turns of
     /// one key. `right` is the session's, if the request came by one.
     pub fn take(&self, key_id: Option<&str>, right: Option<Right>) -> Option<Turn> {
-        let OfKey { turns, revoked } = self.of(key_id.unwrap_or_default());
+        let KeyTurns { turns, revoked } = self.of(key_id.unwrap_or_default());
         let permit = turns.try_acquire_owned().ok()?;
         let right = right.unwrap_or(Right { ended: revoked, until: None });
         Some(Turn { _permit: Arc::new(permit), right })
@@ -113,13 +113,13 @@ impl Turns {
         self.of(key_id).revoked.cancel();
     }
 
-    fn of(&self, key_id: &str) -> OfKey {
-        let mut of_keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = of_keys.get(key_id) {
+    fn of(&self, key_id: &str) -> KeyTurns {
+        let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = by_key.get(key_id) {
             return there.clone();
         }
-        let made = OfKey { turns: Arc::new(Semaphore::new(self.max)), revoked: CancellationToken::new() };
-        of_keys.insert(key_id.to_owned(), made.clone());
+        let made = KeyTurns { turns: Arc::new(Semaphore::new(self.max)), revoked: CancellationToken::new() };
+        by_key.insert(key_id.to_owned(), made.clone());
         made
     }
 
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_key_has_its_turns_and_no_more_and_takes_none_of_anothers() {
-        let turns = Turns::new(2);
+        let turns = RequestTurns::new(2);
         let (first, second) = (turns.take(Some("a"), None).unwrap(), turns.take(Some("a"), None).unwrap());
         assert!(turns.take(Some("a"), None).is_none());
         let refused = turns.refusal();
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_under_way_ends_when_its_key_is_revoked_or_its_session_is_over_and_nothing_elses_does() {
-        let turns = Turns::new(8);
+        let turns = RequestTurns::new(8);
         let take = |key, right| turns.take(Some(key), right).unwrap();
         let session = Right { ended: turns.revoked("a").child_token(), until: None };
         let timed = Right { until: Some(Instant::now()), ..Right::default() };

@@ -14,7 +14,7 @@ use crate::problem::{Problems, Refusal};
 /// The query of a watch.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Watch {
+pub(super) struct WatchQuery {
     /// Absolute, or relative to the sandbox's working directory.
     path: String,
     /// Watches everything below a directory too; by default `true`.
@@ -25,13 +25,13 @@ pub(super) struct Watch {
 
 /// Streams changes of a file, or of the names in a directory, from the moment that the answer
 /// begins: events `change`.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/watch", tag = "files", params(TheSandbox, Where, Watch),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/watch", tag = "files", params(TheSandbox, Where, WatchQuery),
     responses((status = 200, description = "What happens", content_type = "text/event-stream"),
         Problems))]
 pub(super) async fn watch(
     Extension(stopping): Extension<Stopping>,
     Chosen(sandbox): Chosen,
-    Params(asked): Params<Watch>,
+    Params(asked): Params<WatchQuery>,
 ) -> Result<impl IntoResponse, Refusal> {
     let usual = WatchOptions::default();
     let options = WatchOptions {

@@ -9,19 +9,19 @@ use axum::http::Extensions;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::held::Hold;
+use super::holding::HeldValue;
 
 /// The connections of a listener that may be closed to make room.
 #[derive(Default)]
-pub(super) struct Idle {
-    line: Mutex<Line>,
+pub(super) struct IdleConnections {
+    line: Mutex<WaitingLine>,
     /// Notified when a connection becomes one that may be closed.
     news: Notify,
 }
 
 /// Those connections, in the order in which they became idle or unauthenticated.
 #[derive(Default)]
-struct Line {
+struct WaitingLine {
     next: u64,
     idle: BTreeMap<u64, CancellationToken>,
     strangers: BTreeMap<u64, CancellationToken>,
@@ -29,7 +29,7 @@ struct Line {
 
 /// The state of a connection; the number is its place in the line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Course {
+enum ConnectionActivity {
     Idle(u64),
     /// A request that has not been authenticated is under way.
     Asked(u64),
@@ -38,22 +38,22 @@ enum Course {
 
 /// One connection in the line.
 #[derive(Clone)]
-pub(super) struct Member {
+pub(super) struct TrackedConnection {
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    idle: Arc<Idle>,
+    idle: Arc<IdleConnections>,
     end: CancellationToken,
-    course: Mutex<Course>,
+    state: Mutex<ConnectionActivity>,
 }
 
-impl Idle {
+impl IdleConnections {
     /// Adds an idle connection. It is told to end through `end`.
-    pub fn enter(self: &Arc<Self>, end: CancellationToken) -> Member {
-        let inner = Inner { idle: Arc::clone(self), end, course: Mutex::new(Course::LetIn) };
-        let member = Member { inner: Arc::new(inner) };
-        member.inner.change(Course::Idle);
+    pub fn enter(self: &Arc<Self>, end: CancellationToken) -> TrackedConnection {
+        let inner = Inner { idle: Arc::clone(self), end, state: Mutex::new(ConnectionActivity::LetIn) };
+        let member = TrackedConnection { inner: Arc::new(inner) };
+        member.inner.change(ConnectionActivity::Idle);
         member
     }
 
@@ -71,53 +71,57 @@ impl Idle {
     }
 }
 
-impl Line {
-    fn add(&mut self, course: impl Fn(u64) -> Course, end: &CancellationToken) -> Course {
+impl WaitingLine {
+    fn add(
+        &mut self,
+        state: impl Fn(u64) -> ConnectionActivity,
+        end: &CancellationToken,
+    ) -> ConnectionActivity {
         self.next += 1;
-        let course = course(self.next);
-        match course {
-            Course::Idle(place) => drop(self.idle.insert(place, end.clone())),
-            Course::Asked(place) => drop(self.strangers.insert(place, end.clone())),
-            Course::LetIn => {}
+        let state = state(self.next);
+        match state {
+            ConnectionActivity::Idle(place) => drop(self.idle.insert(place, end.clone())),
+            ConnectionActivity::Asked(place) => drop(self.strangers.insert(place, end.clone())),
+            ConnectionActivity::LetIn => {}
         }
-        course
+        state
     }
 
-    fn remove(&mut self, course: Course) {
-        match course {
-            Course::Idle(place) => drop(self.idle.remove(&place)),
-            Course::Asked(place) => drop(self.strangers.remove(&place)),
-            Course::LetIn => {}
+    fn remove(&mut self, state: ConnectionActivity) {
+        match state {
+            ConnectionActivity::Idle(place) => drop(self.idle.remove(&place)),
+            ConnectionActivity::Asked(place) => drop(self.strangers.remove(&place)),
+            ConnectionActivity::LetIn => {}
         }
     }
 }
 
-impl Member {
+impl TrackedConnection {
     /// Notes that a request has come. It is under way until the returned value is dropped.
     pub fn begin(&self) -> UnderWay {
-        self.inner.change(Course::Asked);
+        self.inner.change(ConnectionActivity::Asked);
         UnderWay(self.clone())
     }
 
     /// Tells whether the connection may end at once: no answer is lost that the client has a right
     /// to.
     pub fn may_be_cut(&self, is_stopping: bool) -> bool {
-        match *lock(&self.inner.course) {
-            Course::Idle(_) => true,
+        match *lock(&self.inner.state) {
+            ConnectionActivity::Idle(_) => true,
             // Answers that are under way may end when the server stops, to whoever asked.
-            Course::Asked(_) => !is_stopping,
-            Course::LetIn => false,
+            ConnectionActivity::Asked(_) => !is_stopping,
+            ConnectionActivity::LetIn => false,
         }
     }
 }
 
 impl Inner {
-    fn change(&self, course: impl Fn(u64) -> Course) {
-        let mut now = lock(&self.course);
+    fn change(&self, state: impl Fn(u64) -> ConnectionActivity) {
+        let mut now = lock(&self.state);
         let mut line = lock(&self.idle.line);
         line.remove(*now);
-        *now = line.add(course, &self.end);
-        if *now != Course::LetIn {
+        *now = line.add(state, &self.end);
+        if *now != ConnectionActivity::LetIn {
             self.idle.news.notify_one();
         }
     }
@@ -126,43 +130,43 @@ impl Inner {
 /// Takes the closed connection out of the line.
 impl Drop for Inner {
     fn drop(&mut self) {
-        lock(&self.idle.line).remove(*lock(&self.course));
+        lock(&self.idle.line).remove(*lock(&self.state));
     }
 }
 
 /// A request's handle on its connection.
 #[derive(Clone)]
-pub(crate) struct Knocker(Member);
+pub(crate) struct ConnectionHandle(TrackedConnection);
 
-impl Knocker {
+impl ConnectionHandle {
     /// Notes that the request was authenticated. The connection is not closed for another one while
     /// the request is under way.
     pub fn let_in(&self) {
-        self.0.inner.change(|_| Course::LetIn);
+        self.0.inner.change(|_| ConnectionActivity::LetIn);
     }
 }
 
 /// Notes on the connection of a request, if it came by one, that the request was authenticated.
 pub(crate) fn let_in(request: &Extensions) {
-    if let Some(knocker) = request.get::<Knocker>() {
-        knocker.let_in();
+    if let Some(connection_handle) = request.get::<ConnectionHandle>() {
+        connection_handle.let_in();
     }
 }
 
 /// A request under way. Dropping it makes the connection idle.
-pub(super) struct UnderWay(Member);
+pub(super) struct UnderWay(TrackedConnection);
 
 impl UnderWay {
-    pub fn knocker(&self) -> Knocker {
-        Knocker(self.0.clone())
+    pub fn connection_handle(&self) -> ConnectionHandle {
+        ConnectionHandle(self.0.clone())
     }
 }
 
-impl Hold for UnderWay {}
+impl HeldValue for UnderWay {}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.inner.change(Course::Idle);
+        self.0.inner.change(ConnectionActivity::Idle);
     }
 }
 
@@ -177,12 +181,12 @@ mod tests {
 
     #[test]
     fn the_one_that_is_idle_for_longest_is_shed_then_strangers_and_none_that_was_let_in() {
-        let idle = Arc::new(Idle::default());
+        let idle = Arc::new(IdleConnections::default());
         let ends = [(); 4].map(|()| CancellationToken::new());
         let [first, second, third, fourth] = ends.clone().map(|end| idle.enter(end));
         drop(first.begin());
         let (stranger, busy) = (third.begin(), fourth.begin());
-        busy.knocker().let_in();
+        busy.connection_handle().let_in();
         assert!(first.may_be_cut(true) && third.may_be_cut(false) && !third.may_be_cut(true));
         assert!(!fourth.may_be_cut(false));
         assert!(idle.shed() && ends[1].is_cancelled() && !ends[0].is_cancelled());
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_gone_is_nobody_to_shed() {
-        let idle = Arc::new(Idle::default());
+        let idle = Arc::new(IdleConnections::default());
         drop(idle.enter(CancellationToken::new()));
         assert!(!idle.shed());
     }

@@ -25,11 +25,11 @@ use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tower_http::timeout::TimeoutBody;
 
-use super::held::held;
-use super::idle::{Idle, Member};
+use super::holding::hold_until_sent;
+use super::idle::{IdleConnections, TrackedConnection};
 use super::limits::ServeLimits;
 use super::peer::Peer;
-use super::place::{Place, Placed};
+use super::place::{ConnectionPlace, PlacedStream};
 use super::tls::Certificate;
 
 /// The smallest read buffer that the HTTP library accepts, in bytes.
@@ -51,7 +51,7 @@ pub enum Listener {
 }
 
 /// A connection that was accepted. Its TLS handshake is still to come.
-enum Knock {
+enum AcceptedConnection {
     Plain(Either<TcpStream, UnixStream>, Peer),
     Tls(TcpStream, Arc<Certificate>, Peer),
 }
@@ -60,21 +60,21 @@ enum Knock {
 type Stream = Either<Either<TcpStream, UnixStream>, TlsStream<TcpStream>>;
 
 impl Listener {
-    async fn accept(&self) -> io::Result<Knock> {
+    async fn accept(&self) -> io::Result<AcceptedConnection> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, peer) = tcp(listener).await?;
-                Ok(Knock::Plain(Either::Left(stream), peer))
+                Ok(AcceptedConnection::Plain(Either::Left(stream), peer))
             }
             Self::Tls(listener, certificate) => {
                 let (stream, peer) = tcp(listener).await?;
-                Ok(Knock::Tls(stream, Arc::clone(certificate), peer))
+                Ok(AcceptedConnection::Tls(stream, Arc::clone(certificate), peer))
             }
             Self::Unix(listener) => loop {
                 let (stream, _) = listener.accept().await?;
                 let peer = stream.peer_cred()?.uid();
                 if peer == 0 || peer == rustix::process::geteuid().as_raw() {
-                    return Ok(Knock::Plain(Either::Right(stream), Peer::Socket));
+                    return Ok(AcceptedConnection::Plain(Either::Right(stream), Peer::Socket));
                 }
                 tracing::warn!(uid = peer, "another user knocks at the socket");
             },
@@ -89,7 +89,7 @@ async fn tcp(listener: &TcpListener) -> io::Result<(TcpStream, Peer)> {
     Ok((stream, Peer::at(address.ip())))
 }
 
-impl Knock {
+impl AcceptedConnection {
     fn peer(&self) -> Peer {
         match self {
             Self::Plain(_, peer) | Self::Tls(_, _, peer) => *peer,
@@ -124,7 +124,7 @@ pub(crate) async fn serve(
     cut: CancellationToken,
 ) {
     let max = limits.max_connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
-    let server = Server {
+    let server = ListenerServer {
         builder: builder(limits),
         router,
         body_stall: Duration::from_millis(limits.body_stall_ms),
@@ -164,12 +164,12 @@ fn builder(limits: &ServeLimits) -> http1::Builder {
 }
 
 /// State that the connections of a listener share.
-struct Server {
+struct ListenerServer {
     builder: http1::Builder,
     router: Router,
     body_stall: Duration,
     handshake: Duration,
-    idle: Arc<Idle>,
+    idle: Arc<IdleConnections>,
     places: Arc<Semaphore>,
     open: Gauge,
     /// Answers that are under way may finish; new requests are not taken.
@@ -178,13 +178,13 @@ struct Server {
     cut: CancellationToken,
 }
 
-impl Server {
+impl ListenerServer {
     async fn accept(&self, listener: &Listener) {
         loop {
             match listener.accept().await {
-                Ok(knock) => {
-                    let place = Place::new(self.place().await, self.open.clone());
-                    self.begin(knock, place);
+                Ok(accepted) => {
+                    let place = ConnectionPlace::new(self.place().await, self.open.clone());
+                    self.begin(accepted, place);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection can't be taken");
@@ -217,19 +217,19 @@ impl Server {
     }
 
     /// Answers the requests of this connection, on a new task.
-    fn begin(&self, knock: Knock, place: Place) {
+    fn begin(&self, accepted: AcceptedConnection, place: ConnectionPlace) {
         let (stop, end, cut) = (self.stop.clone(), self.stop.child_token(), self.cut.clone());
         // Without a request yet: one that is slow to shake hands gives its place up like any other.
         let member = self.idle.enter(end.clone());
-        let service = self.service(&knock, member.clone());
+        let service = self.service(&accepted, member.clone());
         let (builder, handshake) = (self.builder.clone(), self.handshake);
         tokio::spawn(async move {
             let opened = tokio::select! {
-                opened = knock.opened(handshake) => opened,
+                opened = accepted.opened(handshake) => opened,
                 () = end.cancelled() => return,
             };
             let stream = match opened {
-                Ok(stream) => Placed { stream, _place: place },
+                Ok(stream) => PlacedStream { stream, _place: place },
                 Err(error) => return tracing::debug!(%error, "a connection came to nothing"),
             };
             let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
@@ -254,22 +254,22 @@ impl Server {
     /// Makes the service that answers the requests of a connection.
     fn service(
         &self,
-        knock: &Knock,
-        member: Member,
+        accepted: &AcceptedConnection,
+        member: TrackedConnection,
     ) -> impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Send + use<>
     {
-        let (peer, is_tls, stall) = (knock.peer(), knock.is_tls(), self.body_stall);
+        let (peer, is_tls, stall) = (accepted.peer(), accepted.is_tls(), self.body_stall);
         let router = TowerToHyperService::new(self.router.clone());
         service_fn(move |mut request: Request<Incoming>| {
             let under_way = member.begin();
             request.extensions_mut().insert(peer);
-            request.extensions_mut().insert(under_way.knocker());
+            request.extensions_mut().insert(under_way.connection_handle());
             if is_tls {
                 // As a proxy would say it that took the TLS off.
                 request.headers_mut().insert("x-forwarded-proto", HeaderValue::from_static("https"));
             }
             let answer = router.call(request.map(|body| TimeoutBody::new(stall, body)));
-            async move { answer.await.map(|answer| held(answer, under_way)) }
+            async move { answer.await.map(|answer| hold_until_sent(answer, under_way)) }
         })
     }
 }

@@ -31,7 +31,7 @@ impl OwnCookie {
     }
 
     /// Returns the values of this cookie in a request.
-    pub fn shown(self, headers: &HeaderMap, is_hosts: bool) -> impl Iterator<Item = &str> {
+    pub fn values(self, headers: &HeaderMap, is_hosts: bool) -> impl Iterator<Item = &str> {
         let ours = self.name(is_hosts);
         let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.split_once('='));
@@ -59,7 +59,7 @@ mod tests {
     fn over_tls_one_that_is_not_the_hosts_alone_is_not_looked_at() {
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, "own=a; __Host-own=b; other=c".parse().unwrap());
-        let shown = |is_hosts| OwnCookie("own").shown(&headers, is_hosts).collect::<Vec<_>>();
-        assert_eq!((shown(false), shown(true)), (vec!["a"], vec!["b"]));
+        let values = |is_hosts| OwnCookie("own").values(&headers, is_hosts).collect::<Vec<_>>();
+        assert_eq!((values(false), values(true)), (vec!["a"], vec!["b"]));
     }
 }

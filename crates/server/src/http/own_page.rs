@@ -25,9 +25,9 @@ pub(crate) struct OwnPage;
 
 /// Extractor for routes that only the server's own page may call. Other requests are refused before
 /// their body is read.
-pub(crate) struct FromThePage;
+pub(crate) struct OnlyFromThePage;
 
-impl<S: Sync> FromRequestParts<S> for FromThePage {
+impl<S: Sync> FromRequestParts<S> for OnlyFromThePage {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {

@@ -10,12 +10,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// One of the places.
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     _permit: OwnedSemaphorePermit,
     open: Gauge,
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Takes a place, which counts in `open` until it is dropped.
     pub fn new(permit: OwnedSemaphorePermit, open: Gauge) -> Self {
         open.inc();
@@ -23,19 +23,19 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.open.dec();
     }
 }
 
 /// A stream with its place.
-pub(super) struct Placed<S> {
+pub(super) struct PlacedStream<S> {
     pub stream: S,
-    pub _place: Place,
+    pub _place: ConnectionPlace,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Placed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PlacedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +45,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Placed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Placed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PlacedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

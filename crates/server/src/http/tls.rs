@@ -30,19 +30,19 @@ const PROTOCOL: &[u8] = b"http/1.1";
 pub struct Certificate {
     certificate: PathBuf,
     key: PathBuf,
-    in_use: Mutex<InUse>,
+    in_use: Mutex<ActiveCertificate>,
 }
 
-struct InUse {
+struct ActiveCertificate {
     config: Arc<ServerConfig>,
     /// The state of the files when they were last read, with or without success.
-    seen: Seen,
+    seen: FileStamps,
 }
 
 /// The metadata that changes when a file is written or replaced.
-type Stamp = (u64, u64, i64, i64, u64);
+type FileStamp = (u64, u64, i64, i64, u64);
 /// The stamps of certificate and key; `None`: the file does not exist.
-type Seen = [Option<Stamp>; 2];
+type FileStamps = [Option<FileStamp>; 2];
 
 impl Certificate {
     /// Reads a certificate with its chain, and its private key, both PEM. Fails with `invalid` if
@@ -50,7 +50,7 @@ impl Certificate {
     pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>> {
         let seen = seen(certificate, key);
         let config = config(certificate, key)?;
-        let in_use = Mutex::new(InUse { config, seen });
+        let in_use = Mutex::new(ActiveCertificate { config, seen });
         Ok(Arc::new(Self { certificate: certificate.to_owned(), key: key.to_owned(), in_use }))
     }
 
@@ -67,7 +67,7 @@ impl Certificate {
         (mode & 0o077 != 0 && mode & 0o007 != 0).then(text)
     }
 
-    fn read(&self, in_use: &mut InUse, seen: Seen) -> Result<()> {
+    fn read(&self, in_use: &mut ActiveCertificate, seen: FileStamps) -> Result<()> {
         in_use.seen = seen;
         in_use.config = config(&self.certificate, &self.key)?;
         Ok(())
@@ -91,7 +91,7 @@ impl Certificate {
     }
 
     /// Locks the state, even if poisoned: only plain values are moved in and out.
-    fn in_use(&self) -> MutexGuard<'_, InUse> {
+    fn in_use(&self) -> MutexGuard<'_, ActiveCertificate> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,7 +141,7 @@ async fn say_that_it_is_tls(mut stream: TcpStream) -> io::Error {
     told.await.err().unwrap_or_else(|| io::Error::other("a client spoke plain HTTP"))
 }
 
-fn seen(certificate: &Path, key: &Path) -> Seen {
+fn seen(certificate: &Path, key: &Path) -> FileStamps {
     let stamp = |of: Metadata| (of.dev(), of.ino(), of.ctime(), of.ctime_nsec(), of.size());
     [certificate, key].map(|file| file.metadata().ok().map(stamp))
 }

@@ -91,7 +91,7 @@ pub(crate) enum Client {
 
 /// Passes a request with a token on, without the token, so that no log can show it.
 pub(crate) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Request, next: Next) -> Response {
-    let shown = shown(request.headers());
+    let shown = bearer_token(request.headers());
     let Some(client) = shown.and_then(|token| tokens.client(token)) else {
         return unauthorized(shown.is_some());
     };
@@ -102,7 +102,7 @@ pub(crate) async fn require(State(tokens): State<Arc<Tokens>>, mut request: Requ
 }
 
 /// Returns the bearer token of a request, if there is exactly one.
-pub(crate) fn shown(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -158,10 +158,10 @@ mod tests {
 
     #[test]
     fn one_bearer_header_is_read_and_nothing_else() {
-        assert_eq!(shown(&headers(&["Bearer abc"])), Some("abc"));
-        assert_eq!(shown(&headers(&["bearer  abc"])), Some("abc"));
+        assert_eq!(bearer_token(&headers(&["Bearer abc"])), Some("abc"));
+        assert_eq!(bearer_token(&headers(&["bearer  abc"])), Some("abc"));
         for wrong in [&[][..], &["Basic abc"], &["Bearer"], &["abc"], &["Bearer abc", "Bearer abc"]] {
-            assert_eq!(shown(&headers(wrong)), None, "{wrong:?}");
+            assert_eq!(bearer_token(&headers(wrong)), None, "{wrong:?}");
         }
     }
 }

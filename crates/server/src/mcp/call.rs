@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::progress::Watcher;
 
 /// One call of a tool.
-pub(super) struct Call<'a> {
+pub(super) struct McpCall<'a> {
     pub tools: &'a Toolset,
     pub pool: SandboxPool,
     pub request: CallToolRequestParams,
@@ -20,7 +20,7 @@ pub(super) struct Call<'a> {
     pub ended: &'a CancellationToken,
 }
 
-impl Call<'_> {
+impl McpCall<'_> {
     /// Runs the call. A failure is an answer that the model reads, never a protocol error.
     pub(super) async fn run(self) -> CallToolResponse {
         // Its own token, for a request's is also cancelled by rmcp once its answer is on the way.
@@ -39,7 +39,7 @@ impl Call<'_> {
         };
         let watching = async {
             if let Some(watcher) = &watcher {
-                watcher.tell(&over, &cancel).await;
+                watcher.notify_until(&over, &cancel).await;
             }
         };
         let ending = async {

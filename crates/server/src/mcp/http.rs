@@ -19,15 +19,15 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::session::Session;
+use super::session::McpSession;
 use super::{MAX_MESSAGE_BYTES, McpServer};
 use crate::http::cors::cors;
 use crate::http::guard::{self, Guard};
 use crate::http::limits::ServeLimits;
 use crate::http::listen::{self, Listener};
 use crate::http::token;
+use sessions::McpSessions;
 pub(crate) use sessions::SessionLimits;
-use sessions::Sessions;
 
 pub use crate::http::token::Tokens;
 pub use crate::http::{AllowedHost, AllowedOrigin};
@@ -103,7 +103,7 @@ fn router(server: &McpServer, options: HttpOptions, stop: &CancellationToken) ->
 /// as a [`token::Client`].
 pub(crate) fn service(server: &McpServer, limits: SessionLimits, stop: &CancellationToken) -> Router {
     let manager = Arc::new(session_manager());
-    let sessions = Sessions::new(Arc::clone(&manager), limits);
+    let sessions = McpSessions::new(Arc::clone(&manager), limits);
     // Ours comes first and says more; two lists would only differ.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
@@ -111,12 +111,12 @@ pub(crate) fn service(server: &McpServer, limits: SessionLimits, stop: &Cancella
         .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
         .with_cancellation_token(stop.clone());
     let server = server.clone();
-    let mcp = StreamableHttpService::new(move || Ok(Session::over_http(&server)), manager, config);
+    let mcp = StreamableHttpService::new(move || Ok(McpSession::over_http(&server)), manager, config);
     Router::new().route_service("/mcp", mcp).layer(from_fn_with_state(sessions, sessions::keep))
 }
 
 /// Makes the session manager without rmcp's timeout, which would end a session in the middle of a
-/// long call. [`Sessions`](sessions::Sessions) ends unused ones.
+/// long call. [`McpSessions`](sessions::McpSessions) ends unused ones.
 fn session_manager() -> LocalSessionManager {
     let mut manager = LocalSessionManager::default();
     manager.session_config.keep_alive = None;

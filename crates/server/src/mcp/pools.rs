@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 /// The pool that a session acts on.
 #[derive(Clone)]
-pub enum Pools {
+pub enum SessionPools {
     /// One pool for every session. It stays when they end.
     Shared(SandboxPool),
     /// A pool per session, made when the session first uses a sandbox and destroyed when it ends.
@@ -23,14 +23,14 @@ pub enum Pools {
 #[derive(Clone)]
 pub(crate) struct CallersPool(pub SandboxPool);
 
-impl Pools {
+impl SessionPools {
     /// Makes a pool for each session with `make`.
     pub fn per_session(make: impl Fn() -> Result<SandboxPool> + Send + Sync + 'static) -> Self {
         Self::PerSession(Arc::new(make))
     }
 }
 
-impl fmt::Debug for Pools {
+impl fmt::Debug for SessionPools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Shared(_) => "Shared",
@@ -55,11 +55,11 @@ impl SessionPool {
     }
 
     /// Returns the session's pool, and makes it if there is none yet.
-    pub(super) async fn get(&self, pools: &Pools) -> Result<SandboxPool> {
+    pub(super) async fn get(&self, pools: &SessionPools) -> Result<SandboxPool> {
         match pools {
-            Pools::Shared(pool) => Ok(pool.clone()),
-            Pools::PerSession(make) => self.made.get_or_try_init(async || make()).await.cloned(),
-            Pools::PerCaller => {
+            SessionPools::Shared(pool) => Ok(pool.clone()),
+            SessionPools::PerSession(make) => self.made.get_or_try_init(async || make()).await.cloned(),
+            SessionPools::PerCaller => {
                 let unknown = || Error::new(ErrorKind::Internal, "nobody has said whose session this is");
                 self.callers.get().cloned().ok_or_else(unknown)
             }

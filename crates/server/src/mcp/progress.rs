@@ -42,7 +42,7 @@ impl Watcher {
 
     /// Notifies the client until the call is over or cancelled. A notification that was begun is
     /// sent to its end, so none follows the answer.
-    pub(super) async fn tell(&self, over: &CancellationToken, cancel: &CancellationToken) {
+    pub(super) async fn notify_until(&self, over: &CancellationToken, cancel: &CancellationToken) {
         let mut heard = self.heard.subscribe();
         let mut last = self.began;
         loop {

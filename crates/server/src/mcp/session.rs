@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::call::Call;
+use super::call::McpCall;
 use super::pools::{CallersPool, SessionPool};
 use super::{MAX_CALLS, McpServer};
 
@@ -37,7 +37,7 @@ pub(super) enum Reached {
 pub(super) struct SessionEnd(pub CancellationToken);
 
 /// One MCP session.
-pub(super) struct Session {
+pub(super) struct McpSession {
     server: McpServer,
     reached: Reached,
     pool: SessionPool,
@@ -47,7 +47,7 @@ pub(super) struct Session {
     open: TaskTrackerToken,
 }
 
-impl Session {
+impl McpSession {
     /// Makes the session that a client opens by HTTP, with `initialize`.
     pub(super) fn over_http(server: &McpServer) -> Self {
         Self::new(server, Reached::Http, OnceLock::new())
@@ -88,12 +88,12 @@ impl Session {
             Ok(pool) => pool,
             Err(error) => return Ok(super::call::refused(error.to_string())),
         };
-        let call = Call { tools, pool, request, context, ended };
+        let call = McpCall { tools, pool, request, context, ended };
         Ok(call.run().await)
     }
 }
 
-impl ServerHandler for Session {
+impl ServerHandler for McpSession {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("eyot", env!("CARGO_PKG_VERSION")).with_title("Eyot"))
@@ -147,7 +147,7 @@ impl ServerHandler for Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for McpSession {
     fn drop(&mut self) {
         if let Some(SessionEnd(ended)) = self.end.get() {
             ended.cancel();

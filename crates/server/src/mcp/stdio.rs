@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::McpServer;
-use super::session::{Session, SessionEnd};
-use lines::Lines;
+use super::session::{McpSession, SessionEnd};
+use lines::LineTransport;
 
 /// The time that calls may still take after the client closed its side: enough for the answers of a
 /// script that is piped in, and well below the two seconds after which clients send signals.
@@ -29,8 +29,8 @@ pub async fn serve_stdio(
     stop: CancellationToken,
 ) -> Result<()> {
     let (ended, closed) = (CancellationToken::new(), CancellationToken::new());
-    let session = Session::over_stdio(server, SessionEnd(ended.clone()));
-    let lines = Lines::new(read, write, closed.clone());
+    let session = McpSession::over_stdio(server, SessionEnd(ended.clone()));
+    let lines = LineTransport::new(read, write, closed.clone());
     let ending = end_after_close(&closed, &ended);
     let served = serve(session, lines, stop);
     let ((), served) = tokio::join!(ending, async {
@@ -44,8 +44,8 @@ pub async fn serve_stdio(
 }
 
 async fn serve(
-    session: Session,
-    lines: Lines<impl AsyncRead + Send + Unpin + 'static>,
+    session: McpSession,
+    lines: LineTransport<impl AsyncRead + Send + Unpin + 'static>,
     stop: CancellationToken,
 ) -> Result<()> {
     match serve_server_with_ct(session, lines, stop).await {

@@ -51,14 +51,14 @@ impl fmt::Display for PreviewDomain {
 
 /// A port of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct PreviewTarget {
     pub sandbox: SandboxId,
     pub port: u16,
 }
 
 /// The form of the address that was called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Form {
+enum AddressForm {
     Host,
     /// A path; `rest` is the part behind the port, empty or beginning with `/`.
     Path {
@@ -69,29 +69,29 @@ enum Form {
 /// The address of a preview, as parsed from a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub place: Place,
-    form: Form,
+    pub target: PreviewTarget,
+    form: AddressForm,
 }
 
 impl Address {
     /// Tells whether the preview was called by a path of the server's own host.
     pub fn is_path(&self) -> bool {
-        matches!(self.form, Form::Path { .. })
+        matches!(self.form, AddressForm::Path { .. })
     }
 
     /// Returns the path prefix of this preview: empty if it has a host of its own.
     pub fn prefix(&self) -> String {
         match &self.form {
-            Form::Host => String::new(),
-            Form::Path { .. } => path(&self.place),
+            AddressForm::Host => String::new(),
+            AddressForm::Path { .. } => path(&self.target),
         }
     }
 
     /// Returns the path that the guest sees.
     pub fn path_inside<'a>(&'a self, uri: &'a Uri) -> &'a str {
         let path = match &self.form {
-            Form::Host => uri.path(),
-            Form::Path { rest } => rest,
+            AddressForm::Host => uri.path(),
+            AddressForm::Path { rest } => rest,
         };
         if path.is_empty() { "/" } else { path }
     }
@@ -99,20 +99,20 @@ impl Address {
     /// Tells whether the `/` behind the port is missing. Relative links of a page would lead
     /// elsewhere without it.
     pub fn lacks_slash(&self) -> bool {
-        matches!(&self.form, Form::Path { rest } if rest.is_empty())
+        matches!(&self.form, AddressForm::Path { rest } if rest.is_empty())
     }
 }
 
 /// The target of a request.
-pub(crate) enum Called {
+pub(crate) enum RequestTarget {
     /// The server itself.
     Server,
     Preview(Address),
     /// A preview, with an address that is refused.
-    Wrongly(Denial),
+    Invalid(Denial),
 }
 
-impl Called {
+impl RequestTarget {
     /// Finds the target of a request by its `Host`, and, if that is the server's own, by its path.
     pub fn of(uri: &Uri, headers: &HeaderMap, domains: &[PreviewDomain]) -> Self {
         let mut hosts = headers.get_all(header::HOST).iter();
@@ -120,15 +120,15 @@ impl Called {
         let Some(host) = host.to_str().ok().and_then(|text| text.parse::<Authority>().ok()) else {
             return Self::Server;
         };
-        if let Some(place) = of_host(&host, domains) {
+        if let Some(target) = of_host(&host, domains) {
             // A request line may name a host too; it must be the same.
             let is_same = |line: &Authority| {
                 normal(line.host()) == normal(host.host()) && line.port_u16() == host.port_u16()
             };
             return if uri.authority().is_none_or(is_same) && !host.as_str().contains('@') {
-                Self::Preview(Address { place, form: Form::Host })
+                Self::Preview(Address { target, form: AddressForm::Host })
             } else {
-                Self::Wrongly(Denial::invalid("the request line and `Host` name different hosts"))
+                Self::Invalid(Denial::invalid("the request line and `Host` name different hosts"))
             };
         }
         match uri.path().strip_prefix(PREFIX) {
@@ -138,13 +138,13 @@ impl Called {
     }
 }
 
-fn of_host(host: &Authority, domains: &[PreviewDomain]) -> Option<Place> {
+fn of_host(host: &Authority, domains: &[PreviewDomain]) -> Option<PreviewTarget> {
     let host = normal(host.host());
     let (label, domain) = host.split_once('.')?;
     let is_ours = domain == LOCALHOST || domains.iter().any(|known| known.0.host() == domain);
     let (port, id) = label.split_once('-').filter(|_| is_ours)?;
     let sandbox = SandboxId::parse(&format!("sb_{}", id.strip_prefix("sb-")?)).ok()?;
-    Some(Place { sandbox, port: port_of(port)? })
+    Some(PreviewTarget { sandbox, port: port_of(port)? })
 }
 
 /// Parses a port, without leading zeros or signs.
@@ -153,18 +153,21 @@ fn port_of(text: &str) -> Option<u16> {
     (port != 0 && port.to_string() == text).then_some(port)
 }
 
-fn of_path(below: &str) -> Called {
+fn of_path(below: &str) -> RequestTarget {
     let (id, rest) = below.split_once('/').unwrap_or((below, ""));
     let (port, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let Ok(sandbox) = SandboxId::parse(id) else { return Called::Wrongly(Denial::gone()) };
+    let Ok(sandbox) = SandboxId::parse(id) else { return RequestTarget::Invalid(Denial::gone()) };
     let Some(port) = port_of(port) else {
-        return Called::Wrongly(Denial::invalid("`port` must be a number from 1 to 65535"));
+        return RequestTarget::Invalid(Denial::invalid("`port` must be a number from 1 to 65535"));
     };
     if rest.split(['/', '\\']).any(is_dots) {
         // What is in front of us may take it for another preview's path than we do.
-        return Called::Wrongly(Denial::invalid("a preview's path has no `.` or `..` in it"));
+        return RequestTarget::Invalid(Denial::invalid("a preview's path has no `.` or `..` in it"));
     }
-    Called::Preview(Address { place: Place { sandbox, port }, form: Form::Path { rest: rest.to_owned() } })
+    RequestTarget::Preview(Address {
+        target: PreviewTarget { sandbox, port },
+        form: AddressForm::Path { rest: rest.to_owned() },
+    })
 }
 
 fn is_dots(segment: &str) -> bool {
@@ -173,30 +176,30 @@ fn is_dots(segment: &str) -> bool {
 }
 
 /// Returns the first label of a preview's own host.
-fn label(place: &Place) -> String {
-    format!("{}-{}", place.port, place.sandbox.as_str().replacen('_', "-", 1))
+fn label(target: &PreviewTarget) -> String {
+    format!("{}-{}", target.port, target.sandbox.as_str().replacen('_', "-", 1))
 }
 
-fn path(place: &Place) -> String {
-    format!("{PREFIX}{}/{}", place.sandbox, place.port)
+fn path(target: &PreviewTarget) -> String {
+    format!("{PREFIX}{}/{}", target.sandbox, target.port)
 }
 
 /// The scheme and host that addresses of previews begin with.
-pub(crate) struct Base<'a> {
+pub(crate) struct BaseAddress<'a> {
     /// `http` or `https`.
     pub scheme: &'a str,
     /// The server's name, with its port.
     pub host: &'a Authority,
 }
 
-impl Base<'_> {
+impl BaseAddress<'_> {
     /// Returns the address below the server's own host.
-    pub fn path_url(&self, place: &Place) -> String {
-        format!("{}://{}{}/", self.scheme, self.host, path(place))
+    pub fn path_url(&self, target: &PreviewTarget) -> String {
+        format!("{}://{}{}/", self.scheme, self.host, path(target))
     }
 
     /// Returns the address on a host of its own, if there are such names.
-    pub fn host_url(&self, place: &Place, domains: &[PreviewDomain]) -> Option<String> {
+    pub fn host_url(&self, target: &PreviewTarget, domains: &[PreviewDomain]) -> Option<String> {
         let host = normal(self.host.host());
         let is_here = host == LOCALHOST || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         let domain = match (domains.first(), is_here) {
@@ -207,7 +210,7 @@ impl Base<'_> {
             },
             (None, false) => return None,
         };
-        Some(format!("{}://{}.{domain}/", self.scheme, label(place)))
+        Some(format!("{}://{}.{domain}/", self.scheme, label(target)))
     }
 }
 
@@ -217,42 +220,51 @@ mod tests {
 
     const ID: &str = "sb_0192f0c1e7d87c3e9a4b5c6d7e8f9a0b";
 
-    fn called(uri: &str, host: &str) -> Called {
+    fn called(uri: &str, host: &str) -> RequestTarget {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
-        Called::of(&uri.parse().unwrap(), &headers, &["p.example:8443".parse().unwrap()])
+        RequestTarget::of(&uri.parse().unwrap(), &headers, &["p.example:8443".parse().unwrap()])
     }
 
-    fn place(port: u16) -> Place {
-        Place { sandbox: SandboxId::parse(ID).unwrap(), port }
+    fn target(port: u16) -> PreviewTarget {
+        PreviewTarget { sandbox: SandboxId::parse(ID).unwrap(), port }
     }
 
     #[test]
     fn a_host_is_a_preview_in_one_spelling_below_a_known_domain() {
-        let label = label(&place(8000));
+        let label = label(&target(8000));
         assert_eq!(label, "8000-sb-0192f0c1e7d87c3e9a4b5c6d7e8f9a0b");
         for host in
             [format!("{label}.localhost:7070"), format!("{label}.P.example"), format!("{label}.localhost.")]
         {
-            assert!(matches!(called("/x", &host), Called::Preview(a) if a.place == place(8000)), "{host}");
+            assert!(
+                matches!(called("/x", &host), RequestTarget::Preview(a) if a.target == target(8000)),
+                "{host}"
+            );
         }
         for wrong in ["localhost", "p.example", "x.localhost", "8000-sb-1.localhost", &label] {
-            assert!(matches!(called("/x", wrong), Called::Server), "{wrong}");
+            assert!(matches!(called("/x", wrong), RequestTarget::Server), "{wrong}");
         }
         let rest = &label[4..];
         for wrong in ["0", "08000", "+8000", "65536", ""] {
-            assert!(matches!(called("/x", &format!("{wrong}{rest}.localhost")), Called::Server), "{wrong}");
+            assert!(
+                matches!(called("/x", &format!("{wrong}{rest}.localhost")), RequestTarget::Server),
+                "{wrong}"
+            );
         }
         for domain in ["evil.example", "p.example.evil", "localhost.evil", "a.localhost"] {
-            assert!(matches!(called("/x", &format!("{label}.{domain}")), Called::Server), "{domain}");
+            assert!(matches!(called("/x", &format!("{label}.{domain}")), RequestTarget::Server), "{domain}");
         }
     }
 
     #[test]
     fn the_highest_and_the_lowest_port_are_ports() {
         for port in [1, u16::MAX] {
-            let host = format!("{}.localhost", label(&place(port)));
-            assert!(matches!(called("/", &host), Called::Preview(a) if a.place == place(port)), "{port}");
+            let host = format!("{}.localhost", label(&target(port)));
+            assert!(
+                matches!(called("/", &host), RequestTarget::Preview(a) if a.target == target(port)),
+                "{port}"
+            );
         }
     }
 
@@ -262,19 +274,19 @@ mod tests {
             [("", "/"), ("/", "/"), ("/a/b", "/a/b"), ("//x", "//x"), ("/a..b/...", "/a..b/...")]
         {
             let uri = format!("/preview/{ID}/80{path}");
-            let Called::Preview(address) = called(&uri, "localhost") else { panic!("{uri}") };
+            let RequestTarget::Preview(address) = called(&uri, "localhost") else { panic!("{uri}") };
             assert_eq!(address.path_inside(&uri.parse().unwrap()), inside);
-            assert_eq!((address.place.port, address.lacks_slash()), (80, path.is_empty()));
+            assert_eq!((address.target.port, address.lacks_slash()), (80, path.is_empty()));
         }
         for wrong in ["/../81/", "/a/..", "/%2e%2E/81", "/.", "/a/%2e/b", "/a\\..\\b"] {
             assert!(
-                matches!(called(&format!("/preview/{ID}/80{wrong}"), "localhost"), Called::Wrongly(_)),
+                matches!(called(&format!("/preview/{ID}/80{wrong}"), "localhost"), RequestTarget::Invalid(_)),
                 "{wrong}"
             );
         }
         for wrong in ["x/80/", &format!("{ID}/0/"), &format!("{ID}/65536/"), &format!("{ID}/080/"), ID, ""] {
             assert!(
-                matches!(called(&format!("/preview/{wrong}"), "localhost"), Called::Wrongly(_)),
+                matches!(called(&format!("/preview/{wrong}"), "localhost"), RequestTarget::Invalid(_)),
                 "{wrong}"
             );
         }
@@ -282,19 +294,19 @@ mod tests {
 
     #[test]
     fn a_request_line_that_names_another_host_is_refused() {
-        let host = format!("{}.localhost:7070", label(&place(80)));
-        assert!(matches!(called(&format!("http://{host}/x"), &host), Called::Preview(_)));
+        let host = format!("{}.localhost:7070", label(&target(80)));
+        assert!(matches!(called(&format!("http://{host}/x"), &host), RequestTarget::Preview(_)));
         for other in ["http://localhost:7070/x", "http://evil.example/x", "http://81-x.localhost:7070/"] {
-            assert!(matches!(called(other, &host), Called::Wrongly(_)), "{other}");
+            assert!(matches!(called(other, &host), RequestTarget::Invalid(_)), "{other}");
         }
     }
 
     #[test]
     fn addresses_are_written_as_the_server_was_called_unless_it_has_a_domain() {
         let url = |host: &str, domains: &[PreviewDomain]| {
-            Base { scheme: "http", host: &host.parse().unwrap() }.host_url(&place(80), domains)
+            BaseAddress { scheme: "http", host: &host.parse().unwrap() }.host_url(&target(80), domains)
         };
-        let name = label(&place(80));
+        let name = label(&target(80));
         assert_eq!(url("127.0.0.1:7070", &[]), Some(format!("http://{name}.localhost:7070/")));
         assert_eq!(url("box.example", &[]), None);
         let domains = ["p.example:8443".parse().unwrap()];

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::address::Address;
 use super::entry::scheme;
-use super::grants::Exchanged;
+use super::grants::NewCookie;
 use crate::api::is_sessions;
 use crate::http::own_cookie::OwnCookie;
 
@@ -14,7 +14,7 @@ const COOKIE: OwnCookie = OwnCookie("eyot_preview");
 
 /// Returns the values of the preview cookie in a request.
 pub(super) fn shown<'a>(headers: &'a HeaderMap, address: &Address) -> impl Iterator<Item = &'a str> {
-    COOKIE.shown(headers, is_hosts(address, scheme(headers)))
+    COOKIE.values(headers, is_hosts(address, scheme(headers)))
 }
 
 /// Tells whether the cookie belongs to a whole host, over TLS. The cookie of a path does not.
@@ -48,7 +48,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 
 /// Makes the `Set-Cookie` value for this preview. On a host of its own the cookie has that host to
 /// itself; below a path, only its `Path` confines it.
-pub(super) fn set(address: &Address, exchanged: &Exchanged, scheme: &str) -> String {
+pub(super) fn set(address: &Address, exchanged: &NewCookie, scheme: &str) -> String {
     let secure = if scheme == "https" { "; Secure" } else { "" };
     let (path, seconds) = (address.prefix(), exchanged.lasts.as_secs().max(1));
     let (name, cookie) = (COOKIE.name(is_hosts(address, scheme)), &exchanged.cookie);
@@ -86,7 +86,7 @@ pub(super) fn of_guest(value: &HeaderValue, address: &Address) -> Option<HeaderV
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preview::address::Called;
+    use crate::preview::address::RequestTarget;
 
     fn headers(values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -100,7 +100,7 @@ mod tests {
         let uri = "/preview/sb_0192f0c1e7d87c3e9a4b5c6d7e8f9a0b/80/x".parse().unwrap();
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "localhost".parse().unwrap());
-        let Called::Preview(address) = Called::of(&uri, &headers, &[]) else { panic!() };
+        let RequestTarget::Preview(address) = RequestTarget::of(&uri, &headers, &[]) else { panic!() };
         address
     }
 
@@ -145,10 +145,12 @@ mod tests {
 
     #[test]
     fn over_tls_the_cookie_of_a_preview_with_a_host_of_its_own_is_set_by_no_other_host() {
-        let exchanged = || Exchanged { cookie: "v".to_owned(), lasts: std::time::Duration::from_secs(5) };
+        let exchanged = || NewCookie { cookie: "v".to_owned(), lasts: std::time::Duration::from_secs(5) };
         let mut map = HeaderMap::new();
         map.insert(header::HOST, "80-sb-0192f0c1e7d87c3e9a4b5c6d7e8f9a0b.localhost".parse().unwrap());
-        let Called::Preview(by_host) = Called::of(&"/x".parse().unwrap(), &map, &[]) else { panic!() };
+        let RequestTarget::Preview(by_host) = RequestTarget::of(&"/x".parse().unwrap(), &map, &[]) else {
+            panic!()
+        };
         let text = set(&by_host, &exchanged(), "https");
         assert_eq!(text, "__Host-eyot_preview=v; Path=/; Max-Age=5; HttpOnly; SameSite=Lax; Secure");
         assert!(set(&by_host, &exchanged(), "http").starts_with("eyot_preview=v; Path=/;"));

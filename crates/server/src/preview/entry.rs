@@ -12,7 +12,7 @@ use eyot::SandboxName;
 use eyot::wire::PREVIEW_TOKEN;
 
 use super::address::Address;
-use super::grants::{Exchanged, Grants};
+use super::grants::{Grants, NewCookie};
 use super::refusal::Denial;
 use super::{cookies, query};
 
@@ -20,7 +20,7 @@ use super::{cookies, query};
 const LOOKED_AT: usize = 4;
 
 /// The decision about a request that may enter.
-pub(super) enum Entry {
+pub(super) enum Admission {
     In,
     /// Redirects to the same address without its token, or with the `/` that it lacked.
     Redirect(Box<Response>),
@@ -32,18 +32,18 @@ pub(super) fn enter(
     pool: &SandboxName,
     address: &Address,
     request: &Request,
-) -> Result<Entry, Denial> {
+) -> Result<Admission, Denial> {
     let (headers, now) = (request.headers(), SystemTime::now());
     let ticket = query::split(request.uri().query()).ticket;
     let opens_a_page = request.method() == Method::GET;
     if let (true, Some(ticket)) = (opens_a_page, ticket)
-        && let Some(exchanged) = grants.exchange(&address.place, pool, ticket, now)?
+        && let Some(exchanged) = grants.exchange(&address.target, pool, ticket, now)?
     {
         return redirect(address, request, Some(&exchanged));
     }
-    let by_token = |shown: &str| grants.opens_by_token(&address.place, pool, shown, now);
-    let by_cookie = |shown: &str| grants.opens_by_cookie(&address.place, pool, shown, now);
-    if !tokens(headers).any(by_token) && !grants.is_public(&address.place, pool, now) {
+    let by_token = |shown: &str| grants.opens_by_token(&address.target, pool, shown, now);
+    let by_cookie = |shown: &str| grants.opens_by_cookie(&address.target, pool, shown, now);
+    if !tokens(headers).any(by_token) && !grants.is_public(&address.target, pool, now) {
         if !cookies::shown(headers, address).any(by_cookie) {
             return Err(Denial::unauthorized());
         }
@@ -56,7 +56,7 @@ pub(super) fn enter(
     if opens_a_page && (ticket.is_some() || address.lacks_slash()) {
         redirect(address, request, None)
     } else {
-        Ok(Entry::In)
+        Ok(Admission::In)
     }
 }
 
@@ -85,7 +85,11 @@ pub(crate) fn scheme(headers: &HeaderMap) -> &'static str {
     if said.is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https")) { "https" } else { "http" }
 }
 
-fn redirect(address: &Address, request: &Request, exchanged: Option<&Exchanged>) -> Result<Entry, Denial> {
+fn redirect(
+    address: &Address,
+    request: &Request,
+    exchanged: Option<&NewCookie>,
+) -> Result<Admission, Denial> {
     let mut to = own_path(request.uri().path());
     if address.lacks_slash() {
         to.push('/');
@@ -104,7 +108,7 @@ fn redirect(address: &Address, request: &Request, exchanged: Option<&Exchanged>)
     }
     let response = response.body(Body::empty());
     let response = response.map_err(|_| Denial::invalid("the path can't be written into a redirect"))?;
-    Ok(Entry::Redirect(Box::new(response)))
+    Ok(Admission::Redirect(Box::new(response)))
 }
 
 /// Makes a path begin with exactly one `/`. With two, or with `\`, a browser would take the rest

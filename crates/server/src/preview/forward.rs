@@ -17,10 +17,10 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use super::address::Address;
-use super::held::Held;
-use super::limits::Taken;
+use super::body::CuttableBody;
+use super::limits::PlaceInUse;
 use super::refusal::Denial;
-use super::socket::{Ends, carry};
+use super::socket::{EndSignals, carry};
 use super::{Previews, from_guest, to_guest};
 
 /// The longest head of an answer, in bytes.
@@ -35,13 +35,13 @@ impl Previews {
         address: &Address,
         pool: &SandboxName,
         mut request: Request,
-        place: Taken,
+        place: PlaceInUse,
     ) -> Result<Response, Denial> {
         let websocket = to_guest::wants_websocket(&request);
         let browser = websocket.then(|| hyper::upgrade::on(&mut request));
         let request = to_guest::rewritten(address, request, websocket)?;
         let stream = self.connected(address, pool).await?;
-        let revoked = self.source.grants().revoked(&address.place);
+        let revoked = self.source.grants().revoked(&address.target);
         let mut response = tokio::select! {
             response = send(stream, request, self.limits.first_byte) => response?,
             () = revoked.cancelled() => return Err(Denial::unauthorized()),
@@ -55,7 +55,7 @@ impl Previews {
         }
         match (is_switched, browser) {
             (true, Some(browser)) => {
-                let ends = Ends { revoked, stop: self.stop.clone() };
+                let ends = EndSignals { revoked, stop: self.stop.clone() };
                 tokio::spawn(carry(browser, guest, place, ends));
                 Ok(Response::from_parts(head, Body::empty()))
             }
@@ -63,7 +63,7 @@ impl Previews {
             (false, _) => {
                 // Such a stream has no end of its own; any other answer may end while the server stops.
                 let stop = is_event_stream(&head).then(|| self.stop.clone());
-                Ok(Response::from_parts(head, Body::new(Held::new(body, place, revoked, stop))))
+                Ok(Response::from_parts(head, Body::new(CuttableBody::new(body, place, revoked, stop))))
             }
         }
     }
@@ -71,15 +71,15 @@ impl Previews {
     /// Connects to the port. A sleeping sandbox is woken; a handle whose sandbox fell asleep is
     /// replaced.
     async fn connected(&self, address: &Address, pool: &SandboxName) -> Result<Stream, Denial> {
-        let place = &address.place;
-        let (sandbox, was_woken) = self.source.awake(pool, &place.sandbox).await?;
-        match self.dialled(&sandbox, place.port, was_woken).await {
+        let target = &address.target;
+        let (sandbox, was_woken) = self.source.awake(pool, &target.sandbox).await?;
+        match self.dialled(&sandbox, target.port, was_woken).await {
             Err(_) if !sandbox.is_connected() => {
-                let (sandbox, was_woken) = self.source.awake(pool, &place.sandbox).await?;
-                let dialled = self.dialled(&sandbox, place.port, was_woken).await;
-                dialled.map_err(|error| not_connected(error, place.port, was_woken))
+                let (sandbox, was_woken) = self.source.awake(pool, &target.sandbox).await?;
+                let dialled = self.dialled(&sandbox, target.port, was_woken).await;
+                dialled.map_err(|error| not_connected(error, target.port, was_woken))
             }
-            dialled => dialled.map_err(|error| not_connected(error, place.port, was_woken)),
+            dialled => dialled.map_err(|error| not_connected(error, target.port, was_woken)),
         }
     }
 

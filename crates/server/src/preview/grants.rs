@@ -14,7 +14,7 @@ use eyot::{Result, SandboxId, SandboxName};
 use subtle::{Choice, ConstantTimeEq};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::address::Place;
+use super::address::PreviewTarget;
 use crate::api::keys::hash;
 use crate::api::random::random;
 
@@ -65,18 +65,18 @@ struct Grant {
 
 enum Proof {
     Nothing,
-    Secrets { token: Hash, doors: [Door; 2] },
+    Secrets { token: Hash, addresses: [AddressSecret; 2] },
 }
 
 /// The secret of one address: first its one-time token, then the cookie that replaced it.
-enum Door {
+enum AddressSecret {
     Ticket(Hash),
     Cookie(Hash),
 }
 
 /// A request for a grant.
-pub(crate) struct Wanted<'a> {
-    pub place: &'a Place,
+pub(crate) struct GrantRequest<'a> {
+    pub target: &'a PreviewTarget,
     pub pool: &'a SandboxName,
     /// The id of the API key that asks.
     pub key: Option<&'a str>,
@@ -86,7 +86,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The secrets of a new grant. They are kept nowhere else.
-pub(crate) struct Issued {
+pub(crate) struct GrantSecrets {
     /// The token for a header.
     pub token: String,
     /// The one-time tokens for two addresses.
@@ -94,44 +94,47 @@ pub(crate) struct Issued {
 }
 
 /// The cookie that a browser gets for a ticket.
-pub(super) struct Exchanged {
+pub(super) struct NewCookie {
     pub cookie: String,
     pub lasts: Duration,
 }
 
 impl Grants {
     /// Issues a grant and returns its secrets; `None`: the port is public, and no secret is needed.
-    pub fn issue(&self, wanted: Wanted<'_>, now: SystemTime) -> Result<Option<Issued>> {
-        let Wanted { place, pool, key, ttl, public } = wanted;
-        let issued =
-            if public { None } else { Some(Issued { token: secret()?, tickets: [secret()?, secret()?] }) };
+    pub fn issue(&self, request: GrantRequest<'_>, now: SystemTime) -> Result<Option<GrantSecrets>> {
+        let GrantRequest { target, pool, key, ttl, public } = request;
+        let issued = if public {
+            None
+        } else {
+            Some(GrantSecrets { token: secret()?, tickets: [secret()?, secret()?] })
+        };
         let proof = issued.as_ref().map_or(Proof::Nothing, |issued| {
-            let doors = issued.tickets.each_ref().map(|ticket| Door::Ticket(hash(ticket)));
-            Proof::Secrets { token: hash(&issued.token), doors }
+            let addresses = issued.tickets.each_ref().map(|ticket| AddressSecret::Ticket(hash(ticket)));
+            Proof::Secrets { token: hash(&issued.token), addresses }
         });
         let grant =
             Grant { pool: pool.clone(), key: key.map(str::to_owned), made: now, ends: now + ttl, proof };
         let mut sandboxes = self.lock();
         keep(&mut sandboxes, |grant| grant.ends > now);
-        add(sandboxes.entry(place.sandbox.clone()).or_default(), place.port, grant);
+        add(sandboxes.entry(target.sandbox.clone()).or_default(), target.port, grant);
         Ok(issued)
     }
 
     /// Tells whether the port is public.
-    pub(super) fn is_public(&self, place: &Place, pool: &SandboxName, now: SystemTime) -> bool {
-        self.any(place, pool, now, |proof| Choice::from(u8::from(matches!(proof, Proof::Nothing))))
+    pub(super) fn is_public(&self, target: &PreviewTarget, pool: &SandboxName, now: SystemTime) -> bool {
+        self.any(target, pool, now, |proof| Choice::from(u8::from(matches!(proof, Proof::Nothing))))
     }
 
     /// Tells whether this token opens the port.
     pub(super) fn opens_by_token(
         &self,
-        place: &Place,
+        target: &PreviewTarget,
         pool: &SandboxName,
         shown: &str,
         now: SystemTime,
     ) -> bool {
         let shown = shown_hash(shown);
-        self.any(place, pool, now, |proof| match proof {
+        self.any(target, pool, now, |proof| match proof {
             Proof::Secrets { token, .. } => token.ct_eq(&shown),
             Proof::Nothing => Choice::from(0),
         })
@@ -140,18 +143,18 @@ impl Grants {
     /// Tells whether this cookie opens the port.
     pub(super) fn opens_by_cookie(
         &self,
-        place: &Place,
+        target: &PreviewTarget,
         pool: &SandboxName,
         shown: &str,
         now: SystemTime,
     ) -> bool {
         let shown = shown_hash(shown);
-        let opens = |door: &Door| match door {
-            Door::Cookie(cookie) => cookie.ct_eq(&shown),
-            Door::Ticket(_) => Choice::from(0),
+        let opens = |address: &AddressSecret| match address {
+            AddressSecret::Cookie(cookie) => cookie.ct_eq(&shown),
+            AddressSecret::Ticket(_) => Choice::from(0),
         };
-        self.any(place, pool, now, |proof| match proof {
-            Proof::Secrets { doors: [one, other], .. } => opens(one) | opens(other),
+        self.any(target, pool, now, |proof| match proof {
+            Proof::Secrets { addresses: [one, other], .. } => opens(one) | opens(other),
             Proof::Nothing => Choice::from(0),
         })
     }
@@ -160,13 +163,13 @@ impl Grants {
     /// wrong and right secrets.
     fn any(
         &self,
-        place: &Place,
+        target: &PreviewTarget,
         pool: &SandboxName,
         now: SystemTime,
         opens: impl Fn(&Proof) -> Choice,
     ) -> bool {
         let sandboxes = self.lock();
-        let port = sandboxes.get(&place.sandbox).and_then(|ports| ports.get(&place.port));
+        let port = sandboxes.get(&target.sandbox).and_then(|ports| ports.get(&target.port));
         let lasting = port
             .into_iter()
             .flat_map(|port| &port.grants)
@@ -178,33 +181,35 @@ impl Grants {
     /// expired.
     pub(super) fn exchange(
         &self,
-        place: &Place,
+        target: &PreviewTarget,
         pool: &SandboxName,
         ticket: &str,
         now: SystemTime,
-    ) -> Result<Option<Exchanged>> {
+    ) -> Result<Option<NewCookie>> {
         let (shown, cookie) = (shown_hash(ticket), secret()?);
         let mut sandboxes = self.lock();
-        let port = sandboxes.get_mut(&place.sandbox).and_then(|ports| ports.get_mut(&place.port));
+        let port = sandboxes.get_mut(&target.sandbox).and_then(|ports| ports.get_mut(&target.port));
         let mut exchanged = None;
         for grant in port.into_iter().flat_map(|port| &mut port.grants) {
             let is_good = grant.pool == *pool && grant.ends > now && now < grant.made + TICKET_LIFE;
-            let Proof::Secrets { doors, .. } = &mut grant.proof else { continue };
-            for door in doors {
-                if is_good && matches!(door, Door::Ticket(ticket) if bool::from(ticket.ct_eq(&shown))) {
-                    *door = Door::Cookie(hash(&cookie));
+            let Proof::Secrets { addresses, .. } = &mut grant.proof else { continue };
+            for address in addresses {
+                if is_good
+                    && matches!(address, AddressSecret::Ticket(ticket) if bool::from(ticket.ct_eq(&shown)))
+                {
+                    *address = AddressSecret::Cookie(hash(&cookie));
                     exchanged = Some(grant.ends.duration_since(now).unwrap_or_default());
                 }
             }
         }
-        Ok(exchanged.map(|lasts| Exchanged { cookie, lasts }))
+        Ok(exchanged.map(|lasts| NewCookie { cookie, lasts }))
     }
 
     /// Returns the token that is cancelled when the grants of a port are revoked. Connections under
     /// way then end.
-    pub(super) fn revoked(&self, place: &Place) -> CancellationToken {
+    pub(super) fn revoked(&self, target: &PreviewTarget) -> CancellationToken {
         let sandboxes = self.lock();
-        let port = sandboxes.get(&place.sandbox).and_then(|ports| ports.get(&place.port));
+        let port = sandboxes.get(&target.sandbox).and_then(|ports| ports.get(&target.port));
         port.map_or_else(
             || {
                 let revoked = CancellationToken::new();
@@ -216,9 +221,9 @@ impl Grants {
     }
 
     /// Revokes all grants of a port.
-    pub fn revoke(&self, place: &Place) {
-        if let Some(ports) = self.lock().get_mut(&place.sandbox) {
-            ports.remove(&place.port);
+    pub fn revoke(&self, target: &PreviewTarget) {
+        if let Some(ports) = self.lock().get_mut(&target.sandbox) {
+            ports.remove(&target.port);
         }
     }
 
@@ -286,33 +291,33 @@ mod tests {
 
     struct Scene {
         grants: Grants,
-        place: Place,
+        target: PreviewTarget,
         pool: SandboxName,
         now: SystemTime,
     }
 
     impl Scene {
         fn new() -> Self {
-            let place = Place { sandbox: SandboxId::generate(), port: 80 };
+            let target = PreviewTarget { sandbox: SandboxId::generate(), port: 80 };
             let pool = SandboxName::parse("p").unwrap();
-            Self { grants: Grants::default(), place, pool, now: SystemTime::now() }
+            Self { grants: Grants::default(), target, pool, now: SystemTime::now() }
         }
 
-        fn wanted(&self, ttl_ms: u64) -> Wanted<'_> {
+        fn request(&self, ttl_ms: u64) -> GrantRequest<'_> {
             let ttl = Duration::from_millis(ttl_ms);
-            Wanted { place: &self.place, pool: &self.pool, key: None, ttl, public: false }
+            GrantRequest { target: &self.target, pool: &self.pool, key: None, ttl, public: false }
         }
 
-        fn issue(&self, ttl_ms: u64) -> Issued {
-            self.grants.issue(self.wanted(ttl_ms), self.now).unwrap().unwrap()
+        fn issue(&self, ttl_ms: u64) -> GrantSecrets {
+            self.grants.issue(self.request(ttl_ms), self.now).unwrap().unwrap()
         }
 
         fn opens(&self, token: &str) -> bool {
-            self.grants.opens_by_token(&self.place, &self.pool, token, self.now)
+            self.grants.opens_by_token(&self.target, &self.pool, token, self.now)
         }
 
-        fn exchange(&self, ticket: &str) -> Option<Exchanged> {
-            self.grants.exchange(&self.place, &self.pool, ticket, self.now).unwrap()
+        fn exchange(&self, ticket: &str) -> Option<NewCookie> {
+            self.grants.exchange(&self.target, &self.pool, ticket, self.now).unwrap()
         }
     }
 
@@ -323,7 +328,8 @@ mod tests {
         assert!(issued.token.len() == 64 && issued.tickets[0] != issued.tickets[1]);
         let cookie = scene.exchange(&issued.tickets[0]).unwrap().cookie;
         assert!(scene.exchange(&issued.tickets[0]).is_none() && scene.exchange(&issued.tickets[1]).is_some());
-        let by_cookie = |text: &str| scene.grants.opens_by_cookie(&scene.place, &scene.pool, text, scene.now);
+        let by_cookie =
+            |text: &str| scene.grants.opens_by_cookie(&scene.target, &scene.pool, text, scene.now);
         assert!(by_cookie(&cookie) && !by_cookie(&issued.tickets[0]) && !by_cookie(&issued.token));
         assert!(scene.opens(&issued.token) && !scene.opens(&cookie) && !scene.opens(&issued.tickets[1]));
         assert!(!scene.opens("") && !scene.opens(&format!("{}x", issued.token)));
@@ -333,13 +339,13 @@ mod tests {
     fn what_opens_one_port_of_one_pool_opens_nothing_else() {
         let scene = Scene::new();
         let token = scene.issue(TTL_MS).token;
-        let opens = |place: &Place, pool: &str| {
+        let opens = |target: &PreviewTarget, pool: &str| {
             let pool = SandboxName::parse(pool).unwrap();
-            scene.grants.opens_by_token(place, &pool, &token, scene.now)
+            scene.grants.opens_by_token(target, &pool, &token, scene.now)
         };
-        assert!(opens(&scene.place, "p") && !opens(&scene.place, "q"));
-        assert!(!opens(&Place { port: 81, ..scene.place.clone() }, "p"));
-        assert!(!opens(&Place { sandbox: SandboxId::generate(), port: 80 }, "p"));
+        assert!(opens(&scene.target, "p") && !opens(&scene.target, "q"));
+        assert!(!opens(&PreviewTarget { port: 81, ..scene.target.clone() }, "p"));
+        assert!(!opens(&PreviewTarget { sandbox: SandboxId::generate(), port: 80 }, "p"));
     }
 
     #[test]
@@ -360,17 +366,17 @@ mod tests {
     fn a_public_port_is_public_until_it_is_revoked_and_others_are_not() {
         let scene = Scene::new();
         let is_public = |port| {
-            let place = Place { port, ..scene.place.clone() };
-            scene.grants.is_public(&place, &scene.pool, scene.now)
+            let target = PreviewTarget { port, ..scene.target.clone() };
+            scene.grants.is_public(&target, &scene.pool, scene.now)
         };
-        let public = Wanted { public: true, ..scene.wanted(TTL_MS) };
+        let public = GrantRequest { public: true, ..scene.request(TTL_MS) };
         assert!(scene.grants.issue(public, scene.now).unwrap().is_none());
         assert!(is_public(80) && !is_public(81));
-        scene.grants.revoke(&scene.place);
+        scene.grants.revoke(&scene.target);
         assert!(!is_public(80));
         let token = scene.issue(TTL_MS).token;
         assert!(!is_public(80));
-        scene.grants.revoke_all(&scene.place.sandbox);
+        scene.grants.revoke_all(&scene.target.sandbox);
         assert!(!scene.opens(&token));
     }
 
@@ -383,17 +389,17 @@ mod tests {
         assert!(scene.opens(&first));
         scene.issue(TTL_MS);
         assert!(!scene.opens(&first) && scene.opens(&second));
-        let port = scene.place.port;
+        let port = scene.target.port;
         for other in 1..PORTS {
             scene.now += Duration::from_millis(1);
-            scene.place.port = 1_000 + u16::try_from(other).unwrap();
+            scene.target.port = 1_000 + u16::try_from(other).unwrap();
             scene.issue(TTL_MS);
         }
-        scene.place.port = port;
+        scene.target.port = port;
         assert!(scene.opens(&second));
-        scene.place.port = 999;
+        scene.target.port = 999;
         scene.issue(TTL_MS);
-        scene.place.port = port;
+        scene.target.port = port;
         assert!(!scene.opens(&second));
     }
 
@@ -401,14 +407,19 @@ mod tests {
     fn what_a_key_opened_ends_with_it_and_what_others_opened_does_not() {
         let scene = Scene::new();
         let by = |key| {
-            scene.grants.issue(Wanted { key, ..scene.wanted(TTL_MS) }, scene.now).unwrap().unwrap().token
+            scene
+                .grants
+                .issue(GrantRequest { key, ..scene.request(TTL_MS) }, scene.now)
+                .unwrap()
+                .unwrap()
+                .token
         };
         let (theirs, others, nobodys) = (by(Some("key_a")), by(Some("key_b")), by(None));
-        let under_way = scene.grants.revoked(&scene.place);
+        let under_way = scene.grants.revoked(&scene.target);
         scene.grants.revoke_key("key_c");
         assert!(!under_way.is_cancelled() && scene.opens(&theirs));
         scene.grants.revoke_key("key_a");
-        assert!(under_way.is_cancelled() && !scene.grants.revoked(&scene.place).is_cancelled());
+        assert!(under_way.is_cancelled() && !scene.grants.revoked(&scene.target).is_cancelled());
         assert!(!scene.opens(&theirs) && scene.opens(&others) && scene.opens(&nobodys));
         scene.grants.revoke_key("key_b");
         assert!(!scene.opens(&others) && scene.opens(&nobodys));

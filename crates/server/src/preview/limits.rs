@@ -49,7 +49,7 @@ pub(super) struct Places {
 }
 
 /// A place in use. Dropping it frees the place.
-pub(super) struct Taken {
+pub(super) struct PlaceInUse {
     _of: [OwnedSemaphorePermit; 3],
 }
 
@@ -60,7 +60,7 @@ impl Places {
     }
 
     /// Takes a place; `None`: all are taken.
-    pub fn take(&self, pool: &SandboxName, sandbox: &SandboxId) -> Option<Taken> {
+    pub fn take(&self, pool: &SandboxName, sandbox: &SandboxId) -> Option<PlaceInUse> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever has a place holds the semaphores that it is of.
         taken.retain(|_, places| Arc::strong_count(places) > 1);
@@ -71,7 +71,7 @@ impl Places {
         };
         let of_sandbox = of(sandbox.as_str(), self.limits.per_sandbox)?;
         let of_pool = of(pool.as_str(), self.limits.per_pool)?;
-        Some(Taken { _of: [of_sandbox, of_pool, Arc::clone(&self.all).try_acquire_owned().ok()?] })
+        Some(PlaceInUse { _of: [of_sandbox, of_pool, Arc::clone(&self.all).try_acquire_owned().ok()?] })
     }
 }
 

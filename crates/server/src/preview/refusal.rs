@@ -51,7 +51,7 @@ impl Denial {
     }
 
     /// Renders the refusal as a page or as a problem.
-    pub fn told(self, wants_page: bool) -> Response {
+    pub fn render(self, wants_page: bool) -> Response {
         let problem = self.0.problem();
         let mut response = self.0.into_response();
         if wants_page {

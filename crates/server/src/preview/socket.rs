@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, sink, 
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::limits::Taken;
+use super::limits::PlaceInUse;
 
 /// The time that a browser has to end its side of a WebSocket that the guest has ended.
 const LAST_WORDS: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 16 << 10;
 const CLOSE: u8 = 0x88;
 
 /// The events that end a WebSocket from outside.
-pub(super) struct Ends {
+pub(super) struct EndSignals {
     /// The grants of the port were revoked.
     pub revoked: CancellationToken,
     /// The server stops.
@@ -30,10 +30,10 @@ pub(super) struct Ends {
 }
 
 /// A close frame's code and reason.
-type Word = (u16, &'static str);
+type CloseReason = (u16, &'static str);
 
-impl Ends {
-    async fn come(&self) -> Word {
+impl EndSignals {
+    async fn come(&self) -> CloseReason {
         tokio::select! {
             () = self.revoked.cancelled() => (1008, "the preview was ended"),
             () = self.stop.cancelled() => (1001, "the server stops"),
@@ -43,7 +43,7 @@ impl Ends {
 
 /// Carries a WebSocket's bytes both ways until one side is gone, or it is ended from outside. Its
 /// place is freed before the browser learns of the end.
-pub(super) async fn carry(browser: OnUpgrade, guest: OnUpgrade, place: Taken, ends: Ends) {
+pub(super) async fn carry(browser: OnUpgrade, guest: OnUpgrade, place: PlaceInUse, ends: EndSignals) {
     let (Ok(browser), Ok(guest)) = tokio::join!(browser, guest) else { return };
     let (mut from_browser, mut to_browser) = split(TokioIo::new(browser));
     let (from_guest, mut to_guest) = split(TokioIo::new(guest));
@@ -79,8 +79,8 @@ pub(super) async fn carry(browser: OnUpgrade, guest: OnUpgrade, place: Taken, en
 async fn outwards(
     mut guest: impl AsyncRead + Unpin,
     browser: &mut (impl AsyncWrite + Unpin),
-    ends: &Ends,
-) -> io::Result<Option<Word>> {
+    ends: &EndSignals,
+) -> io::Result<Option<CloseReason>> {
     let (mut buffer, mut frames) = (vec![0; PIECE_BYTES], Frames::default());
     loop {
         let read = tokio::select! {
@@ -97,7 +97,7 @@ async fn outwards(
 }
 
 /// Makes a server's close frame, which has no mask. The reason must have fewer than 124 bytes.
-fn close_frame((code, reason): Word) -> Vec<u8> {
+fn close_frame((code, reason): CloseReason) -> Vec<u8> {
     let length = u8::try_from(reason.len() + 2).unwrap_or(2);
     let mut frame = vec![CLOSE, length];
     frame.extend_from_slice(&code.to_be_bytes());

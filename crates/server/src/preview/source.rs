@@ -12,7 +12,7 @@ use crate::problem::Refusal;
 pub(crate) type OpenSandbox = Box<dyn Fn() -> BoxFuture<'static, Result<Sandbox>> + Send + Sync>;
 
 /// The source of sandboxes, and of the grants to see their ports.
-pub(crate) enum Source {
+pub(crate) enum SandboxSource {
     /// The pools of a server.
     Server(Api),
     /// One sandbox, which is opened anew for each request, since it may sleep between them.
@@ -29,7 +29,7 @@ pub(crate) struct OneSandbox {
     pub open: OpenSandbox,
 }
 
-impl Source {
+impl SandboxSource {
     pub fn grants(&self) -> &Grants {
         match self {
             Self::Server(api) => api.grants(),

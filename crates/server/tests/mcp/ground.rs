@@ -6,7 +6,7 @@ use std::time::Duration;
 use eyot::SandboxName;
 use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_native::{NativeOptions, NativeProvider};
-use eyot_server::mcp::{McpServer, Pools};
+use eyot_server::mcp::{McpServer, SessionPools};
 use eyot_tools::{ToolDef, ToolOutput, ToolProgress, toolset};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -33,7 +33,7 @@ impl Ground {
     /// Makes a server of the toolset `pool` and the tests' own tools, with a pool for each session.
     pub fn server(&self) -> McpServer {
         let provider = self.provider();
-        let pools = Pools::per_session(move || {
+        let pools = SessionPools::per_session(move || {
             SandboxPool::open(
                 provider.clone(),
                 PoolOptions { name: name("session"), ..PoolOptions::default() },
@@ -46,10 +46,10 @@ impl Ground {
     pub fn shared(&self) -> (McpServer, SandboxPool) {
         let options = PoolOptions { name: name("shared"), ..PoolOptions::default() };
         let pool = SandboxPool::open(self.provider(), options).unwrap();
-        (self.server_with(Pools::Shared(pool.clone())), pool)
+        (self.server_with(SessionPools::Shared(pool.clone())), pool)
     }
 
-    fn server_with(&self, pools: Pools) -> McpServer {
+    fn server_with(&self, pools: SessionPools) -> McpServer {
         let tools = toolset("pool").unwrap().with(panics()).unwrap().with(counts()).unwrap();
         McpServer::new(tools, pools).unwrap()
     }

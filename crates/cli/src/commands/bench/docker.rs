@@ -11,7 +11,7 @@ use eyot_providers::docker::{Baseline, NODE_IMAGE};
 
 use super::repeat;
 use crate::args::BenchArgs;
-use crate::bench::{EngineRounds, Items, LeftOut, Report, Subject};
+use crate::bench::{BenchReport, BenchSubject, EngineRounds, Items, SkippedPeer};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider::docker_provider;
@@ -20,9 +20,9 @@ use crate::provider::docker_provider;
 const TTL_MS: u64 = 3_600_000;
 
 /// Measures everything that the arguments ask for.
-pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Failure> {
+pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport, Failure> {
     refuse_what_is_native(args)?;
-    let provider = docker_provider(&context.place);
+    let provider = docker_provider(&context.provider_settings);
     let engine = provider.version().await?;
     let named = args
         .image
@@ -33,7 +33,7 @@ pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Fail
     let baseline = Baseline::new(None, image.clone(), HashMap::from([label()]));
     baseline.check().await.map_err(|error| without_image(&image, error))?;
     let (items, left_out) = measure_rounds(args, context, &*provider, &baseline, &image).await?;
-    Ok(Report::new(Subject::Docker { engine, image }, &items, left_out))
+    Ok(BenchReport::new(BenchSubject::Docker { engine, image }, &items, left_out))
 }
 
 fn refuse_what_is_native(args: &BenchArgs) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ async fn measure_rounds(
     provider: &dyn SandboxProvider,
     baseline: &Baseline,
     image: &str,
-) -> Result<(Items, Vec<LeftOut>), Failure> {
+) -> Result<(Items, Vec<SkippedPeer>), Failure> {
     let folder = tempfile::tempdir().map_err(|error| Failure::host("make a folder", error))?;
     let spec = spec(image);
     let live = Sandbox::create(provider, spec.clone()).await?;
@@ -82,7 +82,7 @@ async fn measure_rounds(
     let items = measured?;
     cleared?;
     destroyed?;
-    let missing = LeftOut { peer: "docker", reason: "is not installed".to_owned() };
+    let missing = SkippedPeer { peer: "docker", reason: "is not installed".to_owned() };
     Ok((items, if rounds.has_program { Vec::new() } else { vec![missing] }))
 }
 

@@ -7,14 +7,14 @@ mod native;
 use indicatif::ProgressBar;
 
 use crate::args::{BenchArgs, ProviderArg};
-use crate::bench::{Items, Report};
+use crate::bench::{BenchReport, Items};
 use crate::context::Context;
 use crate::errors::Failure;
 
 const WARM_UP: u32 = 5;
 
 pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
-    let report = match context.place.kind {
+    let report = match context.provider_settings.kind {
         ProviderArg::Native => native::measure(&args, context).await?,
         ProviderArg::Docker => docker::measure(&args, context).await?,
     };
@@ -22,7 +22,7 @@ pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn print(report: &Report, context: &Context) -> Result<(), Failure> {
+fn print(report: &BenchReport, context: &Context) -> Result<(), Failure> {
     if context.output.json { context.output.value(report) } else { context.output.text(&report.markdown()) }
 }
 

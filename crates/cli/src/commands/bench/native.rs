@@ -7,22 +7,23 @@ use eyot_image::ImageSource;
 
 use super::{WARM_UP, progress, repeat};
 use crate::args::{BenchArgs, BenchImage};
-use crate::bench::{Items, OverHttp, Peers, Report, Rounds, Subject, crowd, images, transfers};
+use crate::bench::{BenchReport, BenchSubject, Items, OverHttp, Peers, Rounds, crowd, images, transfers};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
 
 /// Measures everything that the arguments ask for.
-pub async fn measure(args: &BenchArgs, context: &Context) -> Result<Report, Failure> {
+pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport, Failure> {
     raise_open_files()?;
     let folder = own_folder(&context.state_folder()?)?;
-    let provider = provider::open(&context.place.at(folder.path().join("state")), provider::Makes::Many)?;
+    let provider =
+        provider::open(&context.provider_settings.at(folder.path().join("state")), provider::Makes::Many)?;
     let peers = Peers::find(folder.path());
     let mut items = measure_rounds(args, context, provider.as_ref(), folder.path(), &peers).await?;
     if let Some(image) = &args.image {
         measure_image(image, args, context, provider.as_ref(), (folder.path(), &mut items)).await?;
     }
-    let mut report = Report::new(Subject::native(), &items, peers.left_out);
+    let mut report = BenchReport::new(BenchSubject::native(), &items, peers.left_out);
     if args.live > 0 {
         report.crowd = Some(measure_crowd(args.live as usize, context, provider.as_ref()).await?);
     }
@@ -91,7 +92,7 @@ async fn measure_transfers(
     context: &Context,
     provider: &dyn SandboxProvider,
     folder: &Path,
-) -> Result<Vec<transfers::Copied>, Failure> {
+) -> Result<Vec<transfers::MeasuredCopy>, Failure> {
     let progress = progress(context, 2);
     let copied = transfers::measure(provider, folder, &|| progress.inc(1)).await;
     progress.finish_and_clear();

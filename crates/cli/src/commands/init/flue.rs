@@ -99,7 +99,7 @@ pub fn run(args: &InitFlueArgs, output: Output) -> Result<u8, Failure> {
     if output.json {
         output.value(&done)?
     } else {
-        output.text(&told(&done))?
+        output.text(&render(&done))?
     }
     Ok(if matches!(done.typecheck, Typecheck::Failed { .. }) { REFUSED } else { 0 })
 }
@@ -174,7 +174,7 @@ fn write(path: &Path, shown: &Path, force: bool) -> Result<(), Failure> {
 }
 
 /// Renders the result for a person.
-fn told(done: &Done) -> String {
+fn render(done: &Done) -> String {
     let mut text = format!("{}\n", done.file.display());
     text += &match &done.typecheck {
         Typecheck::Passed => "  checked with the project's tsc: nothing is wrong\n".to_owned(),

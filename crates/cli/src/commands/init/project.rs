@@ -36,13 +36,13 @@ impl Project {
 
     /// Returns the version of a package as programs of the project find it.
     pub fn installed(&self, package: &str) -> Option<String> {
-        let text = fs::read_to_string(self.found(&format!("{package}/package.json"))?).ok()?;
+        let text = fs::read_to_string(self.package_file(&format!("{package}/package.json"))?).ok()?;
         let package: Value = serde_json::from_str(&text).ok()?;
         Some(package.get("version")?.as_str()?.to_owned())
     }
 
     /// Returns the path of a file in the packages that programs of the project find.
-    pub fn found(&self, file: &str) -> Option<PathBuf> {
+    pub fn package_file(&self, file: &str) -> Option<PathBuf> {
         let places = self.root.ancestors().map(|folder| folder.join("node_modules").join(file));
         places.into_iter().find(|place| place.is_file())
     }

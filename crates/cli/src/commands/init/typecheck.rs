@@ -31,7 +31,7 @@ pub enum Typecheck {
 
 /// Checks a file, named relative to the project.
 pub fn typecheck(project: &Project, file: &Path) -> Result<Typecheck, Failure> {
-    let Some(compiler) = project.found(".bin/tsc") else {
+    let Some(compiler) = project.package_file(".bin/tsc") else {
         return Ok(Typecheck::NotRun {
             reason: "the project has no tsc; it is in the package typescript".to_owned(),
         });

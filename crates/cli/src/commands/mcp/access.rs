@@ -19,13 +19,13 @@ use crate::errors::{Failure, USAGE};
 const TOKEN_VARIABLE: &str = "EYOT_MCP_TOKEN";
 
 /// A server's listener and its callers.
-pub struct Entry {
+pub struct McpListener {
     pub listener: TcpListener,
     pub options: HttpOptions,
 }
 
 /// Listens at this address and prints it on stderr, with the token if it was generated.
-pub async fn open(address: &str, args: &McpAccessArgs, context: &Context) -> Result<Entry, Failure> {
+pub async fn open(address: &str, args: &McpAccessArgs, context: &Context) -> Result<McpListener, Failure> {
     let (tokens, made_up) = tokens(args.token_file.as_deref(), std::env::var(TOKEN_VARIABLE).ok())?;
     let addresses = addresses(address).await?;
     if made_up.is_some() && !addresses.iter().all(|address| address.ip().is_loopback()) {
@@ -41,7 +41,7 @@ pub async fn open(address: &str, args: &McpAccessArgs, context: &Context) -> Res
     options.allowed_origins.clone_from(&args.allow_origin);
     options.session_timeout = Duration::from_millis(args.session_timeout);
     options.max_sessions = args.max_sessions;
-    Ok(Entry { listener, options })
+    Ok(McpListener { listener, options })
 }
 
 /// Returns the tokens, and the text of one that was generated. The flag wins over the variable.

@@ -6,7 +6,7 @@ use eyot::{CancellationToken, SandboxName, SandboxSpec};
 use eyot_engine::{Engine, PoolOptions};
 use eyot_providers::remote::RemoteServer;
 use eyot_server::api::ServeLimits;
-use eyot_server::mcp::{McpServer, Pools, serve_http, serve_stdio};
+use eyot_server::mcp::{McpServer, SessionPools, serve_http, serve_stdio};
 use futures_util::TryStreamExt;
 use tokio_util::io::StreamReader;
 
@@ -24,8 +24,8 @@ use crate::usual_quotas::UsualQuotas;
 pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     let names: Vec<&str> = args.toolset.iter().map(String::as_str).collect();
     let server = match context.server()? {
-        Some(server) => there(&args, &names, &server, &context.config).await?,
-        None => here(&args, &names, context).await?,
+        Some(server) => remote_server(&args, &names, &server, &context.config).await?,
+        None => local_server(&args, &names, context).await?,
     };
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
@@ -44,8 +44,8 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     Ok(Failure::Interrupted(signal).exit_code())
 }
 
-async fn here(args: &McpArgs, names: &[&str], context: &Context) -> Result<McpServer, Failure> {
-    let capabilities = provider::capabilities(context.place.kind);
+async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Result<McpServer, Failure> {
+    let capabilities = provider::capabilities(context.provider_settings.kind);
     let tools = toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
     let template = template(args, context)?;
     // It makes the state folder, whose disk is the measure of a quota.
@@ -56,7 +56,7 @@ async fn here(args: &McpArgs, names: &[&str], context: &Context) -> Result<McpSe
 
 /// Makes the tools that a server answers. A pool per session cannot be made this way: only the
 /// server itself can destroy it however the session ends.
-async fn there(
+async fn remote_server(
     args: &McpArgs,
     names: &[&str],
     server: &RemoteServer,
@@ -72,7 +72,7 @@ async fn there(
         return Err(failure.hint("leave the sandbox options out"));
     }
     let (tools, pool) = served(server, pool, names, args.workspace_options.as_ref()).await?;
-    Ok(McpServer::new(tools, Pools::Shared(pool))?)
+    Ok(McpServer::new(tools, SessionPools::Shared(pool))?)
 }
 
 async fn serve(
@@ -105,11 +105,11 @@ fn shared_files(context: &Context) -> Result<ServeLimits, Failure> {
     Ok(limits)
 }
 
-fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> Result<Pools, Failure> {
+fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> Result<SessionPools, Failure> {
     if named.is_some() {
-        return Ok(Pools::Shared(engine.pool(options)?));
+        return Ok(SessionPools::Shared(engine.pool(options)?));
     }
-    let pools = Pools::per_session(move || {
+    let pools = SessionPools::per_session(move || {
         let name = SandboxName::parse(&format!("mcp-{}", uuid::Uuid::now_v7().simple()))?;
         engine.pool(PoolOptions { name, session: true, ..options.clone() })
     });
@@ -130,7 +130,7 @@ fn template(args: &McpArgs, context: &Context) -> Result<SandboxSpec, Failure> {
 fn pool_options(args: &McpArgs, template: SandboxSpec, context: &Context) -> Result<PoolOptions, Failure> {
     let name = args.pool.clone().unwrap_or_else(|| PoolOptions::default().name);
     match args.http {
-        Some(_) => Ok(context.config.served_pool(name, template, &UsualQuotas::here(context)?)),
+        Some(_) => Ok(context.config.served_pool(name, template, &UsualQuotas::for_this_host(context)?)),
         None => Ok(context.config.pool(name, template)),
     }
 }

@@ -14,20 +14,20 @@ use crate::args::TopArgs;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::json_line;
-use processes::InOne;
-use sandboxes::OfAll;
+use processes::SandboxProcesses;
+use sandboxes::AllSandboxes;
 use screen::Screen;
 
 /// The longest time between the first two samples.
 const FIRST_LOOKS: Duration = Duration::from_millis(500);
 
 /// The subject that is sampled.
-enum Subject {
-    All(OfAll),
-    One(InOne),
+enum TopSubject {
+    All(AllSandboxes),
+    One(SandboxProcesses),
 }
 
-impl Subject {
+impl TopSubject {
     /// Takes a sample and renders it as a table, or as objects one a line.
     async fn look(&mut self, args: &TopArgs, json: bool) -> Result<String, Failure> {
         match self {
@@ -39,8 +39,8 @@ impl Subject {
 
 pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
     let mut subject = match &args.name {
-        Some(name) => Subject::One(InOne::new(context.sandbox(name).await?)),
-        None => Subject::All(OfAll::new(context.provider().await?)),
+        Some(name) => TopSubject::One(SandboxProcesses::new(context.sandbox(name).await?)),
+        None => TopSubject::All(AllSandboxes::new(context.provider().await?)),
     };
     let interval = Duration::from_millis(args.interval);
     let mut screen = Screen::new(context.output);

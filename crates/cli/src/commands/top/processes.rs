@@ -12,20 +12,20 @@ use crate::errors::Failure;
 use crate::table::Table;
 
 /// A sandbox, and the last sample of its processes.
-pub struct InOne {
+pub struct SandboxProcesses {
     sandbox: Sandbox,
     last: Option<(Instant, HashMap<u32, u64>)>,
 }
 
 /// A process in one sample.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ProcessSample {
     cpu_percent: Option<f64>,
     #[serde(flatten)]
     process: LiveProcess,
 }
 
-impl InOne {
+impl SandboxProcesses {
     /// Starts without a sample.
     pub fn new(sandbox: Sandbox) -> Self {
         Self { sandbox, last: None }
@@ -43,9 +43,9 @@ impl InOne {
                 let before = times.get(&process.pid).copied().unwrap_or_default();
                 percent(before, process.cpu_ms, now - *at)
             });
-            Row { cpu_percent, process }
+            ProcessSample { cpu_percent, process }
         };
-        let mut rows: Vec<Row> = found.processes.into_iter().map(row).collect();
+        let mut rows: Vec<ProcessSample> = found.processes.into_iter().map(row).collect();
         rows.sort_by(|one, other| order(sort, one, other).then(one.process.pid.cmp(&other.process.pid)));
         if json {
             return rows.iter().map(json_row).collect();
@@ -55,7 +55,7 @@ impl InOne {
     }
 }
 
-fn order(sort: TopSort, one: &Row, other: &Row) -> std::cmp::Ordering {
+fn order(sort: TopSort, one: &ProcessSample, other: &ProcessSample) -> std::cmp::Ordering {
     match sort {
         TopSort::Cpu => descending(one.cpu_percent, other.cpu_percent),
         TopSort::Memory => other.process.memory_bytes.cmp(&one.process.memory_bytes),
@@ -64,9 +64,9 @@ fn order(sort: TopSort, one: &Row, other: &Row) -> std::cmp::Ordering {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[ProcessSample]) -> String {
     let mut table = Table::new(["PID", "USER", "STATE", "CPU%", "TIME", "MEMORY", "COMMAND"]);
-    for Row { cpu_percent, process } in rows {
+    for ProcessSample { cpu_percent, process } in rows {
         table.row([
             process.pid.to_string(),
             process.user.clone(),

@@ -20,20 +20,20 @@ use crate::table::Table;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// All sandboxes, and the last sample of each.
-pub struct OfAll {
+pub struct AllSandboxes {
     provider: Arc<dyn SandboxProvider>,
-    known: HashMap<String, Known>,
+    known: HashMap<String, SampledSandbox>,
 }
 
 /// A sandbox with its last sample.
-struct Known {
+struct SampledSandbox {
     sandbox: Sandbox,
     last: Option<(Instant, u64)>,
 }
 
 /// A sandbox in one sample.
 #[derive(Debug, Serialize)]
-struct Row {
+struct SandboxSample {
     name: String,
     id: String,
     status: SandboxStatus,
@@ -44,7 +44,7 @@ struct Row {
     usage: Usage,
 }
 
-impl OfAll {
+impl AllSandboxes {
     /// Starts without a sample.
     pub fn new(provider: Arc<dyn SandboxProvider>) -> Self {
         Self { provider, known: HashMap::new() }
@@ -74,9 +74,9 @@ impl OfAll {
 async fn look_at(
     provider: &dyn SandboxProvider,
     info: SandboxInfo,
-    known: Option<Known>,
-) -> (Row, Option<Known>) {
-    let mut row = Row {
+    known: Option<SampledSandbox>,
+) -> (SandboxSample, Option<SampledSandbox>) {
+    let mut row = SandboxSample {
         name: info.name.to_string(),
         id: info.id.to_string(),
         status: info.status,
@@ -106,11 +106,11 @@ async fn look_at(
 async fn measure(
     provider: &dyn SandboxProvider,
     id: &str,
-    known: Option<Known>,
-) -> eyot::Result<(Known, Usage)> {
+    known: Option<SampledSandbox>,
+) -> eyot::Result<(SampledSandbox, Usage)> {
     let known = match known {
         Some(known) => known,
-        None => Known { sandbox: Sandbox::open(provider, id).await?, last: None },
+        None => SampledSandbox { sandbox: Sandbox::open(provider, id).await?, last: None },
     };
     let usage = known.sandbox.usage().await?;
     Ok((known, usage))
@@ -122,7 +122,7 @@ fn memory_limit(sandbox: &Sandbox) -> Option<u64> {
     sandbox.info().spec.limits.memory_mib.filter(|_| held).map(|mib| mib << 20)
 }
 
-fn order(sort: TopSort, one: &Row, other: &Row) -> std::cmp::Ordering {
+fn order(sort: TopSort, one: &SandboxSample, other: &SandboxSample) -> std::cmp::Ordering {
     match sort {
         TopSort::Cpu => descending(one.cpu_percent, other.cpu_percent),
         TopSort::Memory => descending(one.usage.memory_bytes, other.usage.memory_bytes),
@@ -131,7 +131,7 @@ fn order(sort: TopSort, one: &Row, other: &Row) -> std::cmp::Ordering {
     }
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[SandboxSample]) -> String {
     let mut table =
         Table::new(["NAME", "STATUS", "CPU%", "MEMORY", "PEAK", "LIMIT", "PIDS", "DISK", "AGE", "IDLE"]);
     for row in rows {

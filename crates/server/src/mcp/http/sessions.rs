@@ -42,18 +42,18 @@ pub(crate) struct SessionLimits {
 
 /// The open sessions.
 #[derive(Clone)]
-pub(super) struct Sessions(Arc<Inner>);
+pub(super) struct McpSessions(Arc<Inner>);
 
 struct Inner {
     manager: Arc<LocalSessionManager>,
     timeout: Duration,
     max_of_client: usize,
     places: Arc<Semaphore>,
-    open: Mutex<HashMap<String, Arc<Open>>>,
+    open: Mutex<HashMap<String, Arc<OpenSession>>>,
 }
 
 /// An open session.
-struct Open {
+struct OpenSession {
     client: Client,
     end: SessionEnd,
     /// The number of its answers that are being sent.
@@ -61,24 +61,24 @@ struct Open {
     _place: OwnedSemaphorePermit,
 }
 
-impl Sessions {
+impl McpSessions {
     pub(super) fn new(manager: Arc<LocalSessionManager>, limits: SessionLimits) -> Self {
         let SessionLimits { timeout, max, max_of_client } = limits;
         let places = Arc::new(Semaphore::new(max));
         Self(Arc::new(Inner { manager, timeout, max_of_client, places, open: Mutex::default() }))
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<Open>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<OpenSession>>> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the session with this id, if this client opened it.
-    fn of(&self, id: &str, client: &Client) -> Option<Arc<Open>> {
+    fn of(&self, id: &str, client: &Client) -> Option<Arc<OpenSession>> {
         self.open().get(id).filter(|open| open.client == *client).cloned()
     }
 
     /// Adds a session, and closes it when it is over.
-    fn note(&self, id: &str, open: Arc<Open>) {
+    fn note(&self, id: &str, open: Arc<OpenSession>) {
         self.open().insert(id.to_owned(), Arc::clone(&open));
         let (sessions, id) = (self.clone(), id.to_owned());
         tokio::spawn(async move {
@@ -93,7 +93,7 @@ impl Sessions {
 }
 
 /// Waits until the session has ended, or was unused for `timeout`.
-async fn over(open: &Open, timeout: Duration) {
+async fn over(open: &OpenSession, timeout: Duration) {
     let mut uses = open.uses.subscribe();
     loop {
         let is_idle = *uses.borrow_and_update() == 0;
@@ -110,23 +110,23 @@ async fn over(open: &Open, timeout: Duration) {
 }
 
 /// A use of a session, which lasts until it is dropped.
-struct Use(Arc<Open>);
+struct SessionUse(Arc<OpenSession>);
 
-impl Use {
-    fn begin(open: Arc<Open>) -> Self {
+impl SessionUse {
+    fn begin(open: Arc<OpenSession>) -> Self {
         open.uses.send_modify(|uses| *uses += 1);
         Self(open)
     }
 }
 
-impl Drop for Use {
+impl Drop for SessionUse {
     fn drop(&mut self) {
         self.0.uses.send_modify(|uses| *uses -= 1);
     }
 }
 
 /// Passes on requests for the client's own sessions, and those that may open one.
-pub(super) async fn keep(State(sessions): State<Sessions>, request: Request, next: Next) -> Response {
+pub(super) async fn keep(State(sessions): State<McpSessions>, request: Request, next: Next) -> Response {
     let Some(client) = request.extensions().get::<Client>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
@@ -143,8 +143,8 @@ pub(super) async fn keep(State(sessions): State<Sessions>, request: Request, nex
     }
 }
 
-async fn use_it(open: Arc<Open>, request: Request, next: Next) -> Response {
-    let (ends, using) = (request.method() == Method::DELETE, Use::begin(Arc::clone(&open)));
+async fn use_it(open: Arc<OpenSession>, request: Request, next: Next) -> Response {
+    let (ends, using) = (request.method() == Method::DELETE, SessionUse::begin(Arc::clone(&open)));
     let response = next.run(request).await;
     if ends && response.status().is_success() {
         open.end.0.cancel();
@@ -152,14 +152,14 @@ async fn use_it(open: Arc<Open>, request: Request, next: Next) -> Response {
     // An answer may be a stream that goes on for long.
     response.map(|body| {
         let frames = body.into_data_stream().map(move |frame| {
-            let _: &Use = &using;
+            let _: &SessionUse = &using;
             frame
         });
         Body::from_stream(frames)
     })
 }
 
-async fn open_one(sessions: &Sessions, client: Client, mut request: Request, next: Next) -> Response {
+async fn open_one(sessions: &McpSessions, client: Client, mut request: Request, next: Next) -> Response {
     if sessions.open().values().filter(|open| open.client == client).count() >= sessions.0.max_of_client {
         return too_many();
     }
@@ -170,7 +170,7 @@ async fn open_one(sessions: &Sessions, client: Client, mut request: Request, nex
     request.extensions_mut().insert(end.clone());
     let response = next.run(request).await;
     if let Some(id) = session_id(response.headers()) {
-        let open = Open { client, end, uses: watch::Sender::new(0), _place: place };
+        let open = OpenSession { client, end, uses: watch::Sender::new(0), _place: place };
         sessions.note(&id, Arc::new(open));
     }
     response

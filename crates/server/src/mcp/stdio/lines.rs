@@ -26,7 +26,7 @@ const CLOSE: Duration = Duration::from_secs(1);
 const WAITING: usize = 64;
 
 /// A transport that reads and writes lines.
-pub(super) struct Lines<R> {
+pub(super) struct LineTransport<R> {
     read: FramedRead<R, LinesCodec>,
     write: Option<mpsc::Sender<Bytes>>,
     writer: Option<JoinHandle<()>>,
@@ -41,7 +41,7 @@ pub(super) struct Lines<R> {
     closed: CancellationToken,
 }
 
-impl<R: AsyncRead + Send + Unpin> Lines<R> {
+impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     /// Makes a transport over these streams. `closed` is cancelled when the input ends.
     pub(super) fn new(
         read: R,
@@ -73,7 +73,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
     }
 
     /// Reads the next line, or the reason why it is refused; `None`: the input has ended.
-    async fn next_line(&mut self) -> Option<Result<String, Refused>> {
+    async fn next_line(&mut self) -> Option<Result<String, RefusedLine>> {
         loop {
             let next = self.read.next().await;
             if next.is_none() && std::mem::take(&mut self.was_refused) {
@@ -93,7 +93,7 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
                 }
             };
             self.was_refused = true;
-            return Some(Err(Refused { id: Value::Null, error: ErrorData::parse_error(reason, None) }));
+            return Some(Err(RefusedLine { id: Value::Null, error: ErrorData::parse_error(reason, None) }));
         }
     }
 
@@ -112,14 +112,14 @@ impl<R: AsyncRead + Send + Unpin> Lines<R> {
         }
     }
 
-    fn complain(&mut self, refused: Refused) -> Option<ClientJsonRpcMessage> {
+    fn complain(&mut self, refused: RefusedLine) -> Option<ClientJsonRpcMessage> {
         tracing::warn!(error = %refused.error, "the client sent what is no message");
         self.complaint = Some(refused.line());
         None
     }
 }
 
-impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
+impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for LineTransport<R> {
     type Error = io::Error;
 
     fn send(
@@ -191,37 +191,37 @@ fn opens(message: &ClientJsonRpcMessage) -> bool {
 }
 
 /// A line that is not a message.
-struct Refused {
+struct RefusedLine {
     /// The request's id, if it could be read: its sender waits for an answer.
     id: Value,
     error: ErrorData,
 }
 
-impl Refused {
+impl RefusedLine {
     fn line(self) -> Bytes {
         let message = json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error });
         format!("{message}\n").into()
     }
 }
 
-fn parse(line: &str) -> Result<ClientJsonRpcMessage, Refused> {
+fn parse(line: &str) -> Result<ClientJsonRpcMessage, RefusedLine> {
     let line = line.trim_start_matches('\u{feff}');
     serde_json::from_str(line).map_err(|error| refuse(line, &error))
 }
 
-fn refuse(line: &str, error: &serde_json::Error) -> Refused {
+fn refuse(line: &str, error: &serde_json::Error) -> RefusedLine {
     match serde_json::from_str::<Value>(line) {
         Ok(value) => {
             let id = value.get("id").filter(|id| id.is_string() || id.is_i64());
             let reason = format!("Invalid Request: no JSON-RPC 2.0 message of MCP: {error}");
-            Refused {
+            RefusedLine {
                 id: id.cloned().unwrap_or(Value::Null),
                 error: ErrorData::invalid_request(reason, None),
             }
         }
         Err(error) => {
             let reason = format!("Parse error: {error}");
-            Refused { id: Value::Null, error: ErrorData::parse_error(reason, None) }
+            RefusedLine { id: Value::Null, error: ErrorData::parse_error(reason, None) }
         }
     }
 }

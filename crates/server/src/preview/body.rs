@@ -3,27 +3,27 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::limits::Taken;
+use super::limits::PlaceInUse;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// A body that keeps its place until it has ended, and breaks off when the grants of its port are
 /// revoked.
-pub(super) struct Held {
+pub(super) struct CuttableBody {
     body: Incoming,
     revoked: Waiting,
     /// Ends the body as if the guest had ended it, when the server stops.
     stop: Option<Waiting>,
-    _place: Taken,
+    _place: PlaceInUse,
 }
 
 type Waiting = Pin<Box<WaitForCancellationFutureOwned>>;
 
-impl Held {
+impl CuttableBody {
     pub fn new(
         body: Incoming,
-        place: Taken,
+        place: PlaceInUse,
         revoked: CancellationToken,
         stop: Option<CancellationToken>,
     ) -> Self {
@@ -32,7 +32,7 @@ impl Held {
     }
 }
 
-impl Body for Held {
+impl Body for CuttableBody {
     type Data = Bytes;
     type Error = axum::Error;
 

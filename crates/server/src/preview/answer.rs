@@ -4,18 +4,18 @@ use std::time::SystemTime;
 
 use eyot::wire::{PREVIEW_TOKEN, PreviewAnswer};
 
-use super::address::Place;
-use super::grants::Issued;
+use super::address::PreviewTarget;
+use super::grants::GrantSecrets;
 use super::query::TICKET;
 
 /// Makes the answer for a grant. `urls` are those of its own host and of its path, without tokens.
 pub(crate) fn answer(
-    place: &Place,
+    target: &PreviewTarget,
     urls: [String; 2],
-    issued: Option<Issued>,
+    issued: Option<GrantSecrets>,
     ends: SystemTime,
 ) -> PreviewAnswer {
-    let (token, tickets) = issued.map(|Issued { token, tickets }| (token, tickets)).unzip();
+    let (token, tickets) = issued.map(|GrantSecrets { token, tickets }| (token, tickets)).unzip();
     let [url, path_url] = match &tickets {
         Some([one, other]) => {
             let [url, path_url] = urls;
@@ -24,8 +24,8 @@ pub(crate) fn answer(
         None => urls,
     };
     PreviewAnswer {
-        sandbox: place.sandbox.to_string(),
-        port: place.port,
+        sandbox: target.sandbox.to_string(),
+        port: target.port,
         url,
         path_url,
         public: token.is_none(),

@@ -8,7 +8,7 @@ use axum::response::Response;
 use http_body::{Frame, SizeHint};
 
 /// A value that a body holds. It may end the body.
-pub(crate) trait Hold: Unpin + Send + 'static {
+pub(crate) trait HeldValue: Unpin + Send + 'static {
     /// The error with which a body is cut.
     const WHY: &'static str = "";
 
@@ -23,7 +23,7 @@ pub(crate) trait Hold: Unpin + Send + 'static {
     }
 }
 
-struct Held<T> {
+struct HoldingBody<T> {
     body: Body,
     held: T,
     /// Set after a piece was returned, until the body has said that there is no more.
@@ -34,18 +34,18 @@ struct Held<T> {
 }
 
 /// Makes the answer's body hold `held` until its last byte was sent or it is dropped.
-pub(crate) fn held<T: Hold>(answer: Response, held: T) -> Response {
-    answer.map(|body| Body::new(Held { body, held, goes_on: false, over: None }))
+pub(crate) fn hold_until_sent<T: HeldValue>(answer: Response, held: T) -> Response {
+    answer.map(|body| Body::new(HoldingBody { body, held, goes_on: false, over: None }))
 }
 
-impl<T: Hold> Held<T> {
+impl<T: HeldValue> HoldingBody<T> {
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         let over = self.over.get_or_insert_with(|| Box::pin(self.held.over()));
         over.as_mut().poll(context).is_ready()
     }
 }
 
-impl<T: Hold> HttpBody for Held<T> {
+impl<T: HeldValue> HttpBody for HoldingBody<T> {
     type Data = Bytes;
     type Error = axum::Error;
 
