@@ -31,6 +31,7 @@ mod environment;
 mod exec;
 mod harness;
 mod hooks;
+mod kept;
 mod lifetime;
 mod limits;
 mod links;
@@ -146,6 +147,7 @@ pub fn cases() -> Vec<Case> {
         processes::cases,
         logs::cases,
         terminal::cases,
+        kept::cases,
         ports::cases,
         egress::cases,
         usage::cases,

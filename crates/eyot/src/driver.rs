@@ -5,6 +5,7 @@
 //! has no deadlines, caps nothing and invents nothing: all of that is [`crate::Sandbox`]'s.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use crate::files::{
     ByteRange, CreateDirOptions, DirEntry, FileStat, RemoveOptions, TarInOptions, WriteOptions,
 };
 use crate::isolation::Isolation;
+use crate::kept::{KeptControl, KeptEvent, KeptInfo};
 use crate::path::{ConfinedPath, SandboxPath};
 use crate::process::{LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, Usage};
 use crate::published::PublishedPort;
@@ -101,6 +103,36 @@ pub trait ExecutionControl: Send + Sync {
 
     /// Changes the size of its terminal.
     async fn resize(&self, size: PtySize) -> Result<()>;
+}
+
+/// A command as a driver is asked to keep it.
+#[derive(Debug, Clone)]
+pub struct KeepRequest {
+    /// The command; already validated. Its `stdin` says whether it has any.
+    pub exec: ExecRequest,
+    /// The standard input, then end of file (but on a terminal). If not all of it can be given, the command is killed.
+    pub stdin: Bytes,
+    /// The deadline in milliseconds from the start, which the backend keeps.
+    pub timeout_ms: Option<u64>,
+    /// It is ended and forgotten after this many milliseconds in which nobody was attached.
+    pub linger_ms: u64,
+}
+
+/// A client's hold of a kept command. Dropping it leaves the command running.
+pub struct KeptAttachment {
+    /// The facts, as of the time at which it began.
+    pub info: KeptInfo,
+    /// The output from where it was asked for, then the end. They stop without an end when another client attaches, or the
+    /// command is forgotten.
+    pub events: BoxStream<'static, Result<KeptEvent>>,
+    /// The keyboard of a terminal. Dropping it is no end of file.
+    pub input: Option<Box<dyn ExecutionInput>>,
+}
+
+impl fmt::Debug for KeptAttachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptAttachment").field("info", &self.info).finish_non_exhaustive()
+    }
 }
 
 /// One live sandbox of a backend.
@@ -261,6 +293,36 @@ pub trait SandboxDriver: Send + Sync + 'static {
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
         let (ProcessId(_), _) = (process, signal);
         Err(unsupported(self.provider(), "kill"))
+    }
+
+    /// Runs a command that outlives the call and attaches to it. `quota`: 64 of its kind are kept already.
+    async fn keep(&self, request: KeepRequest) -> Result<KeptAttachment> {
+        drop(request);
+        Err(unsupported(self.provider(), "keep"))
+    }
+
+    /// Attaches to a kept command: its output from a position on, or from the first that is kept. A client that was attached
+    /// before is so no more.
+    async fn attach(&self, id: &str, from: Option<u64>) -> Result<KeptAttachment> {
+        let (_, _): (&str, Option<u64>) = (id, from);
+        Err(unsupported(self.provider(), "attach"))
+    }
+
+    /// Every kept command on a terminal, and the others if the backend lists them; oldest first. No activity.
+    async fn kept_commands(&self) -> Result<Vec<KeptInfo>> {
+        Err(unsupported(self.provider(), "kept_commands"))
+    }
+
+    /// Waits for the end of a kept command. No activity.
+    async fn kept_end(&self, id: &str) -> Result<KeptInfo> {
+        let _: &str = id;
+        Err(unsupported(self.provider(), "kept_end"))
+    }
+
+    /// Kills, signals, resizes or forgets a kept command, and returns once the backend has taken the order.
+    async fn control_kept(&self, id: &str, control: KeptControl) -> Result<()> {
+        let (_, _): (&str, KeptControl) = (id, control);
+        Err(unsupported(self.provider(), "control_kept"))
     }
 
     /// The rules of the network `egress` that hold now.

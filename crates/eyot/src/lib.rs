@@ -17,10 +17,12 @@ mod forward;
 #[doc(hidden)]
 pub mod internal;
 mod isolation;
+mod kept;
 pub mod linux_capability;
 mod network;
 mod now;
 mod observer;
+mod outcome;
 mod path;
 mod pool_entry;
 mod process;
@@ -37,8 +39,8 @@ mod workspace;
 pub use bytes::Bytes;
 pub use capabilities::{Capabilities, Capability};
 pub use driver::{
-    ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, SandboxDriver,
-    TcpStream,
+    ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, KeepRequest,
+    KeptAttachment, SandboxDriver, TcpStream,
 };
 pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSleeping};
 pub use exec::{
@@ -52,6 +54,7 @@ pub use files::{
 };
 pub use forward::PortForward;
 pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced, UserCounts};
+pub use kept::{KeepOptions, KeptControl, KeptEvent, KeptInfo, KeptPiece};
 pub use observer::{
     DestroyEvent, EgressDecisionEvent, ExecEndEvent, ExecStartEvent, FileWriteEvent, Observer,
     OrphanSettlement, SandboxEvent,

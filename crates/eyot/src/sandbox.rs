@@ -11,6 +11,7 @@ mod egress;
 mod exec;
 mod files;
 mod internal;
+mod kept;
 mod lifecycle;
 mod processes;
 mod replay;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use client_fake::{CLIENT_NONCE, FakeGuest, GUEST_NONCE, connected, driven, parts, place, unconnected};
 use eyot::{
     ByteRange, ByteStream, Bytes, Command, Error, ErrorKind, ExecRequest, Execution, ExecutionEvent,
-    ExitStatus, LogQuery, LogStream, ProcessId, SandboxDriver, Signal, WriteOptions,
+    ExitStatus, KeepRequest, LogQuery, LogStream, ProcessId, SandboxDriver, Signal, WriteOptions,
 };
 use eyot_guest::client::{Connection, GuestDriver};
 use eyot_guest::protocol::{
@@ -49,6 +49,26 @@ async fn another_major_version_is_a_conflict_that_names_both() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let ours = format!("{MAJOR}.{MINOR}");
     assert!(error.to_string().contains("2.5") && error.to_string().contains(&ours), "{error}");
+}
+
+#[tokio::test]
+async fn a_guest_of_an_older_minor_version_keeps_no_commands_and_is_not_asked_to() {
+    let (mut guest, host) = unconnected();
+    let answer = async {
+        guest.receive().await;
+        let welcome = Welcome { major: MAJOR, minor: 1, nonce: GUEST_NONCE, protections: None };
+        guest.send(Kind::Welcome, 0, &welcome).await;
+    };
+    let (connection, ()) = tokio::join!(Connection::open(host, CLIENT_NONCE, GUEST_NONCE), answer);
+    let driver = GuestDriver::new(connection.unwrap(), parts("/workspace"));
+    let request =
+        KeepRequest { exec: command("x", false), stdin: Bytes::new(), timeout_ms: None, linger_ms: 1 };
+    let error = driver.keep(request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("needs a guest that speaks protocol 1.2"), "{error}");
+    assert!(error.hint().unwrap().contains("put it to sleep and wake it"));
+    assert_eq!(driver.attach("ex_1", None).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(driver.kept_commands().await.unwrap(), []);
 }
 
 #[tokio::test]

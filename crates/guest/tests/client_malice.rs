@@ -12,13 +12,13 @@ use std::time::Duration;
 use client_fake::{FakeGuest, driven, place};
 use eyot::{
     ByteRange, ByteStream, Bytes, Command, CreateDirOptions, Error, ErrorKind, ExecRequest, GlobOptions,
-    GrepOptions, LogQuery, ProcessId, RemoveOptions, Result, SandboxDriver, TarInOptions, WatchOptions,
-    WriteOptions,
+    GrepOptions, KeepRequest, KeptControl, LogQuery, ProcessId, RemoveOptions, Result, SandboxDriver,
+    TarInOptions, WatchOptions, WriteOptions,
 };
 use eyot_guest::client::GuestDriver;
 use eyot_guest::protocol::{
-    CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Event, FileEntry, FileKind, GlobMatches, Header, Kind,
-    LogRange, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, Request, WINDOW, encode,
+    CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Event, FileEntry, FileKind, GlobMatches, Header,
+    KeptRecord, Kind, LogRange, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, Request, WINDOW, encode,
 };
 use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 use tokio::io::AsyncReadExt;
@@ -28,6 +28,10 @@ const BROKEN: &str = "the sandbox's guest broke the protocol: ";
 fn command() -> ExecRequest {
     let command = Command::shell("x");
     ExecRequest { command, cwd: place("/"), env: BTreeMap::new(), user: None, stdin: true, pty: None }
+}
+
+fn kept() -> KeepRequest {
+    KeepRequest { exec: command(), stdin: Bytes::new(), timeout_ms: None, linger_ms: 1 }
 }
 
 /// Runs a command to its end and says what came of it.
@@ -357,6 +361,11 @@ fn every_call(driver: &Arc<GuestDriver>) -> Vec<BoxFuture<'static, Result<()>>> 
         d => d.wait(id).await.map(drop),
         d => d.logs(id, query).await?.try_collect::<Vec<_>>().await.map(drop),
         d => d.kill(id, None).await,
+        d => d.keep(kept()).await?.events.try_collect::<Vec<_>>().await.map(drop),
+        d => d.attach("ex_1", Some(1)).await?.events.try_collect::<Vec<_>>().await.map(drop),
+        d => d.kept_commands().await.map(drop),
+        d => d.kept_end("ex_1").await.map(drop),
+        d => d.control_kept("ex_1", KeptControl::Kill).await,
         d => d.ping().await,
         d => d.adopt().await,
     ]
@@ -371,6 +380,10 @@ async fn begin(guest: &mut FakeGuest) {
             guest.opened(call).await;
         }
         Request::Logs(_) => guest.event(call, Event::Log(LogRange::default())).await,
+        Request::Keep(..) | Request::Attach(..) => {
+            let record = KeptRecord { id: "ex_1".to_owned(), ..KeptRecord::default() };
+            guest.event(call, Event::Kept(record)).await;
+        }
         _ => {}
     }
 }

@@ -306,3 +306,74 @@ fn f7_many_files_are_read_and_written_at_once_over_one_connection() {
         assert_eq!((reply, bytes), (Ok(Reply::Done), 100_000));
     }
 }
+
+/// Begins a command that is kept, and returns its record.
+fn keep(client: &mut Client, exec: Exec, linger_ms: u64) -> KeptRecord {
+    let call = client.begin(&Request::Keep(exec, KeepTerms { linger_ms, timeout_ms: None }));
+    match decode(&client.next_of(call).payload) {
+        Ok(Event::Kept(record)) => record,
+        other => panic!("{other:?} of a kept command"),
+    }
+}
+
+fn kept_end(client: &mut Client, record: &KeptRecord) -> Result<KeptRecord, Failure> {
+    match client.call(&Request::KeptEnd(record.id.clone()))? {
+        Reply::Kept(record) => Ok(record),
+        other => panic!("{other:?} to a wait for a kept command"),
+    }
+}
+
+#[test]
+fn a_kept_command_outlives_its_connection_with_its_output() {
+    let mut guest = Guest::start();
+    let mut other = guest.connect();
+    let record = keep(&mut other, guest.exec("echo out; sleep 0.1; echo err >&2; exit 3"), 600_000);
+    drop(other);
+    let ended = kept_end(&mut guest.client, &record).unwrap();
+    assert_eq!(ended.end.map(|end| (end.status, end.cause)), Some((Status::Exited(3), None)));
+    assert_eq!((ended.first, ended.next, ended.stdout_bytes, ended.stderr_bytes), (1, 3, 4, 4));
+    let call = guest.client.begin(&Request::Attach(record.id.clone(), Some(2)));
+    let mut heard = Vec::new();
+    let reply = guest.client.finish_with(call, |frame| {
+        if frame.header.kind == Kind::Data {
+            heard.push((frame.header.channel, frame.payload.clone()));
+        }
+    });
+    let payload = [&2_u64.to_le_bytes()[..], &3_u64.to_le_bytes(), b"err\n"].concat();
+    assert_eq!(heard, [(CHANNEL_STDERR, payload)]);
+    assert!(matches!(reply, Ok(Reply::Kept(KeptRecord { end: Some(_), .. }))), "{reply:?}");
+}
+
+#[test]
+fn a_kept_command_whose_input_is_cut_off_is_killed() {
+    let mut guest = Guest::start();
+    let mut other = guest.connect();
+    let record = keep(&mut other, Exec { stdin: true, ..guest.exec("cat; sleep 86480") }, 600_000);
+    let input = other.begin(&Request::KeptInput(record.id.clone()));
+    other.send(Kind::Data, input, CHANNEL_MAIN, b"half of it");
+    drop(other);
+    let ended = kept_end(&mut guest.client, &record).unwrap();
+    assert_eq!(ended.end.unwrap().cause, Some(StopCause::Client));
+}
+
+#[test]
+fn a_kept_command_is_forgotten_when_nobody_comes_back() {
+    let mut guest = Guest::start();
+    let mut other = guest.connect();
+    let record = keep(&mut other, guest.exec("sleep 86481"), 0);
+    let wait = guest.client.begin(&Request::KeptEnd(record.id.clone()));
+    drop(other);
+    assert_eq!(guest.client.finish(wait).unwrap_err().kind, "not_found");
+    assert_eq!(guest.client.call(&Request::KeptCommands), Ok(Reply::KeptList(Vec::new())));
+}
+
+#[test]
+fn no_more_than_so_many_commands_are_kept() {
+    let mut guest = Guest::start();
+    let exec = guest.exec("true");
+    for _ in 0..MAX_KEPT {
+        keep(&mut guest.client, exec.clone(), 600_000);
+    }
+    let call = guest.client.begin(&Request::Keep(exec, KeepTerms { linger_ms: 0, timeout_ms: None }));
+    assert_eq!(guest.client.finish(call).unwrap_err().kind, "quota");
+}

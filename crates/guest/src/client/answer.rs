@@ -4,7 +4,7 @@
 use minicbor::Decoder;
 
 use super::fault::Violation;
-use crate::protocol::{MAX_LIVE_PROCESSES, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, decode};
+use crate::protocol::{MAX_KEPT, MAX_LIVE_PROCESSES, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Reply, decode};
 
 /// The number of started processes that a guest may list.
 const MAX_PROCESSES: u64 = 65_536;
@@ -34,13 +34,19 @@ pub(super) enum ReplyKind {
     Usage,
     /// `Reply::LiveProcesses`.
     LiveProcesses,
+    /// `Reply::Kept`.
+    Kept,
+    /// `Reply::KeptList`.
+    KeptList,
 }
 
 impl ReplyKind {
     /// The largest encoded reply that is accepted. Only lists may take more than one frame.
     pub(super) fn max_bytes(self) -> usize {
         match self {
-            Self::Processes | Self::LiveProcesses | Self::Glob(_) | Self::Grep(_) => MAX_MESSAGE_BYTES,
+            Self::Processes | Self::LiveProcesses | Self::KeptList | Self::Glob(_) | Self::Grep(_) => {
+                MAX_MESSAGE_BYTES
+            }
             Self::Process => 4 * MAX_PAYLOAD_BYTES,
             _ => MAX_PAYLOAD_BYTES,
         }
@@ -72,6 +78,8 @@ impl ReplyKind {
                 | (Self::Grep(_), Reply::Grep(_))
                 | (Self::Usage, Reply::Usage(_))
                 | (Self::LiveProcesses, Reply::LiveProcesses(_))
+                | (Self::Kept, Reply::Kept(_))
+                | (Self::KeptList, Reply::KeptList(_))
         )
     }
 
@@ -80,6 +88,7 @@ impl ReplyKind {
     fn check_count(self, bytes: &[u8]) -> Result<(), Violation> {
         let (most, nesting) = match self {
             Self::Processes => (MAX_PROCESSES, 1),
+            Self::KeptList => (2 * MAX_KEPT as u64, 1),
             Self::LiveProcesses => (MAX_LIVE_PROCESSES as u64, 2),
             Self::Glob(most) | Self::Grep(most) => (u64::from(most), 2),
             _ => return Ok(()),

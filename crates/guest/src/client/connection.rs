@@ -11,13 +11,13 @@ use super::call::Call;
 use super::connection_state::{ConnectionOwner, ConnectionState};
 use super::fault::{Fault, Inquiry, Verdict};
 use super::frames::FrameReader;
-use super::handshake::{RUNNING, SETTING_UP, shake_hands};
+use super::handshake::{GuestFacts, RUNNING, SETTING_UP, shake_hands};
 use super::lock;
 use super::reader::read_to_end;
 use super::shape::CallShape;
 use super::slot::Slot;
 use super::table::TableFull;
-use crate::protocol::{MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
+use crate::protocol::{MAJOR, MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
 
 /// The time that a guest may show no sign of life while a call other than a command waits for it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,8 +48,8 @@ impl Connection {
         client_nonce: [u8; 16],
         guest_nonce: [u8; 16],
     ) -> Result<Self> {
-        let (frames, protections) = shake_hands(&mut stream, client_nonce, guest_nonce, SETTING_UP).await?;
-        Ok(Self::begin(stream, frames, protections))
+        let (frames, facts) = shake_hands(&mut stream, client_nonce, guest_nonce, SETTING_UP).await?;
+        Ok(Self::begin(stream, frames, facts))
     }
 
     /// The same to a guest that has been running and so answers at once: within 2 s.
@@ -61,26 +61,39 @@ impl Connection {
         client_nonce: [u8; 16],
         guest_nonce: [u8; 16],
     ) -> Result<Self> {
-        let (frames, protections) = shake_hands(&mut stream, client_nonce, guest_nonce, RUNNING).await?;
-        Ok(Self::begin(stream, frames, protections))
+        let (frames, facts) = shake_hands(&mut stream, client_nonce, guest_nonce, RUNNING).await?;
+        Ok(Self::begin(stream, frames, facts))
     }
 
     fn begin(
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         frames: FrameReader,
-        protections: Option<Protections>,
+        facts: GuestFacts,
     ) -> Self {
         let (read, write) = tokio::io::split(stream);
         let state = Arc::new(ConnectionState::new(write));
         tokio::spawn(read_task(Arc::clone(&state), read, frames));
         tokio::spawn(write_task(Arc::clone(&state)));
-        Self { owner: Arc::new(ConnectionOwner { state, protections }) }
+        Self { owner: Arc::new(ConnectionOwner { state, facts }) }
     }
 
     /// Returns the protections that the guest found around itself when it started. Only a guest in
     /// a container reports them; a guest whose maker set it up does not.
     pub fn protections(&self) -> Option<&Protections> {
-        self.owner.protections.as_ref()
+        self.owner.facts.protections.as_ref()
+    }
+
+    /// Refuses what a guest can't do that knows less of the protocol than version 1.`minor`.
+    pub(super) fn require(&self, minor: u16, operation: &str) -> Result<()> {
+        let knows = self.owner.facts.minor;
+        if knows >= minor {
+            return Ok(());
+        }
+        let message = format!(
+            "{operation} needs a guest that speaks protocol {MAJOR}.{minor}, and this sandbox's speaks {MAJOR}.{knows}"
+        );
+        let hint = "an older Eyot made the sandbox: put it to sleep and wake it, or create it anew";
+        Err(Error::new(ErrorKind::Unsupported, message).with_hint(hint))
     }
 
     /// Returns once the connection has ended, whatever the reason.

@@ -8,17 +8,17 @@ use eyot::{CancellationToken, Error, Result};
 use tokio::io::AsyncWrite;
 
 use super::fault::{Fault, Inquiry, Violation};
+use super::handshake::GuestFacts;
 use super::lanes::Lanes;
 use super::lock;
 use super::send_queue::{SendError, SendQueue};
 use super::slot::Slot;
 use super::table::CallTable;
-use crate::protocol::Protections;
 
 /// Ends the connection when the last clone of its handle and the last call are dropped.
 pub(super) struct ConnectionOwner {
     pub(super) state: Arc<ConnectionState>,
-    pub(super) protections: Option<Protections>,
+    pub(super) facts: GuestFacts,
 }
 
 impl Drop for ConnectionOwner {

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use eyot::{
     ANSWER_MS, ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, DirEntry, EgressDecision,
     EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
-    GrepResult, Isolation, Lifecycle, LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, RemoveOptions,
-    Result, SandboxDriver, SandboxOperationUnsupported, SandboxPath, Signal, TarInOptions, TcpStream, Usage,
-    WatchEvent, WatchOptions, WriteOptions,
+    GrepResult, Isolation, KeepRequest, KeptAttachment, KeptControl, KeptInfo, Lifecycle, LiveProcesses, Log,
+    LogQuery, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxOperationUnsupported,
+    SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
 };
 use futures_util::stream::BoxStream;
 
@@ -24,11 +24,12 @@ use super::dial::PortStream;
 use super::exec::execution;
 use super::fault::Fault;
 use super::feed::feed;
+use super::kept::{self, attachment, control_request};
 use super::listing::{ListingError, collect};
 use super::logs::chunks_of;
 use super::stream::bytes_of;
 use super::watch::events_of;
-use crate::protocol::{Event, Reply, Request};
+use crate::protocol::{Event, KEEPS_COMMANDS, KeepTerms, Reply, Request};
 
 /// Takes a sandbox away: what only its maker can do.
 #[async_trait]
@@ -159,6 +160,12 @@ impl GuestDriver {
     async fn feed(&self, request: Request, content: ByteStream) -> Result<u64> {
         let feeding = async { feed(self.connection.call(&request).await?, content).await };
         self.connection.unless_silent(feeding).await
+    }
+
+    /// Refuses an id that the guest can't know.
+    fn check_keeps(&self, id: &str) -> Result<()> {
+        let none = || Error::new(ErrorKind::NotFound, format!("there is no kept command `{id}`"));
+        self.connection.require(KEEPS_COMMANDS, "a kept command").map_err(|_| none())
     }
 
     async fn done(&self, request: Request) -> Result<()> {
@@ -379,6 +386,51 @@ impl SandboxDriver for GuestDriver {
             // A tree may take its time to die, a guest none to say that it is at work on that.
             error = self.connection.silence(Duration::from_millis(ANSWER_MS)) => Err(error),
         }
+    }
+
+    async fn keep(&self, request: KeepRequest) -> Result<KeptAttachment> {
+        self.connection.require(KEEPS_COMMANDS, "a command that outlives its client")?;
+        let KeepRequest { exec: command, stdin, timeout_ms, linger_ms } = request;
+        let terms = KeepTerms { linger_ms, timeout_ms };
+        let call = self.connection.call(&Request::Keep(exec(command), terms)).await?;
+        let kept = attachment(&self.connection, call).await?;
+        if !stdin.is_empty() {
+            tokio::spawn(kept::feed(self.connection.clone(), kept.info.id.clone(), stdin));
+        }
+        Ok(kept)
+    }
+
+    async fn attach(&self, id: &str, from: Option<u64>) -> Result<KeptAttachment> {
+        self.check_keeps(id)?;
+        let attaching = async {
+            let call = self.connection.call(&Request::Attach(id.to_owned(), from)).await?;
+            attachment(&self.connection, call).await
+        };
+        self.connection.unless_silent(attaching).await
+    }
+
+    async fn kept_commands(&self) -> Result<Vec<KeptInfo>> {
+        // An older guest keeps none.
+        if self.connection.require(KEEPS_COMMANDS, "").is_err() {
+            return Ok(Vec::new());
+        }
+        match self.connection.ask_unless_silent(&Request::KeptCommands).await? {
+            Reply::KeptList(records) => records.into_iter().map(kept::info).collect(),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn kept_end(&self, id: &str) -> Result<KeptInfo> {
+        self.check_keeps(id)?;
+        match self.connection.ask_unless_silent(&Request::KeptEnd(id.to_owned())).await? {
+            Reply::Kept(record) => kept::info(record),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn control_kept(&self, id: &str, control: KeptControl) -> Result<()> {
+        self.check_keeps(id)?;
+        self.done(control_request(id, control)).await
     }
 
     async fn set_lifecycle(&self, lifecycle: &Lifecycle) -> Result<()> {

@@ -19,6 +19,15 @@ pub(super) const SETTING_UP: Duration = Duration::from_secs(10);
 pub(super) const RUNNING: Duration = Duration::from_secs(2);
 const CONNECTION_LOST: &str = "the sandbox stopped before its guest answered";
 
+/// The facts about a guest that its first words tell.
+#[derive(Debug)]
+pub(super) struct GuestFacts {
+    /// The additions to the protocol that it knows.
+    pub(super) minor: u16,
+    /// The protections that it found around itself, if it had to look.
+    pub(super) protections: Option<Protections>,
+}
+
 /// Says hello and checks the welcome. Gives what it says of the guest, and what the guest may have
 /// sent after it.
 pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
@@ -26,7 +35,7 @@ pub(super) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
     patience: Duration,
-) -> Result<(FrameReader, Option<Protections>)> {
+) -> Result<(FrameReader, GuestFacts)> {
     let late = |_| {
         let message = format!("the sandbox's guest did not answer within {} s", patience.as_secs());
         Error::new(ErrorKind::Unavailable, message)
@@ -38,14 +47,14 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
-) -> Result<(FrameReader, Option<Protections>)> {
+) -> Result<(FrameReader, GuestFacts)> {
     let hello = encode(&Hello { major: MAJOR, minor: MINOR, nonce: client_nonce });
     let header = Header { kind: Kind::Hello, channel: 0, more: false, call: 0 }.to_bytes(hello.len());
     stream.write_all(&[&header[..], &hello].concat()).await.map_err(connection_lost)?;
     stream.flush().await.map_err(connection_lost)?;
     let mut frames = FrameReader::new();
-    let protections = check(&first_frame(stream, &mut frames).await?, guest_nonce)?;
-    Ok((frames, protections))
+    let facts = check(&first_frame(stream, &mut frames).await?, guest_nonce)?;
+    Ok((frames, facts))
 }
 
 async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S, frames: &mut FrameReader) -> Result<Frame> {
@@ -60,14 +69,14 @@ fn connection_lost(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, CONNECTION_LOST).with_source(error)
 }
 
-fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<Option<Protections>> {
+fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<GuestFacts> {
     let broken = |what: String| Fault::broken(&what).error();
     let Header { kind, more, call, .. } = frame.header;
     match kind {
         Kind::Welcome if !more && call == 0 => {
             let welcome: Welcome = decode(&frame.payload).map_err(broken)?;
             check_welcome(&welcome, guest_nonce)?;
-            Ok(welcome.protections)
+            Ok(GuestFacts { minor: welcome.minor, protections: welcome.protections })
         }
         Kind::Failure if !more && call == 0 => {
             let failure: Failure = decode(&frame.payload).map_err(broken)?;

@@ -7,7 +7,7 @@ use eyot::{Bytes, LogChunk, LogStream, Result};
 use futures_util::{Stream, stream::BoxStream};
 
 use super::call::Call;
-use super::pieces::DataPiece;
+use super::pieces::{DataPiece, take_number};
 use crate::protocol::CHANNEL_STDOUT;
 
 /// The chunks, then the call's error if it has one.
@@ -39,12 +39,7 @@ impl Stream for LogChunks {
 /// The chunk in a frame of data: its offsets lead. The reader has checked that they are there.
 fn chunk(piece: DataPiece) -> LogChunk {
     let mut data = Bytes::from(piece.bytes);
-    let (offset, stream_offset) = (take_offset(&mut data), take_offset(&mut data));
+    let (offset, stream_offset) = (take_number(&mut data), take_number(&mut data));
     let stream = if piece.channel == CHANNEL_STDOUT { LogStream::Stdout } else { LogStream::Stderr };
     LogChunk { stream, offset, stream_offset, data }
-}
-
-fn take_offset(data: &mut Bytes) -> u64 {
-    let prefix = data.split_to(data.len().min(8));
-    prefix.as_ref().try_into().map(u64::from_le_bytes).unwrap_or_default()
 }

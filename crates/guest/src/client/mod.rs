@@ -19,6 +19,7 @@ mod fault;
 mod feed;
 mod frames;
 mod handshake;
+mod kept;
 mod lanes;
 mod listing;
 mod logs;

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use eyot::Bytes;
+
 use super::shape::Framing;
 
 /// A piece of a stream grows up to this many bytes before the next one begins.
@@ -18,6 +20,12 @@ pub(super) struct DataPiece {
     pub(super) channel: u8,
     /// The bytes.
     pub(super) bytes: Vec<u8>,
+}
+
+/// Takes a number of eight bytes off the front of a payload.
+pub(super) fn take_number(payload: &mut Bytes) -> u64 {
+    let prefix = payload.split_to(payload.len().min(8));
+    prefix.as_ref().try_into().map(u64::from_le_bytes).unwrap_or_default()
 }
 
 /// The pieces that wait, oldest first.

@@ -19,6 +19,8 @@ pub(super) enum Announcement {
     Opened,
     /// `Event::Log`, always.
     Log,
+    /// `Event::Kept`, always.
+    Kept,
 }
 
 /// The meaning of one frame of data.
@@ -106,6 +108,13 @@ impl CallShape {
             Request::Dial(_) => {
                 Self { input: true, ..done.receives(Announcement::Opened, MAIN, Framing::Stream) }
             }
+            Request::Keep(..) | Request::Attach(..) => {
+                Self::new(ReplyKind::Kept).receives(Announcement::Kept, OUTPUTS, Framing::Prefixed)
+            }
+            Request::KeptInput(_) => Self { input: true, ..done },
+            Request::KeptControl(..) | Request::Forget(_) => done,
+            Request::KeptEnd(_) => Self::new(ReplyKind::Kept),
+            Request::KeptCommands => Self::new(ReplyKind::KeptList),
             Request::Usage => Self::new(ReplyKind::Usage),
             Request::LiveProcesses => Self::new(ReplyKind::LiveProcesses),
             // It may wait as long as it likes, and the guest bounds how many there are.

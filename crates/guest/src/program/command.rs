@@ -1,6 +1,7 @@
 //! A command that was started: its processes, its streams, and to whom they go.
 
 use super::call_handle::CallHandle;
+use super::failure::failure;
 use super::input_writer::InputWriter;
 use super::last_words::LastWords;
 use super::output_stream::{OutputStream, ReadOutcome};
@@ -19,6 +20,8 @@ pub enum OutputSink {
     Call(CallHandle),
     /// The log of a started process. Until it runs, a call waits for word of that.
     Log(u32, Option<CallHandle>),
+    /// The output of a kept command, by its number.
+    Kept(u32),
     /// Discarded. The rest of the command may go on writing all the same.
     Discard,
 }
@@ -62,6 +65,12 @@ pub struct Command {
     pub lost_reaper: bool,
     /// Output is discarded, because no client waits for it.
     pub muted: bool,
+    /// The call that feeds a kept command.
+    pub feeder: Option<CallHandle>,
+    /// The output of a kept command waits for its reader.
+    pub waits_for_room: bool,
+    /// A kept command is being killed, and its output waits no more.
+    pub is_stopping: bool,
     /// After its end: how long its output is still read.
     pub last_words: Option<LastWords>,
     /// Something still held its output open when reading stopped.
@@ -95,6 +104,9 @@ impl Command {
             killers: Vec::new(),
             lost_reaper: false,
             muted: false,
+            feeder: None,
+            waits_for_room: false,
+            is_stopping: false,
             last_words: None,
             output_open: false,
             kills_before: 0,
@@ -185,10 +197,13 @@ impl Command {
 
     /// Tells whether its output waits for the client.
     pub fn is_stalled(&self) -> bool {
-        let OutputSink::Call(handle) = &self.sink else {
-            return false;
-        };
-        self.streams.iter().flatten().any(|stream| stream.credit == 0) || handle.is_full()
+        match &self.sink {
+            OutputSink::Call(handle) => {
+                self.streams.iter().flatten().any(|stream| stream.credit == 0) || handle.is_full()
+            }
+            OutputSink::Kept(_) => self.waits_for_room && !self.is_stopping,
+            OutputSink::Log(..) | OutputSink::Discard => false,
+        }
     }
 
     /// Stops reading after the command's end: takes the present content of the pipes, and no more.
@@ -244,6 +259,20 @@ impl Command {
         accepted
     }
 
+    /// Takes a kept command's input from this call from now on. Returns the call before.
+    ///
+    /// # Errors
+    /// `conflict` when it takes no input, or has not read what the call before sent.
+    pub fn take_feeder(&mut self, handle: CallHandle) -> Result<Option<CallHandle>, Failure> {
+        let Some(input) = self.input.as_mut().filter(|input| input.takes_more()) else {
+            return Err(failure("conflict", "the command does not read its input any more"));
+        };
+        if !input.grant_anew() {
+            return Err(failure("conflict", "the command has not read the input that it got before"));
+        }
+        Ok(self.feeder.replace(handle))
+    }
+
     /// The client sends no more input.
     pub fn end_input(&mut self) {
         let last = self.terminal.as_ref().map(|master| sys::end_of_input(master.as_fd()));
@@ -256,8 +285,12 @@ impl Command {
     /// Writes what its standard input takes now.
     pub fn write_input(&mut self) {
         let Some(input) = self.input.as_mut() else { return };
-        if let (Some(bytes), OutputSink::Call(handle)) = (input.write(), &self.sink) {
-            handle.grant(CHANNEL_MAIN, bytes);
+        let feeder = match &self.sink {
+            OutputSink::Call(handle) => Some(handle),
+            _ => self.feeder.as_ref(),
+        };
+        if let Some((bytes, feeder)) = input.write().zip(feeder) {
+            feeder.grant(CHANNEL_MAIN, bytes);
         }
         if input.is_finished() {
             // With a terminal this closes one of several descriptors: its end was written as a

@@ -61,7 +61,7 @@ impl Guest {
         }
     }
 
-    fn start_command(&mut self, id: u32, exec: Exec, sink: OutputSink) -> Result<(), Failure> {
+    pub(super) fn start_command(&mut self, id: u32, exec: Exec, sink: OutputSink) -> Result<(), Failure> {
         let identity = find_identity(&exec, &self.config)?;
         let (uid, gid) = (identity.uid, identity.gid);
         let plumbing = if self.config.switch_user {
@@ -72,7 +72,7 @@ impl Guest {
         let CommandPipes { theirs, input, outputs, terminal } =
             plumbing.map_err(|error| internal("make a command's pipes", &error))?;
         let streams = self.watch_outputs(id, outputs).map_err(|error| internal("watch a command", &error))?;
-        let report_start = matches!(sink, OutputSink::Log(..));
+        let report_start = matches!(sink, OutputSink::Log(..) | OutputSink::Kept(_));
         let kills_before = self.memory_events.kills();
         let launched = self.spawner.start(id, &exec, &self.config, &identity, theirs, report_start)?;
         let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), PollToken::Input(id)));
@@ -143,6 +143,10 @@ impl Guest {
                     self.finish(&handle, &Ok(Reply::Process(record)));
                 }
             }
+            OutputSink::Kept(kept) => {
+                let kept = *kept;
+                self.on_kept_started(kept);
+            }
             OutputSink::Discard => {}
         }
     }
@@ -152,12 +156,16 @@ impl Guest {
         let Some(command) = self.commands.get_mut(&id) else {
             return;
         };
+        let kept = if let OutputSink::Kept(kept) = command.sink { Some(kept) } else { None };
         if let OutputSink::Log(process, _) = command.sink {
             self.processes.forget(process);
         }
         command.streams = [None, None];
-        if let Some(handle) = command.settle(&Err(refusal)) {
+        if let Some(handle) = command.settle(&Err(refusal.clone())) {
             self.forget_call(&handle);
+        }
+        if let Some(kept) = kept {
+            self.on_kept_refused(kept, refusal);
         }
     }
 
@@ -198,6 +206,7 @@ impl Guest {
             match command.sink {
                 OutputSink::Call(_) => self.settle_call(id, status),
                 OutputSink::Log(process, _) => self.settle_process(id, process, status),
+                OutputSink::Kept(kept) => self.settle_kept(id, kept, status),
                 OutputSink::Discard => command.progress = CommandProgress::Settled,
             }
         }

@@ -34,6 +34,12 @@ pub enum Call {
     Killing(u32),
     /// Reads a process's log.
     Logs(u32),
+    /// Reads the output of a kept command, by its number.
+    Attached(u32),
+    /// Waits for the end of a kept command.
+    AwaitingKept(u32),
+    /// Feeds a kept command, by its command's number.
+    Feeding(u32),
     /// A connection to a port, by its number.
     Dial(u32),
     /// Served by a worker.
@@ -192,6 +198,8 @@ impl Connection {
         self.calls.values().any(|call| match call {
             Call::Command(_) | Call::Starting(_) | Call::Killing(_) => true,
             Call::Wait { is_look, .. } => !is_look,
+            // A kept command is busy by itself as long as it runs.
+            Call::Attached(_) | Call::AwaitingKept(_) | Call::Feeding(_) => false,
             Call::Logs(_) | Call::Dial(_) => false,
             Call::File(file) => file.is_busy(),
         })

@@ -1,8 +1,8 @@
 //! The guest's main thread: a loop that waits for events, does a little work, and never waits
 //! anywhere else.
 //!
-//! The work lies in other files: `accept`, `incoming`, `requests`, `commands`, `reaping`,
-//! `streams`.
+//! The work lies in other files: `accept`, `incoming`, `requests`, `commands`, `keeping`,
+//! `reaping`, `streams`.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::io;
@@ -19,6 +19,7 @@ use super::connection::{Call, Connection};
 use super::deadlines::{Deadline, Deadlines};
 use super::dial::Dial;
 use super::group_memory::GroupMemory;
+use super::kept_commands::KeptCommands;
 use super::memory_events::MemoryEvents;
 use super::open_files::open_files_of_commands;
 use super::poll::{Poll, PollToken, Readiness};
@@ -72,6 +73,7 @@ pub struct Guest {
     pub(super) commands: HashMap<u32, Command>,
     pub(super) reapers: HashMap<i32, u32>,
     pub(super) processes: Processes,
+    pub(super) kept: KeptCommands,
     pub(super) dials: HashMap<u32, Dial>,
     pub(super) spawner: Spawner,
     pub(super) kills: Vec<TreeKill>,
@@ -128,6 +130,7 @@ impl Guest {
             commands: HashMap::new(),
             reapers: HashMap::new(),
             processes: Processes::new(config.log_bytes, config.last_process_id),
+            kept: KeptCommands::default(),
             dials: HashMap::new(),
             spawner,
             kills: Vec::new(),
@@ -194,7 +197,8 @@ impl Guest {
         let announcement = self.announcements.front().map(|(at, _)| *at);
         let kill = self.kills.iter().map(TreeKill::next_step).min();
         let last_words = self.last_words.first().map(|(at, _)| *at);
-        let next = announcement.into_iter().chain(kill).chain(last_words).min();
+        let kept = self.kept.next_step();
+        let next = announcement.into_iter().chain(kill).chain(last_words).chain(kept).min();
         next.map_or(-1, |at| {
             let left = at.saturating_duration_since(Instant::now());
             left.as_micros().div_ceil(1000).min(1_000_000) as i32
@@ -205,10 +209,11 @@ impl Guest {
         self.announce_due();
         self.step_kills();
         self.check_last_words();
+        self.step_kept();
     }
 
     fn on_deadline(&mut self) {
-        let busy = self.connections.values().any(Connection::is_busy);
+        let busy = self.kept.any_runs() || self.connections.values().any(Connection::is_busy);
         match self.deadlines.have_passed(busy) {
             Ok(None) => {}
             Ok(Some(deadline)) => self.ending = Some(GuestEnd::Over(deadline)),

@@ -5,7 +5,7 @@ use super::failure::{cancelled, failure};
 use super::guest::Guest;
 use super::poll::Readiness;
 use super::wire;
-use crate::protocol::{CHANNEL_MAIN, Control, Failure, Frame, Kind, Request};
+use crate::protocol::{CHANNEL_MAIN, CHANNEL_STDOUT, Control, Failure, Frame, Kind, Request};
 
 impl Guest {
     /// A connection has sent something, takes something, or is gone.
@@ -71,7 +71,12 @@ impl Guest {
             if let Some(request) = connection.assemble(frame)? {
                 let is_use = !matches!(
                     request,
-                    Request::Ping | Request::Usage | Request::LiveProcesses | Request::Wait(_, Some(true))
+                    Request::Ping
+                        | Request::Usage
+                        | Request::LiveProcesses
+                        | Request::Wait(_, Some(true))
+                        | Request::KeptEnd(_)
+                        | Request::KeptCommands
                 );
                 connection.has_used |= is_use;
                 // A client that only reads the sandbox's state must not keep it from being idle.
@@ -109,12 +114,13 @@ impl Guest {
         let accepted = match open {
             _ if frame.header.channel != CHANNEL_MAIN => false,
             Call::File(file) => file.feed(frame.payload),
-            Call::Command(command) => {
+            Call::Command(command) | Call::Feeding(command) => {
                 let command = self.commands.get_mut(command);
                 command.is_none_or(|command| command.accept_input(&frame.payload))
             }
             Call::Dial(dial) => self.feed_dial(*dial, &frame.payload),
             Call::Starting(_) | Call::Wait { .. } | Call::Killing(_) | Call::Logs(_) => true,
+            Call::Attached(_) | Call::AwaitingKept(_) => true,
         };
         let channel = frame.header.channel;
         let refusal = || {
@@ -136,7 +142,9 @@ impl Guest {
                 }
             }
             Call::Dial(dial) => self.end_dial(*dial),
+            Call::Feeding(command) => self.end_kept_input(*command),
             Call::Starting(_) | Call::Wait { .. } | Call::Killing(_) | Call::Logs(_) => {}
+            Call::Attached(_) | Call::AwaitingKept(_) => {}
         }
     }
 
@@ -153,6 +161,7 @@ impl Guest {
                     self.processes.get(*process).map(|process| process.grant(id, call, channel, bytes));
                 self.finish_all(finished.unwrap_or_default());
             }
+            Call::Attached(kept) => self.grant_kept(*kept, (id, call), channel, bytes),
             _ => {}
         }
         Ok(())
@@ -175,7 +184,13 @@ impl Guest {
             Call::Command(command) => self.cancel_command(*command),
             Call::File(file) => file.stop(),
             Call::Starting(_) => {}
-            Call::Wait { .. } | Call::Killing(_) | Call::Logs(_) | Call::Dial(_) => {
+            Call::Wait { .. }
+            | Call::Killing(_)
+            | Call::Logs(_)
+            | Call::Dial(_)
+            | Call::Attached(_)
+            | Call::AwaitingKept(_)
+            | Call::Feeding(_) => {
                 self.abandon(id, call, open);
                 if let Some(connection) = self.connections.get(&id) {
                     let handle = connection.handle(call);
@@ -192,6 +207,8 @@ impl Guest {
             Call::Starting(command) => self.abandon_start(*command),
             Call::File(file) => file.stop(),
             Call::Wait { process, .. } | Call::Logs(process) => self.processes.drop_call(*process, id, call),
+            Call::Attached(kept) | Call::AwaitingKept(kept) => self.leave_kept(*kept, id, call),
+            Call::Feeding(command) => self.leave_input(*command, id, call),
             Call::Killing(command) => self.drop_killer(*command, id, call),
             Call::Dial(dial) => drop(self.dials.remove(dial)),
         }
@@ -210,7 +227,9 @@ impl Guest {
                     let finished = self.processes.get(process).map(|process| process.pump_readers());
                     self.finish_all(finished.unwrap_or_default());
                 }
+                Call::Attached(kept) => self.grant_kept(kept, (id, 0), CHANNEL_STDOUT, 0),
                 Call::Starting(_) | Call::Wait { .. } | Call::Killing(_) | Call::File(_) => {}
+                Call::AwaitingKept(_) | Call::Feeding(_) => {}
             }
         }
     }

@@ -85,6 +85,21 @@ impl InputQueue {
         Some(grant)
     }
 
+    /// Grants the first window to another client. `false`: the bytes of the one before fill a window
+    /// still.
+    pub fn grant_anew(&mut self) -> bool {
+        let has_room = self.pending.len() - self.written < WINDOW as usize;
+        if has_room {
+            (self.allowance, self.consumed) = (WINDOW, 0);
+        }
+        has_room
+    }
+
+    /// Tells whether more may come.
+    pub fn takes_more(&self) -> bool {
+        !self.ended
+    }
+
     /// Tells whether bytes wait to be written.
     pub fn has_pending(&self) -> bool {
         self.written < self.pending.len()

@@ -46,6 +46,16 @@ impl InputWriter {
         self.queue.take_grant()
     }
 
+    /// See [`InputQueue::grant_anew`].
+    pub fn grant_anew(&mut self) -> bool {
+        self.queue.grant_anew()
+    }
+
+    /// Tells whether more may come.
+    pub fn takes_more(&self) -> bool {
+        self.queue.takes_more()
+    }
+
     /// Tells whether everything was written and no more bytes come.
     pub fn is_finished(&self) -> bool {
         self.queue.is_finished()

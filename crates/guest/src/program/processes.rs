@@ -169,6 +169,7 @@ impl Process {
     }
 }
 
-fn since_epoch_ms(at: SystemTime) -> i64 {
+/// Returns a time in milliseconds since 1970.
+pub fn since_epoch_ms(at: SystemTime) -> i64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

@@ -36,6 +36,13 @@ impl Guest {
             Request::Kill(process, Some(signal)) => handle.answer(&self.signal_process(process, signal)),
             Request::Kill(process, None) => self.kill_process(handle, process),
             Request::Dial(port) => self.begin_dial(handle, port),
+            Request::Keep(exec, terms) => self.begin_keep(handle, exec, terms),
+            Request::Attach(id, from) => self.begin_attach(handle, &id, from),
+            Request::KeptInput(id) => self.begin_kept_input(handle, &id),
+            Request::KeptControl(id, control) => handle.answer(&self.control_kept(&id, control)),
+            Request::Forget(id) => handle.answer(&self.forget_by_id(&id)),
+            Request::KeptEnd(id) => self.begin_kept_wait(handle, &id),
+            Request::KeptCommands => handle.answer(&Ok(Reply::KeptList(self.kept.records()))),
             Request::Usage => self.begin_usage(handle),
             Request::LiveProcesses => self.begin_live_processes(handle),
             Request::Read(..)

@@ -46,6 +46,7 @@ impl Guest {
                 false
             }
             OutputSink::Log(process, _) => self.log_output(id, index, process),
+            OutputSink::Kept(kept) => self.keep_output(id, index, kept),
         }
     }
 

@@ -3,7 +3,10 @@
 
 use minicbor::{Decode, Encode};
 
-use super::{GlobMatches, GrepMatches, LiveProcessList, ProcessRecord, StatRecord, Status, UsageRecord};
+use super::{
+    GlobMatches, GrepMatches, KeepTerms, KeptRecord, LiveProcessList, ProcessRecord, StatRecord, Status,
+    UsageRecord,
+};
 
 /// A message that travels in frames of one kind.
 pub trait Message: Sized + Encode<()> + for<'b> Decode<'b, ()> {}
@@ -199,6 +202,34 @@ pub enum Request {
     /// without activity. Answers `Done`.
     #[n(25)]
     SetDeadlines(#[n(0)] Option<u64>, #[n(1)] Option<u64>),
+    /// Runs a command that outlives the call, and attaches to it: `Event::Kept` once it runs, then
+    /// as `Attach`. This and what follows about kept commands is for guests that know protocol 1.2.
+    #[n(26)]
+    Keep(#[n(0)] Exec, #[n(1)] KeepTerms),
+    /// Reads the output of a kept command from a position on, or from the first that is kept:
+    /// `Event::Kept`, then `Data` on stdout and stderr, each payload led by its position and by
+    /// that of what follows it (eight bytes each, little-endian, which count as credit like the
+    /// rest). Answers `Kept` when everything was read, without an end when another call attached
+    /// to the command, or the command was forgotten.
+    #[n(27)]
+    Attach(#[n(0)] String, #[n(1)] Option<u64>),
+    /// Takes `Data` and `End` on the main channel: the input of a kept command. Answers `Done` once
+    /// all of it came, or no more is taken. If it is cancelled before, the command is killed,
+    /// unless it runs on a terminal.
+    #[n(28)]
+    KeptInput(#[n(0)] String),
+    /// Kills or signals a kept command, or changes its terminal's size. Answers `Done` at once.
+    #[n(29)]
+    KeptControl(#[n(0)] String, #[n(1)] Control),
+    /// Kills a kept command and forgets it. Answers `Done` at once.
+    #[n(30)]
+    Forget(#[n(0)] String),
+    /// Answers `Kept` once a kept command has ended. The wait does not count as use of the sandbox.
+    #[n(31)]
+    KeptEnd(#[n(0)] String),
+    /// Answers `KeptList`. It does not count as use of the sandbox.
+    #[n(32)]
+    KeptCommands,
 }
 
 /// The program to run.
@@ -316,6 +347,9 @@ pub enum Event {
     /// calls that it has not ended it had begun these. For clients that know protocol 1.1.
     #[n(3)]
     Ending(#[n(0)] Vec<u32>),
+    /// The kept command is there, and its output follows.
+    #[n(4)]
+    Kept(#[n(0)] KeptRecord),
 }
 
 /// A change to a running command.
@@ -369,6 +403,12 @@ pub enum Reply {
     /// Everything that runs.
     #[n(10)]
     LiveProcesses(#[n(0)] LiveProcessList),
+    /// A kept command.
+    #[n(11)]
+    Kept(#[n(0)] KeptRecord),
+    /// Every kept command.
+    #[n(12)]
+    KeptList(#[n(0)] Vec<KeptRecord>),
 }
 
 /// The failure that ends a call.

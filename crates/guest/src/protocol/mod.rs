@@ -13,11 +13,13 @@
 mod config;
 pub mod container;
 mod frame;
+mod kept;
 mod message;
 mod record;
 
 pub use config::{GuestConfig, Identity, Ids};
 pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
+pub use kept::{KEEPS_COMMANDS, KeepTerms, KeptEnd, KeptRecord, MAX_KEPT, StopCause};
 pub use message::{
     CommandSpec, Control, Event, Exec, Failure, Hello, Location, LogRange, LogRequest, Message, Protections,
     Reply, Request, Terminal, Welcome, WriteParameters, decode, encode,
@@ -30,7 +32,7 @@ pub use record::{
 /// The protocol's major version: both sides must have the same.
 pub const MAJOR: u16 = 1;
 /// The protocol's minor version: what is added with it may be ignored by an older side.
-pub const MINOR: u16 = 1;
+pub const MINOR: u16 = 2;
 
 /// The most bytes of `Data` under way per call, channel and direction before the receiver grants
 /// more.
@@ -49,6 +51,7 @@ pub const CHANNEL_STDOUT: u8 = 1;
 pub const CHANNEL_STDERR: u8 = 2;
 
 /// The length of the prefix of a log's payload: its offset over both streams, and that in its own.
+/// Kept output has the same: its position, and that of what follows.
 pub const LOG_PREFIX_BYTES: usize = 16;
 /// The bytes of a started process's log that makers have kept.
 pub const LOG_BYTES: u64 = 1 << 20;

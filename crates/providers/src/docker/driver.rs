@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use eyot::{
     ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, Created, DirEntry, Error, ErrorKind,
     ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation,
-    LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result,
-    SandboxDriver, SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions,
-    WriteOptions,
+    KeepRequest, KeptAttachment, KeptControl, KeptInfo, LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo,
+    PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxPath, Signal, TarInOptions, TcpStream, Usage,
+    WatchEvent, WatchOptions, WriteOptions,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 use futures_util::stream::BoxStream;
@@ -34,7 +34,7 @@ impl Ready {
         let facts = host.engine.facts().await?;
         let isolation = isolation::found(&running.record.spec, facts, connection.protections())?;
         let driver = DockerDriver::new(Arc::clone(host), running, isolation);
-        driver.keep(connection);
+        driver.hold(connection);
         Ok(Self { driver })
     }
 
@@ -87,7 +87,7 @@ impl DockerDriver {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, connection: Connection) -> Arc<GuestDriver> {
+    fn hold(&self, connection: Connection) -> Arc<GuestDriver> {
         let parts = GuestDriverParts {
             provider: super::NAME.to_owned(),
             workdir: self.workdir.clone(),
@@ -120,7 +120,7 @@ impl DockerDriver {
             _ => return Err(self.running.refusal(&self.host).await),
         }
         match self.running.connect(&self.host, false).await {
-            Ok(connection) => Ok(self.keep(connection)),
+            Ok(connection) => Ok(self.hold(connection)),
             Err(error) if error.kind() == ErrorKind::Unavailable => {
                 tracing::debug!(%error, "a lost stream could not be opened again");
                 Err(self.running.refusal(&self.host).await)
@@ -274,5 +274,25 @@ impl SandboxDriver for DockerDriver {
 
     async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
         self.guest().await?.kill(process, signal).await
+    }
+
+    async fn keep(&self, request: KeepRequest) -> Result<KeptAttachment> {
+        self.guest().await?.keep(request).await
+    }
+
+    async fn attach(&self, id: &str, from: Option<u64>) -> Result<KeptAttachment> {
+        self.guest().await?.attach(id, from).await
+    }
+
+    async fn kept_commands(&self) -> Result<Vec<KeptInfo>> {
+        self.guest().await?.kept_commands().await
+    }
+
+    async fn kept_end(&self, id: &str) -> Result<KeptInfo> {
+        self.guest().await?.kept_end(id).await
+    }
+
+    async fn control_kept(&self, id: &str, control: KeptControl) -> Result<()> {
+        self.guest().await?.control_kept(id, control).await
     }
 }

@@ -16,6 +16,7 @@ impl Slot {
             (Announcement::Started, Event::Started(_))
                 | (Announcement::Opened, Event::Opened(_))
                 | (Announcement::Log, Event::Log(_))
+                | (Announcement::Kept, Event::Kept(_))
         );
         let mut state = lock(&self.state);
         if !right || state.announced {
@@ -73,10 +74,9 @@ impl Slot {
 
     fn check_announced(&self, state: &State) -> Result<(), Violation> {
         match self.shape.announce {
-            Announcement::Started | Announcement::Opened | Announcement::Log if !state.announced => {
-                Err(Violation::new("data or a reply before the call had begun"))
-            }
-            _ => Ok(()),
+            Announcement::Never => Ok(()),
+            _ if state.announced => Ok(()),
+            _ => Err(Violation::new("data or a reply before the call had begun")),
         }
     }
 
