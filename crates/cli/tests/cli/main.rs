@@ -10,6 +10,7 @@ mod files;
 mod help;
 mod images;
 mod init;
+mod kept;
 mod listening;
 mod lost_store;
 mod machine;

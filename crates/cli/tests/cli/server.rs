@@ -43,8 +43,18 @@ impl Server {
         Self::of(machine, command)
     }
 
-    fn of(machine: &Machine, mut command: Command) -> Self {
+    fn of(machine: &Machine, command: Command) -> Self {
         let key = machine.run(&["keys", "create", "ours", "-q"]).text().trim().to_owned();
+        Self::with_key(machine, command, key)
+    }
+
+    /// Another one on the same state folder, once this one has ended; the key is the same.
+    pub fn restart(self, machine: &Machine) -> Self {
+        let command = machine.command(&["serve", "--listen", "127.0.0.1:0"]);
+        Self::with_key(machine, command, self.key.clone())
+    }
+
+    fn with_key(machine: &Machine, mut command: Command, key: String) -> Self {
         let mut child = machine.spawn(&mut command);
         let stderr = child.stderr.take().unwrap();
         let (told, told_to): (Sender<String>, Receiver<String>) = channel();
@@ -125,9 +135,14 @@ impl Connection {
     }
 
     pub fn send(&mut self, method: &str, path: &str, body: &str) {
+        self.send_with(method, path, "", body);
+    }
+
+    /// The same with more headers, each with its line end.
+    pub fn send_with(&mut self, method: &str, path: &str, headers: &str, body: &str) {
         let head =
             format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}", self.key);
-        let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let request = format!("{head}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
         self.reader.get_mut().write_all(request.as_bytes()).unwrap();
     }
 

@@ -1,10 +1,8 @@
-//! Commands whose output comes as server-sent events. A connection that breaks need not end the command: its stream can be taken
-//! up again behind the last event that came.
+//! Commands whose output comes as server-sent events. A connection that breaks need not end the command, nor the end of this
+//! server: the sandbox keeps it, and its stream can be taken up again behind the last event that came.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -12,25 +10,29 @@ use axum::response::IntoResponse;
 use axum::response::sse::{Event, Sse};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use eyot::wire::{ExecBody, ExecPiece, ExecStarted};
-use eyot::{CancellationToken, Error};
-use futures_util::{Stream, StreamExt};
+use eyot::{
+    Error, ErrorKind, ExecOptions, KeepOptions, KeptAttachment, KeptControl, KeptEvent, KeptInfo, KeptPiece,
+    LogStream, Sandbox, Stdin,
+};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::events_stream::{event, keep_alive};
-use super::exec::{checked, refuse_what_needs_a_socket};
+use super::exec::{answer, checked, refuse_what_needs_a_socket};
 use super::extract::{Chosen, InPool, JsonBody, LastEventId, Named, Params, TheSandbox, Where};
 use super::state::Api;
-use super::streamed::{Run, Told};
 use crate::problem::{Problems, Refusal};
 
-/// How long a command goes on without anybody who reads, unless the request says.
+/// The time that a command goes on when nobody reads it, unless the request says.
 const LINGER_MS: u64 = 30_000;
-/// How long it may.
+/// The longest that it may be.
 const MAX_LINGER_MS: u64 = 600_000;
 
-/// How long a command outlives its connection.
+/// The time that a command outlives its connection.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Linger {
@@ -57,7 +59,6 @@ pub(super) struct TheExec(
         Problems))]
 pub(super) async fn exec_stream(
     State(api): State<Api>,
-    named: Named,
     Chosen(sandbox): Chosen,
     Params(Linger { linger_ms }): Params<Linger>,
     JsonBody(body): JsonBody<ExecBody>,
@@ -69,21 +70,32 @@ pub(super) async fn exec_stream(
             Error::invalid("linger_ms", format!("must be at most {MAX_LINGER_MS}, not {linger_ms}")).into()
         );
     }
-    let (command, mut options) = checked(&api, &sandbox, body)?;
-    let cancel = CancellationToken::new();
-    options.cancel = Some(cancel.clone());
-    // Nobody is told what was kept.
-    options.max_output_bytes = Some(0);
-    let pool = named.pool(&api).await?;
-    api.streamed().check_room(&pool)?;
-    let events = sandbox.exec_stream(command, options).await?;
-    let (figures, linger) = (api.clone(), Duration::from_millis(linger_ms));
-    let ended = move |result: &_| figures.metrics().exec_ended(result);
-    let run = api.streamed().take_up(pool, &sandbox, events, cancel, linger, ended)?;
-    let started = event("started", &ExecStarted { exec: run.id().to_owned() }, None);
-    let rest = run.read(0)?.map(told);
-    let all = futures_util::stream::iter([started]).chain(rest);
+    let (command, options) = checked(&api, &sandbox, body)?;
+    let kept = sandbox.keep(command, keep_options(options, linger_ms)).await?;
+    count_end(&api, &sandbox, &kept.info);
+    let started = event("started", &ExecStarted { exec: kept.info.id.clone() }, None);
+    let all = futures_util::stream::iter([started]).chain(events(kept, 1));
     Ok(Sse::new(all.map(Ok::<_, Infallible>)).keep_alive(keep_alive()))
+}
+
+fn keep_options(options: ExecOptions, linger_ms: u64) -> KeepOptions {
+    let ExecOptions { cwd, env, user, stdin, timeout_ms, .. } = options;
+    let stdin = match stdin {
+        Stdin::Bytes(bytes) => bytes,
+        Stdin::Closed | Stdin::Stream(_) => Bytes::new(),
+    };
+    KeepOptions { cwd, env, user, stdin, timeout_ms, pty: None, linger_ms }
+}
+
+/// Counts a kept command among those that ended, once it has.
+pub(super) fn count_end(api: &Api, sandbox: &Sandbox, kept: &KeptInfo) {
+    let (api, sandbox, id) = (api.clone(), sandbox.clone(), kept.id.clone());
+    tokio::spawn(async move {
+        match sandbox.kept_end(&id).await {
+            Ok(kept) => kept.result.iter().for_each(|result| api.metrics().exec_ended(result)),
+            Err(error) => tracing::debug!(%error, id, "the end of a kept command is not counted"),
+        }
+    });
 }
 
 /// Takes up the stream of a command again: what comes behind the event whose id the header `Last-Event-ID` says; all of it
@@ -99,10 +111,13 @@ pub(super) async fn exec_again(
     Path(path): Path<HashMap<String, String>>,
     LastEventId(last_seen): LastEventId,
 ) -> Result<impl IntoResponse, Refusal> {
-    let run = run(&api, &named, &path).await?;
-    let rest: std::pin::Pin<Box<dyn Stream<Item = Event> + Send>> =
-        Box::pin(run.read(last_seen.unwrap_or(0))?.map(told));
-    Ok(Sse::new(rest.map(Ok::<_, Infallible>)).keep_alive(keep_alive()))
+    let (sandbox, id) = found(&api, &named, &path).await?;
+    let from = last_seen.unwrap_or(0).saturating_add(1);
+    let kept = sandbox.attach(&id, Some(from)).await.map_err(|error| match error.kind() {
+        ErrorKind::Invalid => Error::invalid("Last-Event-ID", "is a number that no event has had"),
+        _ => no_such(error, &id),
+    })?;
+    Ok(Sse::new(events(kept, from).map(Ok::<_, Infallible>)).keep_alive(keep_alive()))
 }
 
 /// Ends a streamed command with its whole process tree; its stream tells its end. One that has ended is fine.
@@ -114,23 +129,63 @@ pub(super) async fn exec_end(
     named: Named,
     Path(path): Path<HashMap<String, String>>,
 ) -> Result<StatusCode, Refusal> {
-    run(&api, &named, &path).await?.cancel.cancel();
+    let (sandbox, id) = found(&api, &named, &path).await?;
+    sandbox.control_kept(&id, KeptControl::Kill).await.map_err(|error| no_such(error, &id))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The command that a path names. Its sandbox is not woken.
-async fn run(api: &Api, named: &Named, path: &HashMap<String, String>) -> Result<Arc<Run>, Refusal> {
-    let exec = path.get("exec").map(String::as_str).unwrap_or_default();
-    Ok(api.streamed().find(&named.pool(api).await?, &named.sandbox, exec)?)
+/// The sandbox of a command that a path names, and the command's id. The sandbox is not woken.
+async fn found(
+    api: &Api,
+    named: &Named,
+    path: &HashMap<String, String>,
+) -> Result<(Sandbox, String), Refusal> {
+    let id = path.get("exec").cloned().unwrap_or_default();
+    let sandbox = named.as_it_is(api).await?.filter(|_| id.starts_with("ex_"));
+    Ok((sandbox.ok_or_else(|| none(&id))?, id))
 }
 
-fn told((number, told): (u64, Told)) -> Event {
-    let number = Some(number);
-    let piece = |bytes: &[u8]| ExecPiece { data: BASE64_STANDARD.encode(bytes) };
-    match told {
-        Told::Stdout(bytes) => event("stdout", &piece(&bytes), number),
-        Told::Stderr(bytes) => event("stderr", &piece(&bytes), number),
-        Told::End(answer) => event("end", &answer, number),
-        Told::Failed(problem) => event("problem", &problem, number),
+fn none(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no streamed command `{id}`"))
+}
+
+/// The same error, in the words of this part of the API.
+fn no_such(error: Error, id: &str) -> Error {
+    if error.kind() == ErrorKind::NotFound { none(id) } else { error }
+}
+
+/// Events under their numbers.
+struct Numbered {
+    events: BoxStream<'static, eyot::Result<KeptEvent>>,
+    next: u64,
+}
+
+/// The events of a command from a number on. Nothing comes where its end has that was told already.
+fn events(kept: KeptAttachment, from: u64) -> BoxStream<'static, Event> {
+    if from > kept.info.next {
+        return futures_util::stream::empty().boxed();
+    }
+    let numbered = Numbered { events: kept.events, next: from };
+    futures_util::stream::unfold(numbered, async |mut numbered| {
+        let event = numbered.events.next().await?;
+        Some((numbered.told(event), numbered))
+    })
+    .boxed()
+}
+
+impl Numbered {
+    fn told(&mut self, told: eyot::Result<KeptEvent>) -> Event {
+        match told {
+            Ok(KeptEvent::Output(KeptPiece { stream, start, end, data })) => {
+                self.next = end;
+                let name = match stream {
+                    LogStream::Stdout => "stdout",
+                    LogStream::Stderr => "stderr",
+                };
+                event(name, &ExecPiece { data: BASE64_STANDARD.encode(&data) }, Some(start))
+            }
+            Ok(KeptEvent::End(result)) => event("end", &answer(*result).without_output(), Some(self.next)),
+            Err(error) => event("problem", &Refusal::from(error).problem(), Some(self.next)),
+        }
     }
 }

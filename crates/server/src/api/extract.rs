@@ -156,6 +156,11 @@ impl Named {
         api.pool_of(&self.caller, self.pool.as_deref(), &self.sandbox).await
     }
 
+    /// Returns the sandbox as it is. `None`: it sleeps. This does not wake it.
+    pub async fn as_it_is(&self, api: &Api) -> Result<Option<Sandbox>, Refusal> {
+        api.sandbox_as_it_is(&self.caller, self.pool.as_deref(), &self.sandbox).await
+    }
+
     /// Returns what is known of the sandbox. This does not wake it, and does not count as activity.
     pub async fn info(&self, api: &Api, pool: &SandboxName) -> Result<SandboxInfo, Refusal> {
         api.pool(pool)?.info(&self.sandbox).await.map_err(|error| self.gone(error))

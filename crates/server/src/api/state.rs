@@ -11,8 +11,6 @@ use super::keys::Keys;
 use super::metrics::Metrics;
 use super::rates::Rates;
 use super::sessions::PageSessions;
-use super::streamed::Streamed;
-use super::terminals::Terminals;
 use super::turns::RequestTurns;
 use crate::http::limits::ServeLimits;
 use crate::preview::Grants;
@@ -47,8 +45,6 @@ struct Inner {
     pools: Mutex<BTreeMap<SandboxName, Arc<PoolProvider>>>,
     /// Open handles by id, so that a request by id need not ask the store.
     handles: Mutex<HashMap<SandboxId, Held>>,
-    streamed: Streamed,
-    terminals: Terminals,
     /// The sessions of browsers that signed in.
     sessions: PageSessions,
     /// The grants to see previews.
@@ -70,10 +66,9 @@ impl Api {
         options: impl Fn(SandboxName) -> PoolOptions + Send + Sync + 'static,
     ) -> Self {
         let keys = Keys::new(Arc::clone(engine.store()));
-        let (pools, handles, streamed, terminals, sessions, grants) = Default::default();
+        let (pools, handles, sessions, grants) = Default::default();
         let options = Box::new(options);
-        let inner =
-            Inner { engine, keys, access, options, pools, handles, streamed, terminals, sessions, grants };
+        let inner = Inner { engine, keys, access, options, pools, handles, sessions, grants };
         let limits = ServeLimits::default();
         let turns = Arc::new(RequestTurns::new(limits.max_requests_per_key));
         let rates = Arc::new(Rates::new(&limits));
@@ -158,14 +153,6 @@ impl Api {
         self.0.inner.access
     }
 
-    pub(super) fn streamed(&self) -> &Streamed {
-        &self.0.inner.streamed
-    }
-
-    pub(super) fn terminals(&self) -> &Terminals {
-        &self.0.inner.terminals
-    }
-
     pub(super) fn sessions(&self) -> &PageSessions {
         &self.0.inner.sessions
     }
@@ -221,6 +208,23 @@ impl Api {
         match life {
             Some(life) if life != sandbox.info().life => Err(Error::sleeping(sandbox.name()).into()),
             _ => Ok(sandbox),
+        }
+    }
+
+    /// Returns a sandbox as it is. `None`: it sleeps. This does not wake it.
+    pub(super) async fn sandbox_as_it_is(
+        &self,
+        caller: &Caller,
+        named: Option<&str>,
+        id_or_name: &str,
+    ) -> Result<Option<Sandbox>, Refusal> {
+        if let Some(sandbox) = self.held(caller, id_or_name) {
+            return Ok(Some(sandbox));
+        }
+        let pool = self.pool_of(caller, named, id_or_name).await?;
+        match self.found(pool, id_or_name, true).await {
+            Err(refused) if refused.is_sleeping() => Ok(None),
+            found => found.map(Some),
         }
     }
 

@@ -1,13 +1,11 @@
-//! Terminals that outlive a connection: a page that is loaded again finds its shells as they were.
+//! Terminals that outlive a connection and this server: a page that is loaded again finds its shells as they were. The sandbox
+//! keeps them.
 //!
-//! Whoever connects hears what was written last (up to [`held::KEPT_BYTES`]), then the event `started`, then what comes. The
+//! Whoever connects hears what was written last (up to 256 KiB), then the event `started`, then what comes. The
 //! client's binary messages are what is typed, its text messages [`SocketControl`]s; the server's binary messages are output,
 //! its text messages [`SocketEvent`]s, the last of which is `end` or `problem`. Who connects takes the place of who was there.
 
-mod held;
-
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use axum::extract::ws::{Message, WebSocketUpgrade};
 use axum::extract::{Path, State};
@@ -16,11 +14,17 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use eyot::wire::{SocketControl, SocketEvent, TerminalAnswer, TerminalBody, TerminalList};
-use eyot::{CancellationToken, Command, Error, ExecOptions, Signal, Stdin};
+use eyot::{
+    Error, ErrorKind, ExecutionInput, KeepOptions, KeptAttachment, KeptControl, KeptEvent, KeptInfo,
+    KeptPiece, Sandbox, Signal,
+};
+use futures_util::stream::BoxStream;
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
+use super::exec::answer;
+use super::exec_stream::count_end;
 use super::extract::{Chosen, InPool, JsonBody, Named, TheSandbox};
 use super::sockets::{Closing, Sink, Source, closing};
 use super::state::Api;
@@ -28,16 +32,13 @@ use super::stopping::Stopping;
 use super::turns::Turn;
 use crate::http::own_page::PROTOCOL;
 use crate::problem::{Problems, Refusal};
-use held::{Piece, Terminal};
-
-pub(super) use held::Terminals;
 
 /// Bash, or sh where there is none.
 const SHELL: &str = "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi";
 /// The largest message from a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
-/// How many pieces of [`TYPED_PIECE_BYTES`] may wait for a program that does not read: 256 KiB. Whoever types more waits.
-const TYPED_AHEAD: usize = 64;
+/// The time that one goes on to which nobody is connected.
+const LINGER_MS: u64 = 600_000;
 
 /// A terminal.
 #[derive(IntoParams)]
@@ -55,42 +56,32 @@ pub(super) struct TheTerminal(
     responses((status = 201, body = TerminalAnswer), Problems))]
 pub(super) async fn open(
     State(api): State<Api>,
-    named: Named,
     Chosen(sandbox): Chosen,
     JsonBody(TerminalBody { command, cwd, size }): JsonBody<TerminalBody>,
 ) -> Result<Response, Refusal> {
-    let pool = named.pool(&api).await?;
-    api.terminals().check_room(&pool)?;
-    let cancel = CancellationToken::new();
-    let (typed, receiver) = mpsc::channel::<Bytes>(TYPED_AHEAD);
-    let typing = futures_util::stream::unfold(receiver, async |mut receiver| {
-        let bytes = receiver.recv().await?;
-        Some((Ok(bytes), receiver))
-    });
-    let options = ExecOptions {
-        cwd,
-        stdin: Stdin::Stream(Box::pin(typing)),
-        pty: Some(size),
-        cancel: Some(cancel.clone()),
-        // Nobody is told what was kept.
-        max_output_bytes: Some(0),
-        ..ExecOptions::default()
-    };
-    let line = command.clone().unwrap_or_else(|| SHELL.to_owned());
-    let events = sandbox.exec_stream(Command::Shell(line), options).await?;
-    let terminal = Terminal::new(pool, &sandbox, command, events.control(), typed, cancel)?;
-    let figures = api.clone();
-    let answer = terminal.answer();
-    api.terminals().take_up(terminal, events, move |result| figures.metrics().exec_ended(result))?;
-    Ok((StatusCode::CREATED, Json(answer)).into_response())
+    let line = command.unwrap_or_else(|| SHELL.to_owned());
+    let options = KeepOptions { cwd, pty: Some(size), linger_ms: LINGER_MS, ..KeepOptions::default() };
+    // Nobody is connected yet.
+    let KeptAttachment { info, .. } = sandbox.keep(line, options).await?;
+    count_end(&api, &sandbox, &info);
+    Ok((StatusCode::CREATED, Json(TerminalAnswer { attached: false, ..told(info) })).into_response())
+}
+
+fn told(info: KeptInfo) -> TerminalAnswer {
+    let KeptInfo { id, command, started_ms, is_attached: attached, .. } = info;
+    TerminalAnswer { id, command: Some(command).filter(|command| command != SHELL), started_ms, attached }
 }
 
 /// Lists the terminals of a sandbox. It is not woken.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/terminals", tag = "terminals", params(TheSandbox, InPool),
     responses((status = 200, body = TerminalList), Problems))]
 pub(super) async fn list(State(api): State<Api>, named: Named) -> Result<Json<TerminalList>, Refusal> {
-    let pool = named.pool(&api).await?;
-    Ok(Json(TerminalList { terminals: api.terminals().told(&pool, &named.sandbox) }))
+    let kept = match named.as_it_is(&api).await? {
+        Some(sandbox) => sandbox.kept_commands().await?,
+        None => Vec::new(),
+    };
+    let terminals = kept.into_iter().filter(|kept| kept.is_terminal).map(told).collect();
+    Ok(Json(TerminalList { terminals }))
 }
 
 /// Ends a terminal with all that runs in it.
@@ -102,8 +93,8 @@ pub(super) async fn end(
     named: Named,
     Path(path): Path<HashMap<String, String>>,
 ) -> Result<StatusCode, Refusal> {
-    let terminal = found(&api, &named, &path).await?;
-    api.terminals().forget(&terminal);
+    let (sandbox, id) = found(&api, &named, &path).await?;
+    sandbox.control_kept(&id, KeptControl::Forget).await.map_err(|error| no_such(error, &id))?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -116,95 +107,173 @@ pub(super) async fn attach(
     Path(path): Path<HashMap<String, String>>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response, Refusal> {
-    let terminal = found(&api, &named, &path).await?;
+    let (sandbox, id) = found(&api, &named, &path).await?;
+    let kept = sandbox.attach(&id, None).await.map_err(|error| no_such(error, &id))?;
     let upgrade = upgrade.protocols([PROTOCOL]);
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
         let (mut sink, mut source) = socket.split();
         let closing =
-            closing(&turn, (&stop, Closing::RESTARTS), carry(&api, &terminal, &mut sink, &mut source)).await;
+            closing(&turn, (&stop, Closing::RESTARTS), carry(&sandbox, kept, &mut sink, &mut source)).await;
         closing.close(&mut sink, &mut source).await;
     }))
 }
 
-async fn found(api: &Api, named: &Named, path: &HashMap<String, String>) -> Result<Arc<Terminal>, Refusal> {
-    let id = path.get("terminal").map(String::as_str).unwrap_or_default();
-    Ok(api.terminals().find(&named.pool(api).await?, &named.sandbox, id)?)
+/// The sandbox of a terminal that a path names, and the terminal's id. The sandbox is not woken.
+async fn found(
+    api: &Api,
+    named: &Named,
+    path: &HashMap<String, String>,
+) -> Result<(Sandbox, String), Refusal> {
+    let id = path.get("terminal").cloned().unwrap_or_default();
+    let sandbox = named.as_it_is(api).await?.filter(|_| id.starts_with("tm_"));
+    Ok((sandbox.ok_or_else(|| none(&id))?, id))
 }
 
-async fn carry(api: &Api, terminal: &Arc<Terminal>, sink: &mut Sink, source: &mut Source) -> Closing {
-    let (told, refusals) = mpsc::channel(8);
+fn none(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no terminal `{id}`"))
+}
+
+/// The same error, in the words of this part of the API.
+fn no_such(error: Error, id: &str) -> Error {
+    if error.kind() == ErrorKind::NotFound { none(id) } else { error }
+}
+
+async fn carry(sandbox: &Sandbox, kept: KeptAttachment, sink: &mut Sink, source: &mut Source) -> Closing {
+    let KeptAttachment { info, events, input } = kept;
+    let (refused, refusals) = mpsc::channel(8);
+    let (typed, keys) = mpsc::channel(1);
+    let client = TerminalClient { sandbox, id: &info.id, typed, refused };
+    let screen = TerminalScreen { sandbox, started_at: Some(info.next), info: &info, events };
     // Apart: who does not read is still heard.
     tokio::select! {
-        () = hear(terminal, source, told) => Closing::DONE,
-        closing = tell(api, terminal, sink, refusals) => closing,
+        () = client.hear(source) => Closing::DONE,
+        closing = screen.show(sink, refusals) => closing,
+        () = type_all(input, keys) => Closing::DONE,
     }
 }
 
-/// Passes on what is typed until the client has gone. While one message waits for a program that does not read, control is
-/// heard; a second one is not taken.
-async fn hear(terminal: &Terminal, source: &mut Source, told: mpsc::Sender<SocketEvent>) {
-    let (mut ahead, mut next) = (Bytes::new(), Bytes::new());
-    loop {
-        if ahead.is_empty() {
-            ahead = std::mem::take(&mut next);
+/// Types what comes, and never returns. What the program does not read any more, since it has ended, is dropped: whoever types
+/// after the end is told the end.
+async fn type_all(mut input: Option<Box<dyn ExecutionInput>>, mut keys: mpsc::Receiver<Bytes>) {
+    while let Some(bytes) = keys.recv().await {
+        if let Some(keyboard) = &mut input
+            && let Err(error) = keyboard.write(bytes).await
+        {
+            tracing::debug!(%error, "a terminal does not read what is typed");
+            input = None;
         }
-        let message = tokio::select! {
-            // Whoever types after the end is told the end.
-            () = terminal.typed(&mut ahead), if !ahead.is_empty() => continue,
-            message = source.next(), if next.is_empty() => message,
-        };
-        match message {
-            Some(Ok(Message::Binary(bytes))) => next = bytes,
-            Some(Ok(Message::Text(text))) => {
-                if let Err(error) = act(terminal, &text).await {
-                    drop(told.try_send(SocketEvent::Refused(Refusal::from(error).problem())));
-                }
+    }
+    std::future::pending().await
+}
+
+/// A client that is connected, as it is heard.
+struct TerminalClient<'a> {
+    sandbox: &'a Sandbox,
+    id: &'a str,
+    typed: mpsc::Sender<Bytes>,
+    refused: mpsc::Sender<SocketEvent>,
+}
+
+impl TerminalClient<'_> {
+    /// Passes on what is typed until the client has gone. While one message waits for a program that does not read, control
+    /// is heard; a second one is not taken.
+    async fn hear(self, source: &mut Source) {
+        let (mut ahead, mut next) = (Bytes::new(), Bytes::new());
+        loop {
+            if ahead.is_empty() {
+                ahead = std::mem::take(&mut next);
             }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-        }
-    }
-}
-
-async fn act(terminal: &Terminal, text: &str) -> eyot::Result<()> {
-    match serde_json::from_str(text).map_err(|error| Error::invalid("control", error))? {
-        SocketControl::Kill => {
-            terminal.cancel.cancel();
-            Ok(())
-        }
-        SocketControl::Signal(number) => terminal.control.signal(Signal(number)).await,
-        SocketControl::Resize(size) => terminal.control.resize(size).await,
-    }
-}
-
-/// Tells what is written. One whose end was told is known no more.
-async fn tell(
-    api: &Api,
-    terminal: &Arc<Terminal>,
-    sink: &mut Sink,
-    mut refusals: mpsc::Receiver<SocketEvent>,
-) -> Closing {
-    let mut reading = terminal.read();
-    loop {
-        let message = tokio::select! {
-            Some(refusal) = refusals.recv() => text(&refusal),
-            piece = reading.next() => match piece {
-                Some(Piece::Started) => text(&SocketEvent::Started),
-                Some(Piece::Output(bytes)) => Message::Binary(bytes),
-                Some(Piece::End(event)) => {
-                    if sink.send(text(&event)).await.is_ok() {
-                        api.terminals().forget(terminal);
-                    }
-                    return Closing::DONE;
+            let message = tokio::select! {
+                room = self.typed.reserve(), if !ahead.is_empty() => {
+                    let Ok(room) = room else { return };
+                    room.send(std::mem::take(&mut ahead));
+                    continue;
                 }
-                None => return Closing::ELSEWHERE,
-            },
-        };
-        if sink.send(message).await.is_err() {
-            return Closing::DONE;
+                message = source.next(), if next.is_empty() => message,
+            };
+            match message {
+                Some(Ok(Message::Binary(bytes))) => next = bytes,
+                Some(Ok(Message::Text(text))) => {
+                    if let Err(error) = self.act(&text).await {
+                        drop(self.refused.try_send(SocketEvent::Refused(Refusal::from(error).problem())));
+                    }
+                }
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+            }
         }
     }
+
+    async fn act(&self, text: &str) -> eyot::Result<()> {
+        let control = match serde_json::from_str(text).map_err(|error| Error::invalid("control", error))? {
+            SocketControl::Kill => KeptControl::Kill,
+            SocketControl::Signal(number) => KeptControl::Signal(Signal(number)),
+            SocketControl::Resize(size) => KeptControl::Resize(size),
+        };
+        self.sandbox.control_kept(self.id, control).await
+    }
+}
+
+/// The output of a terminal for a client.
+struct TerminalScreen<'a> {
+    sandbox: &'a Sandbox,
+    info: &'a KeptInfo,
+    events: BoxStream<'static, eyot::Result<KeptEvent>>,
+    /// Up to here it is what was there before; `None`: the client was told that what follows is new. It need not answer what a
+    /// program asked long ago.
+    started_at: Option<u64>,
+}
+
+impl TerminalScreen<'_> {
+    /// Shows what is written. A terminal whose end was told is forgotten.
+    async fn show(mut self, sink: &mut Sink, mut refusals: mpsc::Receiver<SocketEvent>) -> Closing {
+        self.started(sink, self.info.first).await;
+        loop {
+            let told = tokio::select! {
+                Some(refusal) = refusals.recv() => sink.send(text(&refusal)).await,
+                event = self.events.next() => match event {
+                    Some(Ok(KeptEvent::Output(KeptPiece { end, data, .. }))) => {
+                        let told = sink.send(Message::Binary(data)).await;
+                        self.started(sink, end).await;
+                        told
+                    }
+                    Some(Ok(KeptEvent::End(result))) => {
+                        self.started(sink, u64::MAX).await;
+                        let last = SocketEvent::End(Box::new(answer(*result).without_output()));
+                        return tell_end(self.sandbox, &self.info.id, sink, last).await;
+                    }
+                    Some(Err(error)) => {
+                        let last = SocketEvent::Problem(Refusal::from(error).problem());
+                        return tell_end(self.sandbox, &self.info.id, sink, last).await;
+                    }
+                    None => return Closing::ELSEWHERE,
+                },
+            };
+            if told.is_err() {
+                return Closing::DONE;
+            }
+        }
+    }
+
+    /// Tells the client once that what was there before was shown: all before this position was.
+    async fn started(&mut self, sink: &mut Sink, shown: u64) {
+        if self.started_at.take_if(|at| *at <= shown).is_some()
+            && sink.send(text(&SocketEvent::Started)).await.is_err()
+        {
+            tracing::debug!("a client has gone before it was told that its terminal is there");
+        }
+    }
+}
+
+/// Tells a client the last of a terminal, which is forgotten once the client has heard it.
+async fn tell_end(sandbox: &Sandbox, id: &str, sink: &mut Sink, last: SocketEvent) -> Closing {
+    if sink.send(text(&last)).await.is_ok()
+        && let Err(error) = sandbox.control_kept(id, KeptControl::Forget).await
+    {
+        tracing::debug!(%error, "a terminal that ended was forgotten already");
+    }
+    Closing::DONE
 }
 
 fn text(event: &SocketEvent) -> Message {

@@ -228,3 +228,27 @@ async fn another_tenant_has_no_such_stream_and_a_wrong_request_starts_nothing() 
         "invalid"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_that_is_stopped_does_not_hold_the_deadline_of_a_stream() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    let path = format!("/v1/sandboxes/{id}/exec/stream");
+    let body = json!({ "command": "echo on; sleep 86466", "timeout_ms": 1500 });
+    let begun = std::time::Instant::now();
+    let mut before = Events::of(ground.post(&path, body.clone()).await);
+    before.named("stdout").await;
+    let stopped = ground.stop_guest(&id);
+    let after = async { Events::of(ground.post(&path, body).await).named("end").await };
+    let (before, after) = tokio::join!(before.named("end"), after);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(4), "{:?}", begun.elapsed());
+    for end in [before, after] {
+        let told = (&end.data["timed_out"], &end.data["may_still_be_running"]);
+        assert_eq!(told, (&json!(true), &json!(true)), "{}", end.data);
+    }
+    drop(stopped);
+    let line = "while pgrep -x sleep >/dev/null; do :; done; echo hi";
+    let body = json!({ "command": line, "timeout_ms": 60_000 });
+    let result = value(ground.post(&format!("/v1/sandboxes/{id}/exec"), body).await).await;
+    assert_eq!(result["stdout"], "hi\n");
+}
