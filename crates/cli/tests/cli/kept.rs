@@ -109,7 +109,8 @@ fn restarted(
 ) -> Server {
     server.signal(signal);
     server.ended();
-    machine.run(&["exec", sandbox, "--", "sh", "-c", meanwhile]).success();
+    // What did not survive would be waited for.
+    machine.run(&["exec", "--timeout", "20s", sandbox, "--", "sh", "-c", meanwhile]).success();
     server.restart(machine)
 }
 
