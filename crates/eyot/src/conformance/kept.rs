@@ -157,14 +157,16 @@ async fn a_kept_command_waits_for_its_reader_and_loses_nothing(sandbox: Sandbox)
     const BYTES: u64 = 6 << 20;
     let line = format!("echo on; head -c {BYTES} /dev/zero; touch written");
     let mut kept = keep(&sandbox, &line, options()).await?;
-    ensure_eq!(piece(&mut kept).await?.start, 1);
+    let first = piece(&mut kept).await?;
+    ensure_eq!(first.start, 1);
     let id = kept.info.id.clone();
     drop(kept);
     let mut again = attach(&sandbox, &id, Some(2)).await?;
     ensure!(!sandbox.exists("written").await?, "nobody has read it, and it is all written");
     let (pieces, result) = rest(&mut again).await?;
-    let read: usize = pieces.iter().map(|piece| piece.data.len()).sum();
-    ensure_eq!((read as u64, result.stdout_bytes), (BYTES, BYTES + 3));
+    // On a busy machine the first piece has more than the line.
+    let read: usize = pieces.iter().chain([&first]).map(|piece| piece.data.len()).sum();
+    ensure_eq!((read as u64, result.stdout_bytes), (BYTES + 3, BYTES + 3));
     let numbers: Vec<u64> = pieces.iter().map(|piece| piece.start).collect();
     ensure!(numbers.iter().copied().eq(2..2 + numbers.len() as u64), "the numbers are {numbers:?}");
     Ok(())
