@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import socket
 import subprocess
@@ -116,5 +117,7 @@ def server_processes() -> set[int]:
     """The servers that this process has started and not waited for."""
     children: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        children |= {int(pid) for pid in (task / "children").read_text().split()}
+        # A thread may end meanwhile; its children are another one's then.
+        with contextlib.suppress(FileNotFoundError):
+            children |= {int(pid) for pid in (task / "children").read_text().split()}
     return children
