@@ -31,7 +31,7 @@ const PARTS: [Part; 9] = [
     Part { name: "kills", work: Work::Tests(&["native/pool"]) },
     Part { name: "docker", work: Work::Tests(&["providers/docker"]) },
     Part { name: "images", work: Work::Tests(&["cli/registry"]) },
-    Part { name: "load", work: Work::Tests(&["cli/load"]) },
+    Part { name: "load", work: Work::Tests(&["cli/load", "cli/cli"]) },
     Part { name: "document", work: Work::Task(sdks::ask_at_length, &[]) },
     Part { name: "fuzz", work: Work::Task(fuzz::run, &["--seconds", "60"]) },
     Part { name: "machine", work: Work::Task(machine::run, &machine::OF_SOAK) },

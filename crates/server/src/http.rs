@@ -6,6 +6,7 @@ pub(crate) mod guard;
 pub(crate) mod holding;
 pub(crate) mod idle;
 pub(crate) mod limits;
+mod linger;
 pub(crate) mod listen;
 pub(crate) mod own_cookie;
 pub(crate) mod own_page;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, join_all};
 
@@ -28,6 +28,11 @@ cases! {
 
 /// A call goes on for no more awaits than this: one that does waits for something that never comes.
 pub const MAX_AWAITS: usize = 500;
+/// The time for which a call is dropped at each await. A provider that takes longer is dropped at
+/// every fifth await from then on.
+const AT_EACH_AWAIT: Duration = Duration::from_secs(10);
+/// The distance of two awaits at which a call is dropped, once it was tried for so long.
+const STRIDE: usize = 5;
 
 /// A check that holds between two tries.
 type Checking = BoxFuture<'static, Check>;
@@ -56,7 +61,9 @@ async fn drop_everywhere(
     fine: impl Fn(&Error) -> bool,
     check: impl Fn() -> Checking,
 ) -> Check {
-    for awaits in 1..=MAX_AWAITS {
+    let (begun, mut awaits) = (Instant::now(), 0);
+    while awaits < MAX_AWAITS {
+        awaits += if begun.elapsed() < AT_EACH_AWAIT { 1 } else { STRIDE };
         let ended = promptly(what, dropped_after(awaits, call())).await?;
         let told = format!("{what}, dropped at await {awaits}");
         promptly(&told, check()).await?.map_err(|failure| failed(&told, failure))?;

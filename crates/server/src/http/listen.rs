@@ -5,9 +5,11 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::response::Response;
@@ -28,9 +30,11 @@ use tower_http::timeout::TimeoutBody;
 use super::holding::hold_until_sent;
 use super::idle::{IdleConnections, TrackedConnection};
 use super::limits::ServeLimits;
+use super::linger::LingeringStream;
 use super::peer::Peer;
 use super::place::{ConnectionPlace, PlacedStream};
 use super::tls::Certificate;
+use super::watched::watched_by;
 
 /// The smallest read buffer that the HTTP library accepts, in bytes.
 const MIN_BUFFER_BYTES: usize = 8 << 10;
@@ -221,7 +225,9 @@ impl ListenerServer {
         let (stop, end, cut) = (self.stop.clone(), self.stop.child_token(), self.cut.clone());
         // Without a request yet: one that is slow to shake hands gives its place up like any other.
         let member = self.idle.enter(end.clone());
-        let service = self.service(&accepted, member.clone());
+        // Before the first request there is nothing to wait for.
+        let body_has_ended = Arc::new(AtomicBool::new(true));
+        let service = self.service(&accepted, member.clone(), Arc::clone(&body_has_ended));
         let (builder, handshake) = (self.builder.clone(), self.handshake);
         tokio::spawn(async move {
             let opened = tokio::select! {
@@ -229,7 +235,7 @@ impl ListenerServer {
                 () = end.cancelled() => return,
             };
             let stream = match opened {
-                Ok(stream) => PlacedStream { stream, _place: place },
+                Ok(stream) => LingeringStream::new(PlacedStream { stream, _place: place }, body_has_ended),
                 Err(error) => return tracing::debug!(%error, "a connection came to nothing"),
             };
             let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
@@ -256,6 +262,7 @@ impl ListenerServer {
         &self,
         accepted: &AcceptedConnection,
         member: TrackedConnection,
+        body_has_ended: Arc<AtomicBool>,
     ) -> impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Send + use<>
     {
         let (peer, is_tls, stall) = (accepted.peer(), accepted.is_tls(), self.body_stall);
@@ -268,7 +275,9 @@ impl ListenerServer {
                 // As a proxy would say it that took the TLS off.
                 request.headers_mut().insert("x-forwarded-proto", HeaderValue::from_static("https"));
             }
-            let answer = router.call(request.map(|body| TimeoutBody::new(stall, body)));
+            let request =
+                request.map(|body| watched_by(Body::new(TimeoutBody::new(stall, body)), &body_has_ended));
+            let answer = router.call(request);
             async move { answer.await.map(|answer| hold_until_sent(answer, under_way)) }
         })
     }

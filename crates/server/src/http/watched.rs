@@ -15,8 +15,14 @@ struct Watched {
 
 /// Wraps a body, and returns a flag that is set when the body has ended.
 pub(crate) fn watched(body: Body) -> (Body, Arc<AtomicBool>) {
-    let has_ended = Arc::new(AtomicBool::new(body.is_end_stream()));
-    (Body::new(Watched { body, has_ended: Arc::clone(&has_ended) }), has_ended)
+    let has_ended = Arc::default();
+    (watched_by(body, &has_ended), has_ended)
+}
+
+/// Wraps a body. Clears `has_ended` now, and sets it when the body has ended.
+pub(super) fn watched_by(body: Body, has_ended: &Arc<AtomicBool>) -> Body {
+    has_ended.store(body.is_end_stream(), Ordering::Release);
+    Body::new(Watched { body, has_ended: Arc::clone(has_ended) })
 }
 
 impl HttpBody for Watched {

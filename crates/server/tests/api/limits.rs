@@ -124,6 +124,19 @@ async fn n5_a_json_body_that_says_it_is_endless_is_answered_before_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reads_only_after_its_whole_body_was_refused_gets_the_answer() {
+    let ground = Ground::new().await;
+    let mut stream = connection(&ground).await;
+    let body = vec![b' '; 64 << 20];
+    let length = format!("Content-Length: {}\r\n", body.len());
+    stream.write_all(head(&ground, "POST /v1/sandboxes", &length).as_bytes()).await.unwrap();
+    stream.write_all(&body).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413") && answer.ends_with('}'), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn n5_a_body_that_stalls_or_drips_ends_its_request_and_others_are_served() {
     let limits = ServeLimits { json_timeout_ms: 300, body_stall_ms: 200, ..ServeLimits::default() };
     let ground = Ground::limited(limits).await;

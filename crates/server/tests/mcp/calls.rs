@@ -1,5 +1,6 @@
 //! Calls: the tools that clients are told of, their answers, their progress and their cancellation.
 
+use futures_util::future::join_all;
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, Request};
 use rmcp::service::PeerRequestOptions;
@@ -108,7 +109,7 @@ async fn progress_is_told_to_who_asks_a_few_times_a_second_and_not_after_the_ans
     let server = ground.server();
     let http = Http::start(&server, |_| {}).await;
     let (by_pipes, _serving) = by_pipes(&server).await;
-    for client in [by_pipes, http.connect(TOKEN).await] {
+    join_all([by_pipes, http.connect(TOKEN).await].map(async |client| {
         // rmcp's client gives every request a progress token.
         let running = begin(&client, "counts", json!({})).await;
         settled(client.service().news.notified()).await;
@@ -126,5 +127,6 @@ async fn progress_is_told_to_who_asks_a_few_times_a_second_and_not_after_the_ans
         shell(&client, "true").await;
         let count = client.service().progress.lock().unwrap().len();
         assert_eq!(count, 2, "something was told of a call that is over");
-    }
+    }))
+    .await;
 }
