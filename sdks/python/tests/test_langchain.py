@@ -12,12 +12,66 @@ from langchain_tests.integration_tests import SandboxIntegrationTests
 from eyot import Client, Sandbox, SandboxNotFound
 from eyot.langchain import EyotSandbox
 
+#: Tests of langchain-tests 1.1.9 that contradict deepagents 0.7, of which it is the suite. They are about methods that a
+#: backend inherits, so every backend fails them: `glob` returns absolute paths of files alone, and `write` overwrites.
+#: The tests below hold what deepagents documents. (langchain-ai/langchain, issue 39948 and pull request 40283.)
+CONTRADICTED = {
+    "test_glob": "glob returns absolute paths",
+    "test_glob_basic_pattern": "glob returns absolute paths",
+    "test_glob_hidden_files_explicitly": "glob returns absolute paths",
+    "test_glob_with_character_class": "glob returns absolute paths",
+    "test_glob_with_question_mark": "glob returns absolute paths",
+    "test_glob_with_directories": "glob returns files alone",
+    "test_write_existing_file_fails": "write overwrites",
+}
+
 
 class TestStandard(SandboxIntegrationTests):
     @pytest.fixture(scope="class")
     def sandbox(self, client: Client) -> Iterator[SandboxBackendProtocol]:
         with client.create() as sandbox:
             yield EyotSandbox(sandbox)
+
+    @pytest.fixture(autouse=True)
+    def expect_contradicted_to_fail(self, request: pytest.FixtureRequest) -> None:
+        """Marks them strictly: one that passes, because its suite was mended, is red until it is taken off the list."""
+        reason = CONTRADICTED.get(request.node.name)
+        if reason is not None:
+            mark = pytest.mark.xfail(raises=AssertionError, strict=True, reason=f"deepagents 0.7: {reason}")
+            request.node.add_marker(mark)
+
+
+def _tree(sandbox: Sandbox) -> EyotSandbox:
+    """Returns a backend with a folder `/tmp/tree` of three files, one hidden, and a folder."""
+    backend = EyotSandbox(sandbox)
+    for name in ["a1.py", "a2.py", ".hidden"]:
+        assert backend.write(f"/tmp/tree/{name}", "content").error is None
+    assert backend.execute("mkdir /tmp/tree/folder").exit_code == 0
+    return backend
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*.py", ["a1.py", "a2.py"]),
+        ("a?.py", ["a1.py", "a2.py"]),
+        ("a[2-9].py", ["a2.py"]),
+        (".*", [".hidden"]),
+        ("folder", []),
+    ],
+)
+def test_glob_returns_absolute_paths_of_files(sandbox: Sandbox, pattern: str, names: list[str]) -> None:
+    result = _tree(sandbox).glob(pattern, path="/tmp/tree")
+    assert result.error is None and result.matches is not None
+    assert sorted(match["path"] for match in result.matches) == [f"/tmp/tree/{name}" for name in names]
+    assert not any(match.get("is_dir") for match in result.matches)
+
+
+def test_write_overwrites(sandbox: Sandbox) -> None:
+    backend = EyotSandbox(sandbox)
+    for content in ["first", "second"]:
+        assert backend.write("/tmp/written.txt", content).error is None
+    assert backend.execute("cat /tmp/written.txt").output == "second"
 
 
 def test_output_of_both_streams_and_the_exit_code_come_back(sandbox: Sandbox) -> None:
