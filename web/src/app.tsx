@@ -2,11 +2,12 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { Refused, ask, json, keepProof, sentence, signedOut } from "./api.js";
+import { Lost, drafts, useDrafts } from "./drafts.js";
 import { Events } from "./events.js";
 import { feed } from "./live.js";
 import { SandboxList } from "./list.js";
 import { Login } from "./login.js";
-import { Failure, Loading } from "./parts.js";
+import { Confirm, Failure, Loading } from "./parts.js";
 import { SandboxView, type View, VIEWS } from "./sandbox.js";
 import type { Session } from "./types.js";
 
@@ -66,6 +67,9 @@ export function App() {
     signedOut.addEventListener("out", out);
     return () => signedOut.removeEventListener("out", out);
   }, []);
+  useEffect(() => {
+    if (session?.signed_in) drafts.belongTo(session.name);
+  }, [session]);
   const isIn = session?.signed_in === true && !isLeaving;
   useEffect(() => {
     if (!isIn) return;
@@ -77,6 +81,7 @@ export function App() {
   if (!session) return <main class="alone"><h1>Eyot</h1><Loading what="the page" /></main>;
   const left = () => {
     leave(false);
+    drafts.discard(drafts.of());
     set({ ...session, signed_in: false });
   };
   if (isLeaving) return <Leaving done={left} stay={() => leave(false)} />;
@@ -103,8 +108,15 @@ function Leaving({ done, stay }: { done: () => void; stay: () => void }) {
 
 function Inside({ session, out }: { session: Session; out: () => void }) {
   const place = usePlace();
+  const unsaved = useDrafts();
+  const [isAsked, ask] = useState(false);
   return (
     <>
+      {isAsked ? (
+        <Confirm title="Sign out?" verb="Sign out" close={() => ask(false)} act={async () => out()}>
+          <Lost lost={unsaved} />
+        </Confirm>
+      ) : null}
       <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>To the content</a>
       <header class="top">
         <a class="brand" href="#/"><img src="/assets/icon.svg" alt="" width="24" height="24" /> Eyot</a>
@@ -112,11 +124,12 @@ function Inside({ session, out }: { session: Session; out: () => void }) {
           <a href="#/" aria-current={place.at === "list" || place.at === "sandbox" ? "page" : undefined}>Sandboxes</a>
           <a href="#/events" aria-current={place.at === "events" ? "page" : undefined}>Events</a>
         </nav>
+        {unsaved[0] ? <a class="not-saved" href={`#/sandboxes/${unsaved[0].sandbox}/files`}>{unsaved.length} not saved</a> : null}
         <div class="who">
           {session.needs_key ? (
             <>
               <span class="quiet" title="The key that you signed in with">{session.name}</span>
-              <button type="button" onClick={out}>Sign out</button>
+              <button type="button" onClick={() => (unsaved.length > 0 ? ask(true) : out())}>Sign out</button>
             </>
           ) : (
             <span class="quiet" title="The server was started with --no-keys">no key needed</span>

@@ -1,8 +1,9 @@
 /** One file: read, changed, saved. What is no text, or too long for a page, is only offered as a download. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ask, json, ofSandbox, query, sentence } from "./api.js";
 import { bytes } from "./format.js";
+import { Discard, type TextContent, drafts, useDrafts, withLineEnds } from "./drafts.js";
 import { Confirm, Empty, Failure, Loading } from "./parts.js";
 import { download } from "./download.js";
 import type { FileStat, Sandbox } from "./types.js";
@@ -11,7 +12,7 @@ import type { FileStat, Sandbox } from "./types.js";
 const MAX_TEXT_BYTES = 1024 * 1024;
 
 type Content =
-  | { what: "text"; text: string; crlf: boolean; stat: FileStat }
+  | TextContent
   | { what: "binary" | "long" | "mixed"; stat: FileStat }
   | { what: "odd"; stat: FileStat };
 
@@ -37,17 +38,17 @@ async function read(sandbox: Sandbox, path: string): Promise<Content> {
 export function FileView({ sandbox, path, saved }: { sandbox: Sandbox; path: string; saved: () => void }) {
   const [content, set] = useState<Content>();
   const [failure, fail] = useState<unknown>();
-  const [text, setText] = useState("");
   const [said, say] = useState("");
   const [isStale, stale] = useState(false);
-  const field = useRef<HTMLTextAreaElement>(null);
+  const [isLeaving, leave] = useState(false);
+  useDrafts(sandbox.id);
+  const draft = drafts.get(sandbox.id, path);
+  const text = draft?.text ?? (content?.what === "text" ? content.text : "");
 
   const load = async () => {
     fail(undefined);
     try {
-      const now = await read(sandbox, path);
-      set(now);
-      if (now.what === "text") setText(now.text);
+      set(drafts.get(sandbox.id, path)?.base ?? (await read(sandbox, path)));
     } catch (error) {
       fail(error);
     }
@@ -55,20 +56,15 @@ export function FileView({ sandbox, path, saved }: { sandbox: Sandbox; path: str
   useEffect(() => {
     void load();
   }, [path]);
-  const isChanged = content?.what === "text" && text !== content.text;
-  useEffect(() => {
-    if (!isChanged) return;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, [isChanged]);
+  const isChanged = draft !== undefined;
 
   const write = async () => {
     if (content?.what !== "text") return;
-    const body = content.crlf ? text.replaceAll("\n", "\r\n") : text;
-    await ask(ofSandbox(sandbox.id, `/files${query({ path })}`), { method: "PUT", body });
+    await ask(ofSandbox(sandbox.id, `/files${query({ path })}`), { method: "PUT", body: withLineEnds(content, text) });
     const stat = await json<FileStat>(ofSandbox(sandbox.id, `/stat${query({ path })}`));
-    set({ ...content, text, stat });
+    const now = { ...content, text, stat };
+    set(now);
+    drafts.saved(sandbox.id, path, now);
     say(`Saved, ${bytes(stat.size)}`);
     saved();
   };
@@ -100,20 +96,22 @@ export function FileView({ sandbox, path, saved }: { sandbox: Sandbox; path: str
     <div class="file">
       <div class="file-head">
         <code class="path">{path}</code>
-        <span class="quiet" role="status">{said || (isChanged ? "changed" : bytes(content.stat.size))}</span>
+        <span class="quiet" role="status">{said || (isChanged ? "not saved" : bytes(content.stat.size))}</span>
         <div class="actions inline">
           <button type="button" onClick={() => void download(sandbox, path, false).catch((error: unknown) => say(sentence(error)))}>Download</button>
+          {draft ? <button type="button" onClick={() => leave(true)}>Discard</button> : null}
           {content.what === "text" ? <button type="button" class="primary" disabled={!isChanged} onClick={() => void save()}>Save</button> : null}
         </div>
       </div>
       {content.what === "text" ? (
-        <textarea ref={field} class="editor" aria-label={`Content of ${path}. Control and S save it.`} value={text} spellcheck={false} autocapitalize="off" autocomplete="off"
-          wrap="off" onInput={(event) => { setText(event.currentTarget.value); say(""); }} onKeyDown={keys} />
+        <textarea class="editor" aria-label={`Content of ${path}. Control and S save it.`} value={text} spellcheck={false} autocapitalize="off" autocomplete="off"
+          wrap="off" onInput={(event) => { drafts.keep({ sandbox: sandbox.id, path, base: content, text: event.currentTarget.value }); say(""); }} onKeyDown={keys} />
       ) : null}
       {content.what === "binary" ? <Empty title={`Binary file (${bytes(content.stat.size)})`}><p>Download it to view it.</p></Empty> : null}
       {content.what === "long" ? <Empty title="This is too long for a page."><p>It has {bytes(content.stat.size)}; up to {bytes(MAX_TEXT_BYTES)} are opened here. Download it, or use the terminal.</p></Empty> : null}
       {content.what === "mixed" ? <Empty title="This has two kinds of line ends."><p>The page would save it with one. Download it, or use the terminal.</p></Empty> : null}
       {content.what === "odd" ? <Empty title="This is no plain file."><p>A directory behind a link, a socket, a pipe or a device: use the terminal.</p></Empty> : null}
+      {isLeaving && draft ? <Discard draft={draft} close={() => leave(false)} /> : null}
       {isStale ? (
         <Confirm title="Overwrite the newer file?" verb="Overwrite" close={() => stale(false)} act={write}>
           <p>Somebody has changed <code>{path}</code> since it was opened here. What they wrote would be lost.</p>

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, json, ofSandbox, query, sentence } from "./api.js";
 import { download } from "./download.js";
+import { Lost, drafts, isBelow, useDrafts } from "./drafts.js";
 import { FileView } from "./file.js";
 import { Ask, Confirm, Empty, Failure, Loading } from "./parts.js";
 import { type Folders, type Row, SHOWN, Tree, join, parent, rowsOf } from "./tree.js";
@@ -40,10 +41,16 @@ function useFolders(sandbox: Sandbox, root: string) {
   return { folders, open, load, show, refresh: () => [root, ...open].forEach((path) => void load(path)) };
 }
 
+/** What was open in each sandbox when another view was chosen. */
+const opened = new Map<string, { root: string; file: string | undefined }>();
+
 export function Files({ sandbox }: { sandbox: Sandbox }) {
-  const [root, setRoot] = useState(sandbox.workdir);
+  const before = opened.get(sandbox.id);
+  const [root, setRoot] = useState(before?.root ?? sandbox.workdir);
   const { folders, open, load, show, refresh } = useFolders(sandbox, root);
-  const [chosen, choose] = useState<string>();
+  const [chosen, choose] = useState(before?.file);
+  const unsaved = useDrafts(sandbox.id);
+  useEffect(() => void opened.set(sandbox.id, { root, file: chosen }), [root, chosen]);
   const [focused, focus] = useState<string>();
   const [asking, askFor] = useState<Asking>();
   const [isOver, setOver] = useState(false);
@@ -63,17 +70,18 @@ export function Files({ sandbox }: { sandbox: Sandbox }) {
   return (
     <div class="files">
       <div class="side">
-        <PathBar key={root} root={root} go={(path) => { choose(undefined); focus(undefined); setRoot(path); }} refresh={refresh} />
+        <PathBar key={root} root={root} go={(path) => { focus(undefined); setRoot(path); }} refresh={refresh} />
         <NewThings askFor={(what) => askFor({ what, at: here })} send={(files) => void uploads.send(files, here)} />
         <div class={`drop ${isOver ? "over" : ""}`} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={(event) => drop(root, event)} data-testid="drop">
           {top === undefined ? <Loading what="files" /> : null}
           {top && !Array.isArray(top) ? <Failure error={top.error} again={refresh} /> : null}
           {Array.isArray(top) && top.length === 0 ? <Empty title="This directory is empty."><p>Drop files here, or make one.</p></Empty> : null}
-          <Tree label={`Files in ${root}`} rows={rows} open={open} active={active} chosen={chosen} focus={focus} choose={choose} drop={drop}
+          <Tree label={`Files in ${root}`} rows={rows} open={open} active={active} chosen={chosen} unsaved={unsaved.map(({ path }) => path)} focus={focus} choose={choose} drop={drop}
             toggle={(row) => show(row.path, !open.has(row.path))} rename={(row) => askFor({ what: "rename", row })} remove={(row) => askFor({ what: "remove", row })} />
           {Array.isArray(top) && top.length > SHOWN ? <p class="hint">The first {SHOWN} of {top.length} are shown.</p> : null}
         </div>
         {active && focused && !active.isOdd ? <WithOne sandbox={sandbox} row={active} askFor={askFor} uploads={uploads} /> : null}
+        <Unsaved paths={unsaved.map(({ path }) => path).filter((path) => path !== chosen)} choose={choose} />
         <UploadList uploads={uploads} />
       </div>
       <div class="content">
@@ -83,12 +91,23 @@ export function Files({ sandbox }: { sandbox: Sandbox }) {
       </div>
       {asking ? (
         <Question sandbox={sandbox} asking={asking} close={() => askFor(undefined)}
-          changed={async (path, isNewFile) => {
-            if (isNewFile) choose(path);
-            else if (chosen === path || chosen?.startsWith(`${path}/`)) choose(undefined);
+          changed={async (gone, now) => {
+            if (gone === undefined) choose(now ?? chosen);
+            else if (chosen && isBelow(chosen, gone)) choose(now && now + chosen.slice(gone.length));
             refresh();
           }} />
       ) : null}
+    </div>
+  );
+}
+
+/** The edited files that are not open, each a click away. */
+function Unsaved({ paths, choose }: { paths: string[]; choose: (path: string) => void }) {
+  if (paths.length === 0) return null;
+  return (
+    <div class="unsaved" role="group" aria-label="Not saved">
+      <p class="hint">Not saved:</p>
+      {paths.map((path) => <button key={path} type="button" class="plain" onClick={() => choose(path)}>{path}</button>)}
     </div>
   );
 }
@@ -130,31 +149,35 @@ function WithOne({ sandbox, row, askFor, uploads }: { sandbox: Sandbox; row: Row
   );
 }
 
-/** Asks what a change needs, and makes it. `changed` hears which path is another now. */
+/** Asks what a change needs, and makes it. `changed` hears which path there is no more, and which one there is now. */
 function Question({ sandbox, asking, close, changed }: {
   sandbox: Sandbox;
   asking: Asking;
   close: () => void;
-  changed: (path: string, isNewFile: boolean) => Promise<void>;
+  changed: (gone: string | undefined, now: string | undefined) => Promise<void>;
 }) {
   const api = (rest: string, method: string, body?: string) => ask(ofSandbox(sandbox.id, rest), { method, body });
   if (asking.what === "rename") {
     const from = asking.row.path;
     const rename = async (to: string) => {
       await api(`/rename${query({ from, to })}`, "POST");
-      await changed(from, false);
+      drafts.rename(sandbox.id, from, to);
+      await changed(from, to);
     };
     return <Ask title={`Rename ${asking.row.name}`} label="New path" value={from} verb="Rename" close={close} act={rename} />;
   }
   if (asking.what === "remove") {
     const { path, isDirectory, name } = asking.row;
+    const lost = drafts.below(sandbox.id, path);
     const remove = async () => {
       await api(`/files${query({ path, recursive: isDirectory })}`, "DELETE");
-      await changed(path, false);
+      drafts.discard(lost);
+      await changed(path, undefined);
     };
     return (
       <Confirm title={`Remove ${name}?`} verb="Remove" close={close} act={remove}>
         <p><code>{path}</code> {isDirectory ? "and everything in it go" : "goes"} for good.</p>
+        <Lost lost={lost} />
       </Confirm>
     );
   }
@@ -163,7 +186,7 @@ function Question({ sandbox, asking, close, changed }: {
     const path = join(asking.at, name);
     if (isFile) await api(`/files${query({ path, mode: "create_new" })}`, "PUT", "");
     else await api(`/mkdir${query({ path })}`, "POST");
-    await changed(path, isFile);
+    await changed(undefined, isFile ? path : undefined);
   };
   return <Ask title={isFile ? "New file" : "New folder"} label={`Name, in ${asking.at}`} value="" verb="Make" close={close} act={make} />;
 }

@@ -4,6 +4,7 @@ import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { ask, json, ofSandbox, query } from "./api.js";
 import { Spark } from "./chart.js";
 import { Create } from "./create.js";
+import { Lost, drafts } from "./drafts.js";
 import { bytes, duration, percent } from "./format.js";
 import { feed, sample, samplesOf, useLoaded, useWhileVisible } from "./live.js";
 import { Confirm, Empty, Failure, Loading } from "./parts.js";
@@ -78,7 +79,7 @@ export function SandboxList({ pools }: { pools: string[] }) {
       {!value && !failure ? <Loading what="sandboxes" /> : null}
       {value?.length === 0 ? (
         <Empty title="There is no sandbox yet.">
-          <p>A sandbox is a private Linux world that is ready in milliseconds. Make one here, or from a terminal: <code>eyot create dev</code></p>
+          <p>A sandbox is a private Linux world that is ready in milliseconds. Make one here, or from a terminal: <code>eyot --server {location.origin} create --name dev</code></p>
           <button type="button" class="primary" onClick={() => create(true)}>New sandbox</button>
         </Empty>
       ) : null}
@@ -147,10 +148,16 @@ export function State({ status }: { status: Status }) {
 }
 
 export function Destroy({ sandbox, close, done }: { sandbox: Sandbox; close: () => void; done: () => void }) {
+  const lost = drafts.of(sandbox.id);
+  const destroy = async () => {
+    await ask(ofSandbox(sandbox.id), { method: "DELETE" });
+    drafts.discard(lost);
+    done();
+  };
   return (
-    <Confirm title={`Destroy ${sandbox.name}?`} verb="Destroy" close={close}
-      act={async () => { await ask(ofSandbox(sandbox.id), { method: "DELETE" }); done(); }}>
+    <Confirm title={`Destroy ${sandbox.name}?`} verb="Destroy" close={close} act={destroy}>
       <p>Its processes end and its files are removed. There is no way back. A persistent workspace is kept unless the sandbox was made to remove it.</p>
+      <Lost lost={lost} />
     </Confirm>
   );
 }

@@ -30,10 +30,11 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
   );
 }
 
-/** A window over the page. Escape closes it, and the focus goes back to where it was. */
+/** A window over the page. Escape closes it, a click beside it too unless something was typed, and the focus goes back to where it was. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const label = useId();
+  const isTyped = useRef(false);
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
@@ -43,7 +44,7 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby={label} onCancel={(event) => { event.preventDefault(); close(); }}
-      onClick={(event) => event.target === dialog.current && close()}>
+      onInput={() => (isTyped.current = true)} onClick={(event) => event.target === dialog.current && !isTyped.current && close()}>
       <div class="dialog">
         <h2 id={label}>{title}</h2>
         {children}

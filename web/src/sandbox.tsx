@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused, json, ofSandbox } from "./api.js";
+import { LeftOver, useDrafts } from "./drafts.js";
 import { Events } from "./events.js";
 import { Files } from "./files.js";
 import { duration } from "./format.js";
@@ -43,13 +44,19 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
   }, [sandbox?.life, sandbox?.status]);
 
   const tabs = useRef<HTMLElement>(null);
+  const unsaved = useDrafts(id).length;
   const isThere = sandbox !== undefined;
   useEffect(() => {
     tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [view, isThere]);
 
   if (failure instanceof Refused && failure.problem.no_sandbox) {
-    return <Empty title="This sandbox does not exist."><p>It was destroyed, or it expired.</p><a class="button" href="#/">All sandboxes</a></Empty>;
+    return (
+      <>
+        <Empty title="This sandbox does not exist."><p>It was destroyed, or it expired.</p><a class="button" href="#/">All sandboxes</a></Empty>
+        <LeftOver sandbox={id} />
+      </>
+    );
   }
   if (!sandbox) return failure ? <Failure error={failure} again={again} /> : <Loading what="the sandbox" />;
   return (
@@ -69,7 +76,7 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
       </p>
       <Failure error={failure} again={again} />
       <nav class="tabs" ref={tabs} aria-label="Views of the sandbox">
-        {VIEWS.map((name) => <a key={name} href={`#/sandboxes/${id}/${name}`} aria-current={name === view ? "page" : undefined}>{TITLES[name]}</a>)}
+        {VIEWS.map((name) => <a key={name} href={`#/sandboxes/${id}/${name}`} aria-current={name === view ? "page" : undefined}>{TITLES[name]}{name === "files" && unsaved > 0 ? <span class="unsaved-mark" title={`${unsaved} not saved`}> ●</span> : null}</a>)}
       </nav>
       {canBeWoken(sandbox.status) && ["files", "terminal", "processes", "ports"].includes(view) ? (
         <Empty title={sandbox.status === "dead" ? "The sandbox ended unexpectedly." : "The sandbox sleeps."}>

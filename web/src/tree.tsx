@@ -46,6 +46,8 @@ export interface TreeOptions {
   /** The row that the keyboard is at. */
   active: Row | undefined;
   chosen: string | undefined;
+  /** The paths of files with an edit that is not saved. */
+  unsaved: string[];
   focus: (path: string) => void;
   toggle: (row: Row) => void;
   choose: (path: string) => void;
@@ -54,7 +56,7 @@ export interface TreeOptions {
   drop: (directory: string, event: DragEvent) => void;
 }
 
-export function Tree({ label, rows, open, active, chosen, focus, toggle, choose, rename, remove, drop }: TreeOptions) {
+export function Tree({ label, rows, open, active, chosen, unsaved, focus, toggle, choose, rename, remove, drop }: TreeOptions) {
   const list = useRef<HTMLUListElement>(null);
   const [over, setOver] = useState<string>();
   const act = (row: Row) => {
@@ -109,6 +111,7 @@ export function Tree({ label, rows, open, active, chosen, focus, toggle, choose,
           onFocus={() => focus(row.path)} onClick={() => act(row)} {...drags(row)}>
           <span class="glyph" aria-hidden="true">{glyph(row, open)}</span>
           <span class="name">{row.name}</span>
+          {unsaved.includes(row.path) ? <span class="unsaved-mark" title="not saved">●<span class="hidden"> not saved</span></span> : null}
           <span class="quiet figure">{row.isDirectory ? "" : bytes(row.entry.size)}</span>
         </li>
       ))}
