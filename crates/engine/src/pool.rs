@@ -16,7 +16,7 @@ mod wake;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eyot::internal::{SandboxInternals, run_detached};
 use eyot::{
@@ -39,13 +39,17 @@ pub use change::Changes;
 pub(crate) use make::PoolMetadata;
 pub(crate) use wake::wake_in_turn;
 
-/// The number of times that a use tries again when the sandbox goes to sleep, or is destroyed,
-/// right under it.
-const TRIES: usize = 4;
-/// The time to wait for another task or process to finish creating or removing a sandbox, and the
-/// time between two checks that its process is alive.
+/// The time to wait for another task or process to finish creating or removing a sandbox, or to
+/// stop putting it to sleep, and the time between two checks that its process is alive.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Returns the tries that a call has. Their time is limited and not their number: of many who make
+/// one sandbox, each may see all the others fail.
+fn tries() -> impl Iterator<Item = ()> {
+    let given_up = Instant::now() + PATIENCE;
+    std::iter::from_fn(move || (Instant::now() < given_up).then_some(()))
+}
 
 /// The named sandboxes of one agent session. Clones share one pool.
 #[derive(Clone)]
@@ -267,7 +271,7 @@ impl SandboxPool {
 
     /// Returns the sandbox of this name, awake, and whether it was made now.
     async fn live_sandbox(&self, name: &SandboxName, create: &PoolCreate) -> Result<(LiveSandbox, bool)> {
-        for _ in 0..TRIES {
+        for () in tries() {
             let member = self.member(name);
             let mut made = false;
             let bring_up = async {

@@ -182,7 +182,7 @@ impl SandboxPool {
             sleep_after_ms: None,
             deadline_ms: super::make::deadline_ms(lifecycle),
         };
-        for _ in 0..super::TRIES {
+        for () in super::tries() {
             match self.begin_row(new.clone()).await? {
                 ClaimedReservation::New(row, claim) => return Ok((*row, claim)),
                 ClaimedReservation::InUse(row) if self.is_name_being_freed(&row) => {
@@ -350,7 +350,7 @@ impl PoolProvider {
     /// it was made. A create of another process is waited for.
     pub async fn get_or_make(&self, spec: SandboxSpec) -> Result<(Sandbox, bool)> {
         let Some(name) = spec.name.clone() else { return Ok((self.make(spec).await?, true)) };
-        for _ in 0..super::TRIES {
+        for () in super::tries() {
             match self.make(spec.clone()).await {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 made => return Ok((made?, true)),

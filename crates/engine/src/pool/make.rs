@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::member::LiveSandbox;
 use super::wake::start_services;
-use super::{LOOK_AGAIN, PATIENCE, SandboxPool, TRIES};
+use super::{LOOK_AGAIN, PATIENCE, SandboxPool, tries};
 use crate::blocking::blocking;
 use crate::events::EventKind;
 use crate::pool_options::{PoolCreate, PoolOptions};
@@ -42,7 +42,7 @@ impl SandboxPool {
     }
 
     async fn bring_up_inline(&self, name: &SandboxName, create: &PoolCreate) -> Result<(LiveSandbox, bool)> {
-        for _ in 0..TRIES {
+        for () in tries() {
             let id = SandboxId::generate();
             let spec = self.spec(id.clone(), name, create)?;
             let row = match self.begin(name, id, &spec, create).await? {

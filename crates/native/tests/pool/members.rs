@@ -2,6 +2,7 @@
 
 use eyot::{ErrorKind, PoolStatus, SandboxSpec, Service};
 use eyot_engine::PoolCreate;
+use futures_util::future::join_all;
 use libtest_mimic::{Failed, Trial};
 
 use crate::session::{Session, output};
@@ -18,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_name_that_is_none_is_refused_before_anything_is_made", bad_names),
         trial("a_removal_of_what_is_not_there_says_what_there_is", not_there),
         trial("a_create_that_fails_leaves_the_name_free", failed_create),
+        trial("of_many_whose_creates_of_one_name_fail_each_is_told_why", many_failed_creates),
         trial("a_service_runs_as_soon_as_its_sandbox_is_there", services),
         trial("closing_a_pool_destroys_its_sandboxes_and_no_others", close),
     ]
@@ -126,6 +128,19 @@ async fn not_there() -> Result<(), Failed> {
     ensure(error.kind() == ErrorKind::NotFound, format!("{error:?}"))?;
     ensure(format!("{error:?}").contains("`front`"), format!("{error:?}"))?;
     Ok(pool.close().await?)
+}
+
+async fn many_failed_creates() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let wrong = PoolCreate { image: Some("/nowhere/at/all".into()), ..PoolCreate::default() };
+    // One pool each: what shares a pool asks for a name once.
+    let pools = (0..32).map(|_| session.pool("p")).collect::<Result<Vec<_>, _>>()?;
+    let creates = pools.iter().map(|pool| pool.create("a", wrong.clone()));
+    for created in join_all(creates).await {
+        let kind = created.err().map(|error| error.kind());
+        ensure(kind == Some(ErrorKind::NotFound), format!("{kind:?}"))?;
+    }
+    Ok(pools[0].close().await?)
 }
 
 async fn failed_create() -> Result<(), Failed> {
