@@ -10,6 +10,7 @@ import type { SandboxFactory, SessionEnv } from "@flue/runtime";
 import type { EyotClient } from "../client.js";
 import type { Sandbox } from "../sandbox.js";
 import type { SandboxSpec } from "../spec.js";
+import { refuseSecondCopy } from "./copies.js";
 import { type DriverOptions, EyotDriver } from "./driver.js";
 import { type OrphanObserver, envFromDriver } from "./runtime.js";
 
@@ -65,6 +66,7 @@ export function nameOfId(id: string): string {
 
 function factory(find: (id: string) => Promise<Sandbox>, options: FlueOptions): EyotFactory {
   const make = async (id: string, cwd: string | undefined): Promise<SessionEnv> => {
+    refuseSecondCopy();
     const sandbox = await find(id);
     const { workdir } = sandbox.info ?? (await sandbox.refresh());
     const base = cwd ?? options.cwd ?? workdir;
