@@ -36,9 +36,9 @@ def test_both_clients_have_the_same_methods_and_parameters(sync: type, other: ty
 async def test_commands_files_and_processes_work(async_sandbox: AsyncSandbox) -> None:
     sandbox = async_sandbox
     assert (await sandbox.exec("cat; exit 3", stdin="hi")).exit_code == 3
-    await sandbox.write("a/b", "x\ny\n")
-    await sandbox.append("a/b", b"z\n")
-    assert await sandbox.read_text("a/b") == "x\ny\nz\n" and await sandbox.read_bytes("a/b", offset=4) == b"z\n"
+    await sandbox.write_file("a/b", "x\ny\n")
+    await sandbox.append_file("a/b", b"z\n")
+    assert await sandbox.read_text("a/b") == "x\ny\nz\n" and await sandbox.read_file("a/b", offset=4) == b"z\n"
     assert await sandbox.exists("a/b") and (await sandbox.stat("a/b")).size == 6
     assert [entry.name for entry in await sandbox.list("a")] == ["b"]
     assert (await sandbox.glob("**/b")).paths == ["/workspace/a/b"]
@@ -55,7 +55,7 @@ async def test_commands_files_and_processes_work(async_sandbox: AsyncSandbox) ->
     await sandbox.kill(sleeper)
     assert (await sandbox.usage()).uptime_ms is not None
     with pytest.raises(NotFound):
-        await sandbox.read_bytes("nope")
+        await sandbox.read_file("nope")
 
 
 async def test_sandboxes_are_made_found_listed_put_to_sleep_and_destroyed(async_client: AsyncClient) -> None:
@@ -158,12 +158,12 @@ async def test_files_and_trees_go_in_and_out_in_pieces(async_client: AsyncClient
         for at in range(64):
             yield bytes([at]) * 65_536
 
-    assert await sandbox.write("a/big", pieces()) == 64 * 65_536
+    assert await sandbox.write_file("a/big", pieces()) == 64 * 65_536
     async with sandbox.read_stream("a/big") as data:
         assert b"".join([piece async for piece in data]) == b"".join([piece async for piece in pieces()])
-    assert await sandbox.append("a/big", iter([b"a", b"b"])) == 64 * 65_536 + 2
+    assert await sandbox.append_file("a/big", iter([b"a", b"b"])) == 64 * 65_536 + 2
     with io.BytesIO(b"from a file") as file:
-        assert await sandbox.write("copy", file) == 11
+        assert await sandbox.write_file("copy", file) == 11
     async with await async_client.create() as other:
         async with sandbox.tar_out_stream("a") as tar:
             assert await other.tar_in(".", tar) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eyot import Client, Invalid, NotFound, Outcome, Sandbox, Unsupported, UnsupportedOperation
+from eyot import AsyncSandbox, Client, CommandFailed, Invalid, NotFound, Outcome, Sandbox, Unsupported, UnsupportedOperation
 from eyot._exec_socket import ExecSocketState
 
 
@@ -120,3 +120,46 @@ def test_what_the_provider_does_not_do_is_named(client: Client) -> None:
     with pytest.raises(Invalid) as other, client.create() as sandbox:
         sandbox.exec([])
     assert other.value.unsupported is None
+
+
+def test_output_is_told_as_it_comes_as_text(sandbox: Sandbox) -> None:
+    told: list[tuple[str, str]] = []
+    result = sandbox.exec(
+        "printf '\\xc3'; sleep 0.1; printf '\\xbc\\n'; cat >&2; printf '\\xff'",
+        stdin="typed",
+        on_stdout=lambda text: told.append(("stdout", text)),
+        on_stderr=lambda text: told.append(("stderr", text)),
+    )
+    said = {stream: "".join(text for one, text in told if one == stream) for stream in ("stdout", "stderr")}
+    assert said == {"stdout": "ü\n\ufffd", "stderr": "typed"} and result.ok
+    assert result.stdout == said["stdout"]
+
+
+def test_what_is_told_of_output_may_break_off(sandbox: Sandbox) -> None:
+    class Enough(Exception):
+        pass
+
+    def enough(text: str) -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        sandbox.exec("echo once; sleep 60", on_stdout=enough)
+
+
+async def test_async_code_is_told_too(async_sandbox: AsyncSandbox) -> None:
+    told: list[str] = []
+
+    async def tell(text: str) -> None:
+        told.append(text)
+
+    await async_sandbox.exec("echo out; echo err >&2", on_stdout=tell, on_stderr=told.append)
+    assert sorted(told) == ["err\n", "out\n"]
+
+
+def test_a_result_that_is_checked_is_raised_where_it_failed(sandbox: Sandbox) -> None:
+    assert sandbox.exec("echo fine").check().stdout == "fine\n"
+    with pytest.raises(CommandFailed, match="the command exited with 3: no luck") as failed:
+        sandbox.exec("echo no luck >&2; exit 3").check()
+    assert failed.value.result.exit_code == 3 and failed.value.kind == "command_failed"
+    with pytest.raises(CommandFailed, match="timed out"):
+        sandbox.exec("sleep 9", timeout_ms=50).check()

@@ -96,7 +96,7 @@ def dead_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("dead_proxy")
 async def test_proxies_of_the_environment_are_none_of_ours(server_with_keys: tuple[str, str, str]) -> None:
     url, key, _ = server_with_keys
-    with Client(url, key=key) as client, client.create() as sandbox:
+    with Client(url, api_key=key) as client, client.create() as sandbox:
         assert sandbox.exec("true").ok
         with sandbox.exec_stream("true") as stream:
             assert stream.wait().ok
@@ -159,7 +159,7 @@ def kept_alive(opened: socket.socket) -> list[int]:
 async def test_a_server_that_is_gone_without_a_word_is_noticed(server_with_keys: tuple[str, str, str]) -> None:
     url, key, _ = server_with_keys
     sockets: list[socket.socket] = []
-    with Client(url, key=key) as client, client.create() as sandbox:
+    with Client(url, api_key=key) as client, client.create() as sandbox:
         answer = client._http.get("/v1/version")
         sockets.append(answer.extensions["network_stream"].get_extra_info("socket"))
         async with client.asynchronous() as other:
@@ -215,7 +215,7 @@ def server_with_tls(state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 async def test_all_clients_trust_a_server_by_certificates_that_are_read_once(
     server_with_tls: str, server_with_keys: tuple[str, str, str], certificates_read: list[ssl.SSLContext]
 ) -> None:
-    with Client(server_with_tls, key=server_with_keys[1]) as client, client.create() as sandbox:
+    with Client(server_with_tls, api_key=server_with_keys[1]) as client, client.create() as sandbox:
         with sandbox.exec_stream("echo hi") as stream:
             assert stream.wait().stdout == "hi\n"
         async with client.asynchronous() as other:

@@ -12,46 +12,46 @@ from eyot import AlreadyExists, Client, IsDirectory, NotDirectory, NotFound, San
 
 
 def test_what_is_written_is_read_and_parents_are_made(sandbox: Sandbox) -> None:
-    assert sandbox.write("a/b/c.txt", "grün") == 5
+    assert sandbox.write_file("a/b/c.txt", "grün") == 5
     assert sandbox.read_text("a/b/c.txt") == "grün"
-    assert sandbox.read_bytes("/workspace/a/b/c.txt") == "grün".encode()
+    assert sandbox.read_file("/workspace/a/b/c.txt") == "grün".encode()
 
 
 def test_bytes_stay_as_they_are_and_a_part_can_be_read(sandbox: Sandbox) -> None:
     data = bytes(range(256)) * 5000
-    sandbox.write("data", data)
-    assert sandbox.read_bytes("data") == data
-    assert sandbox.read_bytes("data", offset=10, limit=3) == data[10:13]
+    sandbox.write_file("data", data)
+    assert sandbox.read_file("data") == data
+    assert sandbox.read_file("data", offset=10, limit=3) == data[10:13]
 
 
 def test_text_that_is_none_is_said_to_be_none(sandbox: Sandbox) -> None:
-    sandbox.write("data", b"\xff")
+    sandbox.write_file("data", b"\xff")
     with pytest.raises(UnicodeDecodeError):
         sandbox.read_text("data")
 
 
 def test_a_name_with_odd_characters_is_a_name(sandbox: Sandbox) -> None:
     for name in ("with space", "a&b=c?d#e%20", "ü", "quote'\""):
-        sandbox.write(name, name)
+        sandbox.write_file(name, name)
         assert sandbox.read_text(name) == name
 
 
 def test_append_adds_and_create_new_refuses_what_is_there(sandbox: Sandbox) -> None:
-    sandbox.append("log", "a")
-    assert sandbox.append("log", "b") == 2 and sandbox.read_text("log") == "ab"
+    sandbox.append_file("log", "a")
+    assert sandbox.append_file("log", "b") == 2 and sandbox.read_text("log") == "ab"
     with pytest.raises(AlreadyExists):
-        sandbox.write("log", "c", mode="create_new")
+        sandbox.write_file("log", "c", mode="create_new")
     assert sandbox.read_text("log") == "ab"
 
 
 def test_a_file_larger_than_allowed_is_refused_and_nothing_changes(sandbox: Sandbox) -> None:
     with pytest.raises(TooLarge):
-        sandbox.write("big", b"x" * 100, max_file_bytes=10)
+        sandbox.write_file("big", b"x" * 100, max_file_bytes=10)
     assert not sandbox.exists("big")
 
 
 def test_stat_tells_size_and_permissions(sandbox: Sandbox) -> None:
-    sandbox.write("run.sh", "#!/bin/sh\n", permissions=0o755)
+    sandbox.write_file("run.sh", "#!/bin/sh\n", permissions=0o755)
     stat = sandbox.stat("run.sh")
     assert stat.is_file and not stat.is_directory and stat.size == 10 and stat.mode == 0o755
     assert sandbox.stat(".").is_directory
@@ -59,7 +59,7 @@ def test_stat_tells_size_and_permissions(sandbox: Sandbox) -> None:
 
 def test_what_is_missing_is_not_found_and_does_not_exist(sandbox: Sandbox) -> None:
     assert not sandbox.exists("nope")
-    for attempt in (sandbox.read_bytes, sandbox.stat, sandbox.list, sandbox.remove):
+    for attempt in (sandbox.read_file, sandbox.stat, sandbox.list, sandbox.remove):
         with pytest.raises(NotFound) as caught:
             attempt("nope")
         assert caught.value.kind == "not_found" and "nope" in str(caught.value)
@@ -68,9 +68,9 @@ def test_what_is_missing_is_not_found_and_does_not_exist(sandbox: Sandbox) -> No
 
 def test_a_directory_is_no_file_and_a_file_is_no_directory(sandbox: Sandbox) -> None:
     sandbox.mkdir("d")
-    sandbox.write("f", "x")
+    sandbox.write_file("f", "x")
     with pytest.raises(IsDirectory):
-        sandbox.read_bytes("d")
+        sandbox.read_file("d")
     with pytest.raises(NotDirectory):
         sandbox.list("f")
 
@@ -79,7 +79,7 @@ def test_directories_are_made_listed_moved_and_removed(sandbox: Sandbox) -> None
     sandbox.mkdir("d/e", recursive=True)
     with pytest.raises(AlreadyExists):
         sandbox.mkdir("d")
-    sandbox.write("d/.hidden", "12")
+    sandbox.write_file("d/.hidden", "12")
     entries = sandbox.list("d")
     assert [(entry.name, entry.file_type) for entry in entries] == [(".hidden", "file"), ("e", "directory")]
     sandbox.rename("d", "moved")
@@ -91,9 +91,9 @@ def test_directories_are_made_listed_moved_and_removed(sandbox: Sandbox) -> None
 
 
 def test_glob_and_grep_find_files_and_lines(sandbox: Sandbox) -> None:
-    sandbox.write("src/a.py", "import os\nx = 1\n")
-    sandbox.write("src/deep/b.py", "x = 2\n")
-    sandbox.write("notes.md", "x = 3\n")
+    sandbox.write_file("src/a.py", "import os\nx = 1\n")
+    sandbox.write_file("src/deep/b.py", "x = 2\n")
+    sandbox.write_file("notes.md", "x = 3\n")
     assert sandbox.glob("**/*.py").paths == ["/workspace/src/a.py", "/workspace/src/deep/b.py"]
     assert sandbox.glob("*.py", "src").paths == ["/workspace/src/a.py"]
     found = sandbox.grep(r"x = \d", include="*.py")
@@ -106,8 +106,8 @@ def test_glob_and_grep_find_files_and_lines(sandbox: Sandbox) -> None:
 
 
 def test_a_tree_goes_out_and_in_as_tar(sandbox: Sandbox) -> None:
-    sandbox.write("tree/a", "1")
-    sandbox.write("tree/b/c", "2")
+    sandbox.write_file("tree/a", "1")
+    sandbox.write_file("tree/b/c", "2")
     tar = sandbox.tar_out("tree")
     with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
         assert {name.rstrip("/") for name in archive.getnames()} == {"tree", "tree/a", "tree/b", "tree/b/c"}
@@ -117,7 +117,7 @@ def test_a_tree_goes_out_and_in_as_tar(sandbox: Sandbox) -> None:
 
 
 def test_a_watch_tells_what_happens_from_its_beginning_on(sandbox: Sandbox) -> None:
-    sandbox.write("old", "x")
+    sandbox.write_file("old", "x")
     with sandbox.watch() as events:
         sandbox.mkdir("d")
         sandbox.rename("old", "new")
@@ -139,18 +139,18 @@ def pieces(number: int = 64) -> Iterator[bytes]:
 
 
 def test_a_large_file_goes_in_and_out_in_pieces(sandbox: Sandbox) -> None:
-    assert sandbox.write("big", pieces()) == 64 * 65_536
+    assert sandbox.write_file("big", pieces()) == 64 * 65_536
     with sandbox.read_stream("big") as data:
         assert b"".join(data) == b"".join(pieces())
     with sandbox.read_stream("big", offset=65_530, limit=10) as data:
         assert b"".join(data) == b"\0" * 6 + b"\1" * 4
-    assert sandbox.append("big", iter([b"a", b"b"])) == 64 * 65_536 + 2
+    assert sandbox.append_file("big", iter([b"a", b"b"])) == 64 * 65_536 + 2
     with io.BytesIO(b"from a file") as file:
-        assert sandbox.write("copy", file) == 11
+        assert sandbox.write_file("copy", file) == 11
 
 
 def test_a_file_that_is_read_in_part_leaves_the_client_usable(sandbox: Sandbox) -> None:
-    sandbox.write("big", b"x" * 10_000_000)
+    sandbox.write_file("big", b"x" * 10_000_000)
     with sandbox.read_stream("big") as data:
         assert next(data).startswith(b"x")
     assert sandbox.exec("echo on").stdout == "on\n"
@@ -162,19 +162,19 @@ def test_a_file_that_is_missing_is_not_found_before_it_is_read(sandbox: Sandbox)
 
 
 def test_a_write_that_breaks_off_leaves_what_was_there(sandbox: Sandbox) -> None:
-    sandbox.write("kept", "mine")
+    sandbox.write_file("kept", "mine")
 
     def broken() -> Iterator[bytes]:
         yield b"x" * 100_000
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        sandbox.write("kept", broken())
+        sandbox.write_file("kept", broken())
     assert sandbox.read_text("kept") == "mine" and sandbox.glob("**", hidden=True).paths == ["/workspace/kept"]
 
 
 def test_a_tree_goes_from_one_sandbox_to_another_in_pieces(client: Client, sandbox: Sandbox) -> None:
-    sandbox.write("tree/a", pieces())
+    sandbox.write_file("tree/a", pieces())
     with client.create() as other, sandbox.tar_out_stream("tree") as tar:
         assert other.tar_in(".", tar) == 2
         assert other.stat("tree/a").size == 64 * 65_536

@@ -39,8 +39,8 @@ def test_what_is_no_name_of_a_pool_is_refused(client: Client) -> None:
 
 def test_a_tree_goes_from_one_sandbox_to_another(team: Client) -> None:
     source, target = team.create(name="source"), team.create(name="target")
-    source.write("tree/a", "12345")
-    source.write("tree/deep/b", "678")
+    source.write_file("tree/a", "12345")
+    source.write_file("tree/deep/b", "678")
     with pytest.raises(IsDirectory):
         team.transfer("source", "tree", "target", "copy")
     moved = team.transfer("source", "tree", "target", "copy", recursive=True)
@@ -54,7 +54,7 @@ def test_a_tree_goes_from_one_sandbox_to_another(team: Client) -> None:
 
 def test_a_transfer_without_a_pool_is_in_the_keys_own(client: Client) -> None:
     with client.create(name="from-here") as source, client.create(name="to-there") as target:
-        source.write("a", "x")
+        source.write_file("a", "x")
         assert client.transfer("from-here", "a", "to-there", "b").bytes == 1
         assert target.read_text("b") == "x"
 
@@ -89,7 +89,7 @@ def test_following_events_tells_what_comes(team: Client) -> None:
 async def test_pools_and_events_work_in_async_code(server: str) -> None:
     async with AsyncClient(server, pool="team-async") as client:
         source = await client.create(name="source")
-        await source.write("a", "x")
+        await source.write_file("a", "x")
         assert [entry.name for entry in await client.pool_entries("team-async")] == ["source"]
         assert (await client.transfer("source", "a", "target", "b")).files == 1
         async for event in client.events(follow=True):

@@ -25,7 +25,7 @@ def test_a_sandbox_is_made_as_it_was_asked_for(client: Client) -> None:
         assert info.expires_at is not None and info.idle_timeout_ms == 60_000 and info.env_names == ["COLOUR"]
         assert "teal" not in repr(info)
         assert sandbox.exec("echo $COLOUR; cat a/b.txt", timeout_ms=60_000).stdout == "teal\nhello"
-        assert sandbox.read_bytes("raw") == b"\xff\x00" and sandbox.stat("empty").is_directory
+        assert sandbox.read_file("raw") == b"\xff\x00" and sandbox.stat("empty").is_directory
         assert sandbox.exec("sleep 60").timed_out
 
 
@@ -63,7 +63,7 @@ def test_a_destroyed_sandbox_is_gone_and_may_be_destroyed_again(client: Client) 
 def test_a_create_that_is_undone_leaves_the_workspace_that_was_there(client: Client) -> None:
     workspace = unused()
     with client.create(workspace=workspace) as first:
-        first.write("kept", "mine")
+        first.write_file("kept", "mine")
     undone = client.create(workspace=workspace)
     undone.abandon()
     undone.abandon()
@@ -75,7 +75,7 @@ def test_a_create_that_is_undone_leaves_the_workspace_that_was_there(client: Cli
 
 def test_files_outlive_sleep_and_any_use_wakes(client: Client) -> None:
     with client.create() as sandbox:
-        sandbox.write("a", "kept")
+        sandbox.write_file("a", "kept")
         sandbox.sleep()
         assert sandbox.refresh().status == "sleeping"
         assert sandbox.read_text("a") == "kept"

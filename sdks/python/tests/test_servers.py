@@ -20,7 +20,7 @@ from eyot._server_address import ServerAddress
 
 def test_a_key_opens_its_own_pool_and_no_other(server_with_keys: tuple[str, str, str]) -> None:
     url, one, two = server_with_keys
-    with Client(url, key=one) as mine, Client(url, key=two) as others, mine.create() as sandbox:
+    with Client(url, api_key=one) as mine, Client(url, api_key=two) as others, mine.create() as sandbox:
         assert sandbox.info is not None and sandbox.info.pool == "one"
         assert sandbox.exec("echo hi").stdout == "hi\n"
         with sandbox.exec_stream("echo hi") as stream:
@@ -33,7 +33,7 @@ def test_a_key_opens_its_own_pool_and_no_other(server_with_keys: tuple[str, str,
 def test_without_a_key_nobody_is_let_in(server_with_keys: tuple[str, str, str]) -> None:
     url = server_with_keys[0]
     for key in (None, "wrong"):
-        with Client(url, key=key) as client:
+        with Client(url, api_key=key) as client:
             with pytest.raises(PermissionDenied) as caught:
                 client.create()
             assert caught.value.status == 401

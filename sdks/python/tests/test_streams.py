@@ -13,10 +13,10 @@ def test_output_comes_before_the_command_ends(sandbox: Sandbox) -> None:
     with sandbox.exec_stream("echo first; read line; echo second >&2", stdin=True) as stream:
         output = iter(stream)
         first = next(output)
-        assert (first.stream, first.data) == ("stdout", b"first\n") and stream.result is None
+        assert (first.type, first.data) == ("stdout", b"first\n") and stream.result is None
         stream.write("go\n")
         second = next(output)
-        assert (second.stream, second.data) == ("stderr", b"second\n")
+        assert (second.type, second.data) == ("stderr", b"second\n")
         assert stream.wait().outcome == Outcome("exited", code=0)
 
 

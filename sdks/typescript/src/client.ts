@@ -7,7 +7,7 @@ import { type LocalServer, findProgram, startServer } from "./local_server.js";
 import type { components } from "./openapi.js";
 import { type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
 import { Sandbox } from "./sandbox.js";
-import type { SandboxInfo, SandboxSpec } from "./spec.js";
+import { type SandboxInfo, type SandboxSpec, specBody } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
 import { type Query, Transport, parseAddress } from "./transport.js";
 
@@ -178,7 +178,7 @@ export class EyotClient {
   }
 
   async #make(spec: SandboxSpec, getOrCreate: boolean, { signal }: CallOptions): Promise<Sandbox> {
-    const json = { ...this.#pool(), spec: toWire(spec), get_or_create: getOrCreate };
+    const json = { ...this.#pool(), spec: specBody(spec), get_or_create: getOrCreate };
     return this.#known(await (await this.#transport()).json({ method: "POST", path: "/v1/sandboxes", json, signal }));
   }
 

@@ -22,6 +22,7 @@ export type EyotErrorKind =
   | "cancelled"
   | "conflict"
   | "setup"
+  | "command_failed"
   | "internal";
 
 /** What an {@link EyotError} is made of. */

@@ -1,5 +1,6 @@
 /** Commands: what to run, and what came of it. */
 
+import { EyotError } from "./error.js";
 import type { components } from "./openapi.js";
 
 /** A command: shell source, or a program and its arguments. */
@@ -21,7 +22,14 @@ export interface ExecOptions {
   stdin?: string | Uint8Array;
   /** How many bytes of each stream are kept; by default 1 MiB. */
   maxOutputBytes?: number;
+  /** Told what it writes to standard output as it comes, as text. What it throws ends the command. */
+  onStdout?: OnOutput | undefined;
+  /** The same of standard error. */
+  onStderr?: OnOutput | undefined;
 }
+
+/** Told text that a command wrote; waited for. */
+export type OnOutput = (text: string) => void | Promise<void>;
 
 /** What ended a command. */
 export type Outcome = { exited: number } | { signaled: number } | "timed_out" | "cancelled" | "out_of_memory";
@@ -29,6 +37,8 @@ export type Outcome = { exited: number } | { signaled: number } | "timed_out" | 
 /** What a command wrote and what came of it. */
 export interface ExecResult {
   outcome: Outcome;
+  /** It exited with 0. */
+  ok: boolean;
   /** The code, 128 + signal, 124 for the deadline, 130 for an abort, 137 for out of memory. */
   exitCode: number;
   /** As text; what is not UTF-8 becomes U+FFFD. */
@@ -51,6 +61,27 @@ export interface ExecResult {
   mayStillBeRunning: boolean;
   /** A process that it left behind, such as `sleep 60 &`, still held its output open when reading stopped. */
   outputOpen: boolean;
+  /** The result itself of a command that exited with 0; throws {@link CommandFailed} for any other. */
+  check(): ExecResult;
+}
+
+/** How much of what a command wrote last is told by an error. */
+const LAST_WORDS_CHARS = 2_000;
+
+/** A command did not exit with 0, and its result was asked to `check` that. */
+export class CommandFailed extends EyotError {
+  constructor(
+    /** What it wrote, and how it ended. */
+    readonly result: ExecResult,
+  ) {
+    const words = (result.stderr.trim() || result.stdout.trim()).slice(-LAST_WORDS_CHARS);
+    super(`the command ${ending(result.outcome)}${words === "" ? "" : `: ${words}`}`, { kind: "command_failed" });
+  }
+}
+
+function ending(outcome: Outcome): string {
+  if (typeof outcome === "object") return "exited" in outcome ? `exited with ${outcome.exited}` : `was killed by signal ${outcome.signaled}`;
+  return { timed_out: "timed out", cancelled: "was cancelled", out_of_memory: "ran out of memory" }[outcome];
 }
 
 type ExecBody = components["schemas"]["ExecBody"];
@@ -92,8 +123,9 @@ function stdinBody(stdin: ExecOptions["stdin"]): Pick<ExecBody, "stdin" | "stdin
 export function execResult(answer: ExecAnswer): ExecResult {
   const bytes = (text: string, base64: string | null | undefined): Uint8Array =>
     new Uint8Array(base64 == null ? Buffer.from(text) : Buffer.from(base64, "base64"));
-  return {
+  const result = {
     outcome: answer.outcome as unknown as Outcome,
+    ok: answer.exit_code === 0,
     exitCode: answer.exit_code,
     stdout: answer.stdout,
     stderr: answer.stderr,
@@ -109,5 +141,11 @@ export function execResult(answer: ExecAnswer): ExecResult {
     mayStillBeRunning: answer.may_still_be_running,
     // A server from before this field does not say.
     outputOpen: answer.output_open ?? false,
+  } as ExecResult;
+  const check = (): ExecResult => {
+    if (result.ok) return result;
+    throw new CommandFailed(result);
   };
+  // No part of what is compared or sent on.
+  return Object.defineProperty(result, "check", { value: check });
 }

@@ -8,6 +8,7 @@ import { EyotError, type Problem } from "./error.js";
 import { type Command, type ExecOptions, type ExecResult, execBody, execResult, isLargeStdin } from "./exec.js";
 import { Mailbox } from "./mailbox.js";
 import type { components } from "./openapi.js";
+import { StreamTexts } from "./stream_texts.js";
 import { type Transport, abortError } from "./transport.js";
 import { connected } from "./websocket.js";
 
@@ -25,10 +26,20 @@ export interface ExecStreamOptions extends ExecOptions {
   pty?: PtySize;
 }
 
+/** Something that a command wrote. */
+export interface Output {
+  type: "stdout" | "stderr";
+  data: Uint8Array;
+  /**
+   * The same as text. A character whose bytes come apart is in the text of its last byte's output; what is not UTF-8 becomes
+   * U+FFFD.
+   */
+  text: string;
+}
+
 /** What a command tells. `end` is the last. */
 export type ExecEvent =
-  | { type: "stdout"; data: Uint8Array }
-  | { type: "stderr"; data: Uint8Array }
+  | Output
   | { type: "refused"; error: EyotError }
   | { type: "end"; result: ExecResult };
 
@@ -59,6 +70,10 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   #window = STDIN_WINDOW_BYTES;
   #credited: (() => void)[] = [];
   #isOver = false;
+  readonly #text = new StreamTexts();
+  /** What came of the command, once it was read. */
+  #result: ExecResult | undefined;
+  #failure: unknown;
 
   private constructor(socket: WebSocket, signal: AbortSignal | undefined) {
     this.#socket = socket;
@@ -99,20 +114,33 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   async *[Symbol.asyncIterator](): AsyncGenerator<ExecEvent, void> {
     try {
       for await (const event of this.#events) {
+        if (event.type === "end") this.#result = event.result;
         yield event;
         if (event.type === "end") return;
       }
+    } catch (error) {
+      this.#failure = error;
+      throw error;
     } finally {
       this.close();
     }
   }
 
-  /** Waits for the end, reading what is left to read. */
+  /** Waits for the end, reading what is left to read; or what came of the command, if all was read. */
   async result(): Promise<ExecResult> {
-    for await (const event of this) {
-      if (event.type === "end") return event.result;
+    return await this.tell({});
+  }
+
+  /** The same; what is read is told. */
+  async tell({ onStdout, onStderr }: Pick<ExecOptions, "onStdout" | "onStderr">): Promise<ExecResult> {
+    if (this.#result === undefined && this.#failure === undefined) {
+      for await (const event of this) {
+        if (event.type === "stdout") await onStdout?.(event.text);
+        if (event.type === "stderr") await onStderr?.(event.text);
+      }
     }
-    throw new EyotError("the command's end was read already", { kind: "conflict" });
+    if (this.#result !== undefined) return this.#result;
+    throw this.#failure ?? new EyotError("the command was let go of before its end", { kind: "conflict" });
   }
 
   /** Sends input; resolves when it is under way. What a command no longer reads is dropped. */
@@ -175,7 +203,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     this.#lastWords?.refresh();
     if (isBinary) {
       const type = data[0] === STDOUT ? "stdout" : "stderr";
-      this.#events.put({ type, data: new Uint8Array(data.subarray(1)) });
+      this.#events.put(this.#text.output(type, new Uint8Array(data.subarray(1))));
       return;
     }
     const event = JSON.parse(data.toString("utf8")) as SocketEvent;
@@ -184,6 +212,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     else if ("refused" in event) this.#events.put({ type: "refused", error: EyotError.fromProblem(event.refused) });
     else if ("end" in event) {
       this.#finish();
+      for (const output of this.#text.rest()) this.#events.put(output);
       this.#events.put({ type: "end", result: execResult(event.end) });
     } else this.#fail(EyotError.fromProblem(event.problem));
   }

@@ -1,6 +1,7 @@
 /** Started processes: they outlive the call, the connection and the server. */
 
 import { fromWire } from "./case.js";
+import { StreamTexts } from "./stream_texts.js";
 
 /** How to start a process. */
 export interface StartOptions {
@@ -80,13 +81,17 @@ export interface LogPiece {
   /** The offset of its first byte in its own stream. */
   streamOffset: number;
   data: Uint8Array;
+  /** The same as text. A character whose bytes come apart is in the text of its last byte's piece. */
+  text: string;
 }
 
 /** A log's pieces among the values of its events; the first value is what the answer covers. */
 export async function* logPieces(values: AsyncIterable<unknown>): AsyncGenerator<LogPiece, void> {
+  const texts = new StreamTexts();
   for await (const value of values) {
     if (typeof value !== "object" || value === null || !("data" in value)) continue;
-    const piece = fromWire<Omit<LogPiece, "data"> & { data: string }>(value);
-    yield { ...piece, data: new Uint8Array(Buffer.from(piece.data, "base64")) };
+    const piece = fromWire<Omit<LogPiece, "data" | "text"> & { data: string }>(value);
+    const { data, text } = texts.output(piece.stream, new Uint8Array(Buffer.from(piece.data, "base64")));
+    yield { ...piece, data, text };
   }
 }

@@ -28,6 +28,7 @@ import { type LiveProcesses, type LogOptions, type LogPiece, type ProcessInfo, t
 import type { SandboxChanges, SandboxInfo } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
 import type { Streamed } from "./streamed.js";
+import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
@@ -91,7 +92,8 @@ export class Sandbox {
 
   /** Runs a command to its end. Whatever it exits with is a result; so is the abort of one that runs, with its output so far. */
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
-    if (options.signal || isLargeStdin(options.stdin)) return await (await this.execStream(command, options)).result();
+    const isTold = options.onStdout !== undefined || options.onStderr !== undefined;
+    if (options.signal || isTold || isLargeStdin(options.stdin)) return await (await this.execStream(command, options)).tell(options);
     return execResult(await this.#json({ method: "POST", path: "/exec", json: execBody(command, options) }));
   }
 
@@ -129,6 +131,34 @@ export class Sandbox {
   /** Adds to a file's end; two appends never interleave. */
   async appendFile(path: string, content: FileContent, options: CallOptions = {}): Promise<void> {
     await this.#json({ method: "PUT", path: "/files", query: { path, mode: "append" }, body: content, ...options });
+  }
+
+  /** Writes several files, by their paths, as {@link writeFile} writes each. */
+  async writeFiles(files: Record<string, string | Uint8Array>, options: CallOptions = {}): Promise<void> {
+    for (const [path, content] of Object.entries(files)) await this.writeFile(path, content, options);
+  }
+
+  /**
+   * Copies a file or a folder of this machine to a path in the sandbox. Parents are made, and what is there is replaced. A folder
+   * keeps its permissions and links; files that are already in a folder of that path stay.
+   */
+  async upload(source: string, target: string, options: CallOptions = {}): Promise<void> {
+    if (!(await isFolder(source))) {
+      const { content, permissions } = await localFile(source);
+      return await this.writeFile(target, content, { ...options, permissions });
+    }
+    const tar = await packed(source);
+    await this.mkdir(target, { ...options, recursive: true });
+    if (tar !== undefined) await this.tarIn(target, tar, options);
+  }
+
+  /**
+   * Copies a file or a folder of the sandbox to a path on this machine. Parents are made. A file that is there is replaced. A
+   * folder must be new here, or empty; one with links that lead out of it is refused.
+   */
+  async download(source: string, target: string, options: CallOptions = {}): Promise<void> {
+    if ((await this.stat(source, options)).isDirectory) await putFolder(target, await this.tarOut(source, options));
+    else await putFile(target, await this.readStream(source, options));
   }
 
   /** Packs a file or a tree as a tar stream, whose names begin with the last segment of the path. */
@@ -309,6 +339,11 @@ export class Sandbox {
    */
   async abandon(): Promise<void> {
     await this.#end({ abandon: true });
+  }
+
+  /** The same as {@link destroy}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.destroy();
   }
 
   async #end(query: { abandon?: boolean }): Promise<void> {

@@ -1,5 +1,7 @@
 /** What a sandbox is made from, and what is known of one. */
 
+import { toWire } from "./case.js";
+
 /** What to create; every part has a default. */
 export interface SandboxSpec {
   /** Unique in its pool: 1 to 41 of `a-z`, `0-9`, `-`; by default made from the id. */
@@ -24,11 +26,30 @@ export interface SandboxSpec {
   network?: boolean | "none" | "egress" | "bridge" | "host";
   /** With `egress`: which addresses. */
   egress?: { allow?: string[]; deny?: string[] };
+  /** Folders of the server's host. Only a server on this machine without keys takes them. */
+  mounts?: Mount[];
+  /** Ports that a container engine publishes on its host's loopback: see `publishedPorts`. */
+  ports?: number[];
   limits?: Limits;
   lifecycle?: Lifecycle;
   security?: { readonlyRootfs?: boolean; noNewPrivileges?: boolean; dropCapabilities?: string[] };
   /** Protections without which the create must fail. */
   require?: ("memory" | "cpus" | "pids" | "disk" | "landlock" | "seccomp" | "identity_range" | "own_kernel")[];
+}
+
+/** A folder of the server's host inside the sandbox. */
+export interface Mount {
+  /** The folder (or file) on the host, absolute. */
+  source: string;
+  /** Where it appears inside. */
+  target: string;
+  /** The sandbox may write to it; by default not. */
+  writable?: boolean;
+}
+
+/** A spec as it goes over the wire. */
+export function specBody({ ports, ...spec }: SandboxSpec & { container?: object }): unknown {
+  return toWire(ports === undefined ? spec : { ...spec, container: { ...spec.container, ports } });
 }
 
 /** What a sandbox may use; what is absent is the provider's default. */

@@ -16,6 +16,7 @@ from .client import Client
 from .errors import (
     AlreadyExists,
     Cancelled,
+    CommandFailed,
     Conflict,
     Destroyed,
     EyotError,
@@ -43,7 +44,7 @@ from .pools import PoolEntry, Transferred
 from .port_forward import PortForward
 from .processes import LiveProcess, LiveProcesses, LogChunk, ProcessInfo, Usage
 from .sandbox import Sandbox
-from .sandbox_info import Capabilities, Limits, SandboxInfo, SandboxOptions
+from .sandbox_info import Capabilities, Limits, Mount, SandboxInfo, SandboxOptions
 from .tools import ToolResult
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Cancelled",
     "Capabilities",
     "Client",
+    "CommandFailed",
     "Conflict",
     "Destroyed",
     "DirEntry",
@@ -74,6 +76,7 @@ __all__ = [
     "LiveProcess",
     "LiveProcesses",
     "LogChunk",
+    "Mount",
     "NotDirectory",
     "NotFound",
     "Outcome",

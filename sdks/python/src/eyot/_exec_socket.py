@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,8 +24,30 @@ _STREAMS: dict[int, Literal["stdout", "stderr"]] = {1: "stdout", 2: "stderr"}
 class Output:
     """Something that a command wrote."""
 
-    stream: Literal["stdout", "stderr"]
+    #: Where it wrote it.
+    type: Literal["stdout", "stderr"]
     data: bytes
+    #: The same as text. A character whose bytes come apart is in the text of its last byte's output; what is not UTF-8 becomes
+    #: U+FFFD.
+    text: str
+
+
+class TextDecoder:
+    """Makes text of the pieces of a command's streams."""
+
+    def __init__(self) -> None:
+        new = codecs.getincrementaldecoder("utf-8")
+        self._streams = {type: new("replace") for type in _STREAMS.values()}
+
+    def output(self, type: Literal["stdout", "stderr"], data: bytes) -> Output:
+        """A piece with its text."""
+        return Output(type, data, self._streams[type].decode(data))
+
+    def rest(self) -> Iterator[Output]:
+        """At the end: what stands for characters that were never completed."""
+        for type, decoder in self._streams.items():
+            if text := decoder.decode(b"", final=True):
+                yield Output(type, b"", text)
 
 
 @dataclass
@@ -34,6 +58,7 @@ class ExecSocketState:
     keeps_output: bool = True
     #: Output that nobody has taken yet.
     waiting: deque[Output] = field(default_factory=deque)
+    text: TextDecoder = field(default_factory=TextDecoder)
     #: How many bytes of standard input might be sent, ever. Only who receives changes it.
     allowed: int = STDIN_WINDOW_BYTES
     #: How many were. Only who sends changes it.
@@ -58,7 +83,7 @@ class ExecSocketState:
         """Learns from a message of the server."""
         if isinstance(message, bytes):
             if self.keeps_output and message and message[0] in _STREAMS:
-                self.waiting.append(Output(_STREAMS[message[0]], message[1:]))
+                self.waiting.append(self.text.output(_STREAMS[message[0]], message[1:]))
             return
         event = json.loads(message)
         if not isinstance(event, dict):  # `"started"`
@@ -68,6 +93,7 @@ class ExecSocketState:
         elif "refused" in event:
             self.refusal = of_problem(event["refused"])
         elif "end" in event:
+            self.waiting.extend(self.text.rest())
             self.result = ExecResult.of_wire(event["end"])
         elif "problem" in event:
             self.failure = of_problem(event["problem"])

@@ -40,9 +40,8 @@ class AsyncClient:
     """A connection to an Eyot server. Tasks of one event loop may share it.
 
     `url`: `http://HOST:PORT`, `https://…` or `unix:/PATH`; by default `EYOT_SERVER`. Without either, a server is started on
-    this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) when it is first needed, and ends with the client. `key`: by
-    default `EYOT_API_KEY`.
-    `pool`: where sandboxes are made, listed, and looked for by name; by default the key's own.
+    this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) when it is first needed, and ends with the client.
+    `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
     Of a server that is started, and of no other: `provider`, `native` or `docker`, where its sandboxes come from; `state_dir`,
     where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine.
@@ -52,7 +51,7 @@ class AsyncClient:
         self,
         url: str | None = None,
         *,
-        key: str | None = None,
+        api_key: str | None = None,
         pool: str | None = None,
         provider: str | None = None,
         state_dir: str | os.PathLike[str] | None = None,
@@ -60,7 +59,7 @@ class AsyncClient:
     ) -> None:
         start = partial(LocalServer, provider=provider, state_dir=state_dir, allow_host_networks=allow_host_networks)
         self._address = given_address(url)
-        self._headers = key_header(key) if self._address else {}
+        self._headers = key_header(api_key) if self._address else {}
         self.pool = pool
         self._start_server = start
         #: The start of the server that is this client's own. No call's: who is cancelled takes nothing from the others.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
+import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +17,10 @@ from typing_extensions import Self
 
 from ._calls import commands, files, network, sandboxes
 from ._calls.at import At
-from ._calls.commands import Command
+from ._calls.commands import Command, OnOutputAsync
 from ._content import AsyncPieces, as_async_body
+from ._exec_socket import TextDecoder
+from ._folders import packed, partial_copy, permissions_of
 from .async_exec_stream import AsyncExecStream
 from .exec_result import ExecResult
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
@@ -72,20 +78,29 @@ class AsyncSandbox:
         timeout_ms: int | None = None,
         stdin: str | bytes | None = None,
         max_output_bytes: int | None = None,
+        on_stdout: OnOutputAsync | None = None,
+        on_stderr: OnOutputAsync | None = None,
     ) -> ExecResult:
         """Runs a command to its end: a string by the shell, a list as a program with its arguments.
 
-        A command that fails is a result. Cancelling the task ends the command.
+        A command that fails is a result; its `check` raises. Cancelling the task ends the command. `on_stdout` and `on_stderr`,
+        which may be coroutine functions, are told what it writes as it comes, as text.
         """
         body = commands.exec_body(
             command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=max_output_bytes
         )
         given = commands.as_bytes(stdin)
-        if commands.fits_in_a_request(given):
+        told = {"stdout": on_stdout, "stderr": on_stderr}
+        is_told = on_stdout is not None or on_stderr is not None
+        if commands.fits_in_a_request(given) and not is_told:
             return await self._client._send(commands.exec(self._at, body, given))
-        async with self._client._exec_stream(self._at, body, stdin=True, pty=None, keeps_output=False) as stream:
-            await stream.write(given)
-            await stream.close_stdin()
+        async with self._client._exec_stream(self._at, body, stdin=bool(given), pty=None, keeps_output=is_told) as stream:
+            if given:
+                await stream.write(given)
+                await stream.close_stdin()
+            async for output in stream:
+                if (tell := told[output.type]) is not None and inspect.isawaitable(answer := tell(output.text)):
+                    await answer
             return await stream.wait()
 
     def exec_stream(
@@ -152,14 +167,15 @@ class AsyncSandbox:
     ) -> AsyncIterator[LogChunk]:
         """Reads a process's log, from its beginning or from a part before its end; with `follow` until the process ends."""
         call = commands.logs(self._at, process, stream, offset, tail_bytes, tail_lines, limit_bytes, follow)
+        texts = TextDecoder()
         async with self._client._events(call) as events:
             async for event in events:
                 if "data" in event:
-                    yield LogChunk.of_wire(event)
+                    yield LogChunk.of_wire(event, texts)
 
     # Files
 
-    async def read_bytes(self, path: str, *, offset: int | None = None, limit: int | None = None) -> bytes:
+    async def read_file(self, path: str, *, offset: int | None = None, limit: int | None = None) -> bytes:
         """Reads a file, or a part of it."""
         return await self._client._send(files.read(self._at, path, offset, limit))
 
@@ -173,9 +189,9 @@ class AsyncSandbox:
 
     async def read_text(self, path: str) -> str:
         """Reads a file as UTF-8; raises UnicodeDecodeError if it is none."""
-        return (await self.read_bytes(path)).decode()
+        return (await self.read_file(path)).decode()
 
-    async def write(
+    async def write_file(
         self,
         path: str,
         data: str | AsyncPieces,
@@ -191,9 +207,40 @@ class AsyncSandbox:
         content = as_async_body(data)
         return await self._client._send(files.write(self._at, path, content, mode, permissions, max_file_bytes))
 
-    async def append(self, path: str, data: str | AsyncPieces) -> int:
+    async def append_file(self, path: str, data: str | AsyncPieces) -> int:
         """Adds to the end of a file, which is made if it is missing. Returns its size in bytes."""
-        return await self.write(path, data, mode="append")
+        return await self.write_file(path, data, mode="append")
+
+    async def write_files(self, files: Mapping[str, str | bytes]) -> None:
+        """Writes several files, by their paths, as `write_file` writes each."""
+        for path, data in files.items():
+            await self.write_file(path, data)
+
+    async def upload(self, source: str | PathLike[str], target: str) -> None:
+        """Copies a file or a folder of this machine to a path in the sandbox. Parents are made, and what is there is replaced.
+
+        A folder keeps its permissions and links; files that are already in a folder of that path stay.
+        """
+        if not Path(source).is_dir():
+            with open(source, "rb") as file:
+                await self.write_file(target, file, permissions=permissions_of(source))
+            return
+        with await asyncio.to_thread(packed, source) as tar:
+            await self.mkdir(target, recursive=True)
+            await self.tar_in(target, tar)
+
+    async def download(self, source: str, target: str | PathLike[str]) -> None:
+        """Copies a file or a folder of the sandbox to a path on this machine. Parents are made.
+
+        A file that is there is replaced. A folder must be new here, or empty. One with links that lead out of it is refused.
+        """
+        with partial_copy(target) as copy:
+            is_folder = (await self.stat(source)).is_directory
+            async with self.tar_out_stream(source) if is_folder else self.read_stream(source) as pieces:
+                async for piece in pieces:
+                    await asyncio.to_thread(copy.write, [piece])
+            if is_folder:
+                await asyncio.to_thread(copy.unpack, [])
 
     async def exists(self, path: str) -> bool:
         """Whether something is there; a dangling link is not."""

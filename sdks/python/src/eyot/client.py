@@ -43,8 +43,8 @@ class Client:
     """A connection to an Eyot server. Threads may share it.
 
     `url`: `http://HOST:PORT`, `https://…` or `unix:/PATH`; by default `EYOT_SERVER`. Without either, a server is started on
-    this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client. `key`: by default `EYOT_API_KEY`.
-    `pool`: where sandboxes are made, listed, and looked for by name; by default the key's own.
+    this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client.
+    `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
     Of a server that is started, and of no other: `provider`, `native` or `docker`, where its sandboxes come from; `state_dir`,
     where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine.
@@ -54,7 +54,7 @@ class Client:
         self,
         url: str | None = None,
         *,
-        key: str | None = None,
+        api_key: str | None = None,
         pool: str | None = None,
         provider: str | None = None,
         state_dir: str | os.PathLike[str] | None = None,
@@ -64,7 +64,7 @@ class Client:
         address = given_address(url)
         self._local = None if address else start()
         self._address = address or self._local.address  # type: ignore[union-attr]
-        self._headers = key_header(key) if address else {}
+        self._headers = key_header(api_key) if address else {}
         self.pool = pool
         #: Those that are open, and perhaps some that are not any more.
         self._websockets: WeakSet[Connection] = WeakSet()

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._wire import known
+
+if TYPE_CHECKING:
+    from .exec_result import ExecResult
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,17 @@ class Internal(EyotError):
     """A defect in Eyot or its backend."""
 
     of_kind = "internal"
+
+
+class CommandFailed(EyotError):
+    """A command did not exit with 0, and its result was asked to `check` that."""
+
+    of_kind = "command_failed"
+
+    def __init__(self, detail: str, result: ExecResult) -> None:
+        super().__init__(detail)
+        #: What it wrote, and how it ended.
+        self.result = result
 
 
 _CLASSES: dict[str, type[EyotError]] = {

@@ -6,6 +6,11 @@ import base64
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .errors import CommandFailed
+
+#: How much of what a command wrote last is told by an error.
+_LAST_WORDS = 2_000
+
 OutcomeKind = Literal["exited", "signaled", "timed_out", "cancelled", "out_of_memory"]
 
 
@@ -16,6 +21,16 @@ class Outcome:
     kind: OutcomeKind
     code: int | None = None
     signal: int | None = None
+
+    def __str__(self) -> str:
+        texts = {
+            "exited": f"exited with {self.code}",
+            "signaled": f"was killed by signal {self.signal}",
+            "timed_out": "timed out",
+            "cancelled": "was cancelled",
+            "out_of_memory": "ran out of memory",
+        }
+        return texts.get(self.kind, self.kind)
 
     @classmethod
     def of_wire(cls, wire: str | dict[str, int]) -> Outcome:
@@ -64,6 +79,13 @@ class ExecResult:
     def ok(self) -> bool:
         """It exited with 0."""
         return self.exit_code == 0
+
+    def check(self) -> ExecResult:
+        """Returns the result of a command that exited with 0; raises `CommandFailed` for any other."""
+        if self.ok:
+            return self
+        words = (self.stderr.strip() or self.stdout.strip())[-_LAST_WORDS:]
+        raise CommandFailed(f"the command {self.outcome}" + (f": {words}" if words else ""), self)
 
     @classmethod
     def of_wire(cls, wire: dict[str, Any]) -> ExecResult:

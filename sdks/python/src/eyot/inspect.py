@@ -217,7 +217,7 @@ class EyotSandboxEnvironment(SandboxEnvironment):
     async def write_file(self, file: str, contents: str | bytes) -> None:
         """Writes a file and makes missing parents."""
         try:
-            await self.sandbox.write(file, contents)
+            await self.sandbox.write_file(file, contents)
         except EyotError as error:
             raise _of_file(error, file) from error
 
@@ -231,7 +231,7 @@ class EyotSandboxEnvironment(SandboxEnvironment):
         """Reads a file, if it is no longer than Inspect allows."""
         most = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
         try:
-            data = await self.sandbox.read_bytes(file, limit=most + 1)
+            data = await self.sandbox.read_file(file, limit=most + 1)
         except EyotError as error:
             raise _of_file(error, file) from error
         if len(data) > most:

@@ -64,14 +64,14 @@ class EyotSandbox(BaseSandbox):
 
     def _upload(self, path: str, content: bytes) -> FileUploadResponse:
         try:
-            self._sandbox.write(_absolute(path), content)
+            self._sandbox.write_file(_absolute(path), content)
         except EyotError as error:
             return FileUploadResponse(path=path, error=_reason(error))
         return FileUploadResponse(path=path)
 
     def _download(self, path: str) -> FileDownloadResponse:
         try:
-            return FileDownloadResponse(path=path, content=self._sandbox.read_bytes(_absolute(path)))
+            return FileDownloadResponse(path=path, content=self._sandbox.read_file(_absolute(path)))
         except EyotError as error:
             return FileDownloadResponse(path=path, error=_reason(error))
 

@@ -6,6 +6,7 @@ import base64
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ._exec_socket import TextDecoder
 from ._wire import known
 from .exec_result import Outcome
 
@@ -85,11 +86,14 @@ class LogChunk:
     #: Where it begins in its own stream; where that jumps, what lies between is not kept any more.
     stream_offset: int
     data: bytes
+    #: The same as text. A character whose bytes come apart is in the text of its last byte's piece.
+    text: str
 
     @classmethod
-    def of_wire(cls, wire: dict[str, Any]) -> LogChunk:
-        """From the server's event."""
-        return cls(wire["stream"], wire["offset"], wire["stream_offset"], base64.b64decode(wire["data"]))
+    def of_wire(cls, wire: dict[str, Any], texts: TextDecoder) -> LogChunk:
+        """From the server's event, behind those whose texts were made before."""
+        output = texts.output(wire["stream"], base64.b64decode(wire["data"]))
+        return cls(wire["stream"], wire["offset"], wire["stream_offset"], output.data, output.text)
 
 
 @dataclass(frozen=True)

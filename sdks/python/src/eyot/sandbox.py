@@ -6,6 +6,8 @@ import builtins
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +15,10 @@ from typing_extensions import Self
 
 from ._calls import commands, files, network, sandboxes
 from ._calls.at import At
-from ._calls.commands import Command
+from ._calls.commands import Command, OnOutput
 from ._content import Pieces, as_body
+from ._exec_socket import TextDecoder
+from ._folders import packed, partial_copy, permissions_of
 from .exec_result import ExecResult
 from .exec_stream import ExecStream
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
@@ -70,20 +74,29 @@ class Sandbox:
         timeout_ms: int | None = None,
         stdin: str | bytes | None = None,
         max_output_bytes: int | None = None,
+        on_stdout: OnOutput | None = None,
+        on_stderr: OnOutput | None = None,
     ) -> ExecResult:
         """Runs a command to its end: a string by the shell, a list as a program with its arguments.
 
-        A command that fails is a result. An exception that breaks the call off (such as KeyboardInterrupt) ends the command.
+        A command that fails is a result; its `check` raises. An exception that breaks the call off (such as KeyboardInterrupt)
+        ends the command. `on_stdout` and `on_stderr` are told what it writes as it comes, as text.
         """
         body = commands.exec_body(
             command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=max_output_bytes
         )
         given = commands.as_bytes(stdin)
-        if commands.fits_in_a_request(given):
+        told = {"stdout": on_stdout, "stderr": on_stderr}
+        is_told = on_stdout is not None or on_stderr is not None
+        if commands.fits_in_a_request(given) and not is_told:
             return self._client._send(commands.exec(self._at, body, given))
-        with self._client._exec_stream(self._at, body, stdin=True, pty=None, keeps_output=False) as stream:
-            stream.write(given)
-            stream.close_stdin()
+        with self._client._exec_stream(self._at, body, stdin=bool(given), pty=None, keeps_output=is_told) as stream:
+            if given:
+                stream.write(given)
+                stream.close_stdin()
+            for output in stream:
+                if (tell := told[output.type]) is not None:
+                    tell(output.text)
             return stream.wait()
 
     def exec_stream(
@@ -150,14 +163,15 @@ class Sandbox:
     ) -> Iterator[LogChunk]:
         """Reads a process's log, from its beginning or from a part before its end; with `follow` until the process ends."""
         call = commands.logs(self._at, process, stream, offset, tail_bytes, tail_lines, limit_bytes, follow)
+        texts = TextDecoder()
         with self._client._events(call) as events:
             for event in events:
                 if "data" in event:
-                    yield LogChunk.of_wire(event)
+                    yield LogChunk.of_wire(event, texts)
 
     # Files
 
-    def read_bytes(self, path: str, *, offset: int | None = None, limit: int | None = None) -> bytes:
+    def read_file(self, path: str, *, offset: int | None = None, limit: int | None = None) -> bytes:
         """Reads a file, or a part of it."""
         return self._client._send(files.read(self._at, path, offset, limit))
 
@@ -169,9 +183,9 @@ class Sandbox:
 
     def read_text(self, path: str) -> str:
         """Reads a file as UTF-8; raises UnicodeDecodeError if it is none."""
-        return self.read_bytes(path).decode()
+        return self.read_file(path).decode()
 
-    def write(
+    def write_file(
         self,
         path: str,
         data: str | Pieces,
@@ -187,9 +201,40 @@ class Sandbox:
         content = as_body(data)
         return self._client._send(files.write(self._at, path, content, mode, permissions, max_file_bytes))
 
-    def append(self, path: str, data: str | Pieces) -> int:
+    def append_file(self, path: str, data: str | Pieces) -> int:
         """Adds to the end of a file, which is made if it is missing. Returns its size in bytes."""
-        return self.write(path, data, mode="append")
+        return self.write_file(path, data, mode="append")
+
+    def write_files(self, files: Mapping[str, str | bytes]) -> None:
+        """Writes several files, by their paths, as `write_file` writes each."""
+        for path, data in files.items():
+            self.write_file(path, data)
+
+    def upload(self, source: str | PathLike[str], target: str) -> None:
+        """Copies a file or a folder of this machine to a path in the sandbox. Parents are made, and what is there is replaced.
+
+        A folder keeps its permissions and links; files that are already in a folder of that path stay.
+        """
+        if not Path(source).is_dir():
+            with open(source, "rb") as file:
+                self.write_file(target, file, permissions=permissions_of(source))
+            return
+        with packed(source) as tar:
+            self.mkdir(target, recursive=True)
+            self.tar_in(target, tar)
+
+    def download(self, source: str, target: str | PathLike[str]) -> None:
+        """Copies a file or a folder of the sandbox to a path on this machine. Parents are made.
+
+        A file that is there is replaced. A folder must be new here, or empty. One with links that lead out of it is refused.
+        """
+        with partial_copy(target) as copy:
+            if self.stat(source).is_directory:
+                with self.tar_out_stream(source) as pieces:
+                    copy.unpack(pieces)
+            else:
+                with self.read_stream(source) as pieces:
+                    copy.write(pieces)
 
     def exists(self, path: str) -> bool:
         """Whether something is there; a dangling link is not."""

@@ -76,6 +76,20 @@ class Limits(TypedDict, total=False):
     disk_mib: int
 
 
+class _Folder(TypedDict):
+    #: The folder (or file) on the server's host, absolute.
+    source: str
+    #: Where it appears inside.
+    target: str
+
+
+class Mount(_Folder, total=False):
+    """A folder of the server's host inside the sandbox. Only a server on this machine without keys takes them."""
+
+    #: The sandbox may write to it; by default not.
+    writable: bool
+
+
 class UnnamedOptions(TypedDict, total=False):
     """What a new sandbox is made from, besides its name; every part has a default."""
 
@@ -93,6 +107,10 @@ class UnnamedOptions(TypedDict, total=False):
     network: Literal["none", "egress", "bridge"]
     #: Which addresses, with `egress`: `{"allow": [...], "deny": [...]}`.
     egress: dict[str, list[str]]
+    #: Folders of the host.
+    mounts: list[Mount]
+    #: Ports that a container engine publishes on its host's loopback: see `published_ports`.
+    ports: list[int]
     limits: Limits
     #: It is destroyed so long after it was made.
     ttl_ms: int
@@ -118,7 +136,20 @@ class SandboxOptions(UnnamedOptions, total=False):
     name: str
 
 
-_AS_THEY_ARE = ("name", "image", "workdir", "env", "user", "labels", "metadata", "network", "egress", "limits", "require")
+_AS_THEY_ARE = (
+    "name",
+    "image",
+    "workdir",
+    "env",
+    "user",
+    "labels",
+    "metadata",
+    "network",
+    "egress",
+    "mounts",
+    "limits",
+    "require",
+)
 _LIFECYCLE = ("ttl_ms", "idle_timeout_ms", "on_idle")
 
 
@@ -133,6 +164,8 @@ def spec_of(options: SandboxOptions) -> dict[str, Any]:
     lifecycle = {name: given[name] for name in _LIFECYCLE if given.get(name) is not None}
     if lifecycle:
         spec["lifecycle"] = {**spec.get("lifecycle", {}), **lifecycle}
+    if given.get("ports"):
+        spec["container"] = {**spec.get("container", {}), "ports": given["ports"]}
     manifest: dict[str, Any] = {}
     if given.get("files"):
         manifest["files"] = {path: _content(content) for path, content in given["files"].items()}

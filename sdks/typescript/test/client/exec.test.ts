@@ -216,3 +216,34 @@ test("what is under way when the server dies ends as unavailable", async () => {
   await lost.close();
   await doomed.close();
 });
+
+test("output is told as it comes as text", async () => {
+  const told = { out: "", err: "" };
+  const command = "printf '\\303'; sleep 0.1; printf '\\274\\n'; cat >&2; printf '\\377'";
+  const onStderr = async (text: string): Promise<void> => {
+    told.err += text;
+  };
+  const result = await sandbox.exec(command, { stdin: "typed", onStdout: (text) => void (told.out += text), onStderr });
+  assert.deepEqual([told, result.stdout, result.ok], [{ out: "ü\n\ufffd", err: "typed" }, told.out, true]);
+  const enough = new Error("enough");
+  const broken = sandbox.exec("echo once; sleep 60", { onStdout: () => Promise.reject(enough) });
+  await assert.rejects(broken, enough);
+});
+
+test("a result that is checked is thrown where it failed", async () => {
+  assert.equal((await sandbox.exec("echo fine")).check().stdout, "fine\n");
+  const failed = await sandbox.exec("echo no luck >&2; exit 3");
+  assert.throws(() => failed.check(), { kind: "command_failed", message: "the command exited with 3: no luck", result: failed });
+  const late = await sandbox.exec("sleep 9", { timeoutMs: 50 });
+  assert.throws(() => late.check(), /timed out/);
+});
+
+test("the result is there after the stream was read", async () => {
+  const run = await sandbox.execStream("echo out; echo err >&2; exit 4");
+  const seen: string[] = [];
+  for await (const event of run) if (event.type === "stdout" || event.type === "stderr") seen.push(event.type + event.text);
+  assert.deepEqual([seen.sort(), (await run.result()).exitCode], [["stderrerr\n", "stdoutout\n"], 4]);
+  const missing = await sandbox.execStream(["no-such-program"]);
+  await assert.rejects(missing.result(), { kind: "not_found" });
+  await assert.rejects(missing.result(), { kind: "not_found" });
+});

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { program } from "../ground.js";
 
 const CLIENT = fileURLToPath(new URL("../..", import.meta.url));
-const PACKAGES = ["@flue/runtime", "typescript", "@types/node", "ws"];
+const PACKAGES = ["@flue/runtime", "typescript", "@types/node", "tar", "ws"];
 
 let packed: string;
 

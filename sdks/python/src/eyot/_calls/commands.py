@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +16,11 @@ from .at import At
 
 #: A shell's source line, or a program with its arguments.
 Command = str | Sequence[str]
+
+#: Told text that a command wrote.
+OnOutput = Callable[[str], object]
+#: The same; what it returns is awaited where it can be.
+OnOutputAsync = Callable[[str], object]
 
 #: Longer input goes over a WebSocket, in pieces. A request carries it in base64, beside all that a command may be else: the
 #: server takes requests of up to 16 MiB, and a WebSocket's first message, the command, of up to 4 MiB.
