@@ -1,9 +1,9 @@
 /** The page as a whole: who is signed in, and which view the address names. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused, ask, json, keepProof, sentence, signedOut } from "./api.js";
 import { Lost, drafts, useDrafts } from "./drafts.js";
-import { Events } from "./events.js";
+import { AllEvents } from "./events.js";
 import { feed } from "./live.js";
 import { SandboxList } from "./list.js";
 import { Login } from "./login.js";
@@ -109,6 +109,15 @@ function Leaving({ done, stay }: { done: () => void; stay: () => void }) {
 function Inside({ session, out }: { session: Session; out: () => void }) {
   const place = usePlace();
   const unsaved = useDrafts();
+  // Who goes elsewhere by the keyboard goes on from there. A view of the same sandbox leaves the focus at its tab.
+  const where = place.at === "sandbox" ? place.id : place.at;
+  const before = useRef(where);
+  useEffect(() => {
+    if (before.current === where) return;
+    before.current = where;
+    document.getElementById("content")?.focus();
+    scrollTo(0, 0);
+  }, [where]);
   const [isAsked, ask] = useState(false);
   return (
     <>
@@ -124,7 +133,7 @@ function Inside({ session, out }: { session: Session; out: () => void }) {
           <a href="#/" aria-current={place.at === "list" || place.at === "sandbox" ? "page" : undefined}>Sandboxes</a>
           <a href="#/events" aria-current={place.at === "events" ? "page" : undefined}>Events</a>
         </nav>
-        {unsaved[0] ? <a class="not-saved" href={`#/sandboxes/${unsaved[0].sandbox}/files`}>{unsaved.length} not saved</a> : null}
+        {unsaved[0] ? <a class="not-saved" href={`#/sandboxes/${unsaved[0].sandbox}/files`}>{unsaved.length}<span class="words"> not saved</span></a> : null}
         <div class="who">
           {session.needs_key ? (
             <>
@@ -138,7 +147,7 @@ function Inside({ session, out }: { session: Session; out: () => void }) {
       </header>
       <main id="content" tabIndex={-1}>
         {place.at === "list" ? <SandboxList pools={session.pools} /> : null}
-        {place.at === "events" ? <Events pools={session.pools} /> : null}
+        {place.at === "events" ? <AllEvents pools={session.pools} /> : null}
         {place.at === "sandbox" ? <SandboxView key={place.id} id={place.id} view={place.view} /> : null}
       </main>
       <footer class="foot quiet"><a href="/docs/">The API</a> <a href="/assets/licenses.md">Licences</a></footer>

@@ -15,35 +15,56 @@ interface Form {
   idle: string;
   onIdle: string;
   labels: string;
+  env: string;
+  ttl: string;
+  disk: string;
+  allow: string;
+  deny: string;
+}
+
+/** Reads lines of the form key=value. */
+function pairsOf(text: string, noun: string): Record<string, string> | undefined {
+  const pairs = linesOf(text).map((line): [string, string] => {
+    const at = line.indexOf("=");
+    if (at < 1) throw new Error(`the ${noun} “${line}” is not of the form key=value`);
+    return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+  });
+  return pairs.length > 0 ? Object.fromEntries(pairs) : undefined;
+}
+
+function linesOf(text: string): string[] {
+  return text.split("\n").map((line) => line.trim()).filter(Boolean);
+}
+
+/** Returns the deadlines. `auto_destroy` has both of them act. */
+function lifecycleOf({ idle, onIdle, ttl }: Form): unknown {
+  const ms = (minutes: string) => (minutes.trim() === "" ? undefined : Math.round(Number(minutes) * 60_000));
+  const [idle_timeout_ms, ttl_ms] = [ms(idle), ms(ttl)];
+  if (idle_timeout_ms === undefined && ttl_ms === undefined) return undefined;
+  return { idle_timeout_ms, ttl_ms, on_idle: idle_timeout_ms === undefined ? undefined : onIdle };
 }
 
 /** What was typed, as the API takes it. What was left empty is the server's business. */
 function bodyOf(form: Form): unknown {
   const number = (text: string) => (text.trim() === "" ? undefined : Number(text));
-  const labels: Record<string, string> = {};
-  for (const line of form.labels.split("\n").map((text) => text.trim()).filter(Boolean)) {
-    const at = line.indexOf("=");
-    if (at < 1) throw new Error(`the label “${line}” is not of the form key=value`);
-    labels[line.slice(0, at).trim()] = line.slice(at + 1).trim();
-  }
-  const limits = { memory_mib: number(form.memory), cpus: number(form.cpus) };
-  const idle = number(form.idle);
-  const lifecycle = idle === undefined ? undefined : { idle_timeout_ms: Math.round(idle * 60_000), on_idle: form.onIdle };
+  const [allow, deny] = [linesOf(form.allow), linesOf(form.deny)];
   return {
     pool: form.pool || undefined,
     spec: {
       name: form.name.trim() || undefined,
       image: form.image.trim() || undefined,
       network: form.network || undefined,
-      limits,
-      lifecycle,
-      labels: Object.keys(labels).length > 0 ? labels : undefined,
+      limits: { memory_mib: number(form.memory), cpus: number(form.cpus), disk_mib: number(form.disk) },
+      lifecycle: lifecycleOf(form),
+      labels: pairsOf(form.labels, "label"),
+      env: pairsOf(form.env, "variable"),
+      egress: form.network === "egress" && allow.length + deny.length > 0 ? { allow, deny } : undefined,
     },
   };
 }
 
 export function Create({ pools, close, made }: { pools: string[]; close: () => void; made: (sandbox: Sandbox) => void }) {
-  const [form, set] = useState<Form>({ name: "", pool: pools[0] ?? "", image: "", network: "", memory: "", cpus: "", idle: "", onIdle: "sleep", labels: "" });
+  const [form, set] = useState<Form>({ name: "", pool: pools[0] ?? "", image: "", network: "", memory: "", cpus: "", idle: "", onIdle: "sleep", labels: "", env: "", ttl: "", disk: "", allow: "", deny: "" });
   const [isBusy, busy] = useState(false);
   const [error, fail] = useState<unknown>();
   const change = (field: keyof Form) => (event: { currentTarget: { value: string } }) => {
@@ -93,6 +114,12 @@ export function Create({ pools, close, made }: { pools: string[]; close: () => v
           <Field label="Processors">
             {(id) => <input id={id} type="number" min="0.01" step="any" value={form.cpus} onInput={change("cpus")} placeholder="no limit" />}
           </Field>
+          <Field label="Disk, MiB">
+            {(id) => <input id={id} type="number" min="1" step="1" value={form.disk} onInput={change("disk")} placeholder="no limit" />}
+          </Field>
+          <Field label="Destroy after, minutes">
+            {(id) => <input id={id} type="number" min="0.1" step="any" value={form.ttl} onInput={change("ttl")} placeholder="never" />}
+          </Field>
           <Field label="Idle after, minutes">
             {(id) => <input id={id} type="number" min="0.1" step="any" value={form.idle} onInput={change("idle")} placeholder="never" />}
           </Field>
@@ -105,6 +132,19 @@ export function Create({ pools, close, made }: { pools: string[]; close: () => v
             )}
           </Field>
         </div>
+        {form.network === "egress" ? (
+          <div class="two">
+            <Field label="Allowed hosts" hint="One a line: example.com, *.example.com:443, 10.1.0.0/16. Empty: every public address.">
+              {(id) => <textarea id={id} rows={2} value={form.allow} onInput={change("allow")} spellcheck={false} />}
+            </Field>
+            <Field label="Denied hosts" hint="Refused even if a rule allows them.">
+              {(id) => <textarea id={id} rows={2} value={form.deny} onInput={change("deny")} spellcheck={false} />}
+            </Field>
+          </div>
+        ) : null}
+        <Field label="Variables" hint="For every command, one KEY=value a line.">
+          {(id) => <textarea id={id} rows={2} value={form.env} onInput={change("env")} spellcheck={false} autocomplete="off" />}
+        </Field>
         <Field label="Labels" hint="One key=value a line.">
           {(id) => <textarea id={id} rows={2} value={form.labels} onInput={change("labels")} spellcheck={false} />}
         </Field>

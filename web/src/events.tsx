@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { bytes, clock, took } from "./format.js";
 import { KEPT_EVENTS, useFeed } from "./live.js";
-import { Empty, Loading } from "./parts.js";
+import { Empty, Loading, useTitle } from "./parts.js";
 import type { Event, Sandbox } from "./types.js";
 
 /** How many are drawn at once. */
@@ -34,6 +34,12 @@ export function outcome(value: unknown): string {
   if (typeof value === "string") return value.replaceAll("_", " ");
   const [[name, figure] = ["ended", ""]] = Object.entries((value ?? {}) as Record<string, unknown>);
   return `${name === "exited" ? "exit" : String(name)} ${String(figure)}`;
+}
+
+/** The events of all sandboxes, as a view of its own. */
+export function AllEvents({ pools }: { pools: string[] }) {
+  useTitle("Events");
+  return <Events pools={pools} />;
 }
 
 export function Events({ pools, sandbox }: { pools: string[]; sandbox?: Sandbox }) {

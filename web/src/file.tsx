@@ -1,6 +1,6 @@
-/** One file: read, changed, saved. What is no text, or too long for a page, is only offered as a download. */
+/** One file: read, changed, saved. Pictures are shown. What is neither text nor a picture, or too long for a page, is only offered as a download. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, json, ofSandbox, query, sentence } from "./api.js";
 import { bytes } from "./format.js";
 import { Discard, type TextContent, drafts, useDrafts, withLineEnds } from "./drafts.js";
@@ -10,18 +10,28 @@ import type { FileStat, Sandbox } from "./types.js";
 
 /** The most bytes that are opened as text. */
 const MAX_TEXT_BYTES = 1024 * 1024;
+/** The most bytes that are opened as a picture. */
+const MAX_PICTURE_BYTES = 16 * 1024 * 1024;
+/** Names of pictures that browsers draw. An SVG is text, and as such it is opened. */
+const PICTURE = /\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i;
 
 type Content =
   | TextContent
   | { what: "binary" | "long" | "mixed"; stat: FileStat }
+  | { what: "picture"; picture: ImageBitmap; stat: FileStat }
   | { what: "odd"; stat: FileStat };
 
-/** Reads a file as text, if it is one. */
+/** Reads a file as a picture or as text, if it is one. */
 async function read(sandbox: Sandbox, path: string): Promise<Content> {
+  const most = PICTURE.test(path) ? MAX_PICTURE_BYTES : MAX_TEXT_BYTES;
   const stat = await json<FileStat>(ofSandbox(sandbox.id, `/stat${query({ path })}`));
   if (!stat.is_file) return { what: "odd", stat };
-  if ((stat.size ?? 0) > MAX_TEXT_BYTES) return { what: "long", stat };
-  const raw = new Uint8Array(await (await ask(ofSandbox(sandbox.id, `/files${query({ path, limit: MAX_TEXT_BYTES + 1 })}`))).arrayBuffer());
+  if ((stat.size ?? 0) > most) return { what: "long", stat };
+  const raw = new Uint8Array(await (await ask(ofSandbox(sandbox.id, `/files${query({ path, limit: most + 1 })}`))).arrayBuffer());
+  if (raw.length > most) return { what: "long", stat };
+  // It is drawn from its pixels, so that no address of it exists that a browser could open as a page.
+  const picture = PICTURE.test(path) ? await createImageBitmap(new Blob([raw])).catch(() => undefined) : undefined;
+  if (picture) return { what: "picture", picture, stat };
   if (raw.length > MAX_TEXT_BYTES) return { what: "long", stat };
   if (raw.includes(0)) return { what: "binary", stat };
   try {
@@ -33,6 +43,19 @@ async function read(sandbox: Sandbox, path: string): Promise<Content> {
   } catch {
     return { what: "binary", stat };
   }
+}
+
+/** A picture in its own size, or smaller where the page is. */
+function Picture({ path, picture }: { path: string; picture: ImageBitmap }) {
+  const place = useRef<HTMLCanvasElement>(null);
+  useEffect(() => place.current?.getContext("2d")?.drawImage(picture, 0, 0), [picture]);
+  const { width, height } = picture;
+  return (
+    <figure class="picture">
+      <canvas ref={place} width={width} height={height} role="img" aria-label={`Picture ${path}`} />
+      <figcaption class="hint">{width} × {height} pixels</figcaption>
+    </figure>
+  );
 }
 
 export function FileView({ sandbox, path, saved }: { sandbox: Sandbox; path: string; saved: () => void }) {
@@ -107,8 +130,9 @@ export function FileView({ sandbox, path, saved }: { sandbox: Sandbox; path: str
         <textarea class="editor" aria-label={`Content of ${path}. Control and S save it.`} value={text} spellcheck={false} autocapitalize="off" autocomplete="off"
           wrap="off" onInput={(event) => { drafts.keep({ sandbox: sandbox.id, path, base: content, text: event.currentTarget.value }); say(""); }} onKeyDown={keys} />
       ) : null}
+      {content.what === "picture" ? <Picture path={path} picture={content.picture} /> : null}
       {content.what === "binary" ? <Empty title={`Binary file (${bytes(content.stat.size)})`}><p>Download it to view it.</p></Empty> : null}
-      {content.what === "long" ? <Empty title="This is too long for a page."><p>It has {bytes(content.stat.size)}; up to {bytes(MAX_TEXT_BYTES)} are opened here. Download it, or use the terminal.</p></Empty> : null}
+      {content.what === "long" ? <Empty title="This is too long for a page."><p>It has {bytes(content.stat.size)}; up to {bytes(MAX_TEXT_BYTES)} of text and {bytes(MAX_PICTURE_BYTES)} of a picture are opened here. Download it, or use the terminal.</p></Empty> : null}
       {content.what === "mixed" ? <Empty title="This has two kinds of line ends."><p>The page would save it with one. Download it, or use the terminal.</p></Empty> : null}
       {content.what === "odd" ? <Empty title="This is no plain file."><p>A directory behind a link, a socket, a pipe or a device: use the terminal.</p></Empty> : null}
       {isLeaving && draft ? <Discard draft={draft} close={() => leave(false)} /> : null}

@@ -2,10 +2,11 @@
 
 import { useState } from "preact/hooks";
 import { Refused, json, keepProof } from "./api.js";
-import { Failure, Field } from "./parts.js";
+import { Failure, Field, useTitle } from "./parts.js";
 import type { Session } from "./types.js";
 
 export function Login({ done }: { done: (session: Session) => void }) {
+  useTitle("Sign in");
   const [key, setKey] = useState("");
   const [isBusy, busy] = useState(false);
   const [error, fail] = useState<unknown>();

@@ -4,6 +4,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Refused, sentence } from "./api.js";
 
+/** Names the view in the browser's tab and history. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = title ? `${title} – Eyot` : "Eyot";
+  }, [title]);
+}
+
 export function Loading({ what }: { what: string }) {
   return <p class="quiet loading" role="status">Loading {what}…</p>;
 }
@@ -72,12 +79,14 @@ function useAct(act: () => Promise<void>, close: () => void) {
 }
 
 /** Asks whether something is really to be done. */
-export function Confirm({ title, children, verb, act, close }: {
+export function Confirm({ title, children, verb, act, close, isSafe = false }: {
   title: string;
   children: ComponentChildren;
   verb: string;
   act: () => Promise<void>;
   close: () => void;
+  /** Nothing is lost by it. */
+  isSafe?: boolean;
 }) {
   const { isBusy, error, done } = useAct(act, close);
   return (
@@ -87,7 +96,7 @@ export function Confirm({ title, children, verb, act, close }: {
         <Failure error={error} />
         <div class="actions">
           <button type="button" onClick={close}>Cancel</button>
-          <button type="submit" class="danger" disabled={isBusy}>{verb}</button>
+          <button type="submit" class={isSafe ? "primary" : "danger"} disabled={isBusy}>{verb}</button>
         </div>
       </form>
     </Dialog>

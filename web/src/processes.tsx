@@ -5,11 +5,20 @@ import { ask, events, json, ofSandbox, query, sentence } from "./api.js";
 import { outcome } from "./events.js";
 import { bytes, clock, plain, took } from "./format.js";
 import { useWhileVisible } from "./live.js";
-import { Empty, Failure, Field, Loading } from "./parts.js";
+import { Confirm, Empty, Failure, Field, Loading } from "./parts.js";
 import type { LiveProcess, Process, Sandbox } from "./types.js";
 
 /** How much of a log is held, in characters. */
 const KEPT = 512 * 1024;
+
+/** The signal that asks a process to end. */
+const TERM = 15;
+
+/** A process, and how somebody wants it to end. */
+interface Ending {
+  process: Process;
+  verb: "End" | "Kill";
+}
 
 export function Processes({ sandbox }: { sandbox: Sandbox }) {
   const [started, setStarted] = useState<Process[]>();
@@ -18,6 +27,7 @@ export function Processes({ sandbox }: { sandbox: Sandbox }) {
   const [chosen, choose] = useState<string>();
   const [command, setCommand] = useState("");
   const [error, say] = useState<unknown>();
+  const [ending, end] = useState<Ending>();
   const headers = { "eyot-life": sandbox.life };
   const load = async (signal?: AbortSignal) => {
     try {
@@ -43,14 +53,9 @@ export function Processes({ sandbox }: { sandbox: Sandbox }) {
       say(problem);
     }
   };
-  const signal = async (process: Process, number: number | null) => {
-    say(undefined);
-    try {
-      await ask(ofSandbox(sandbox.id, `/processes/${process.id}/signal`), { method: "POST", json: { signal: number } });
-      await load();
-    } catch (problem) {
-      say(problem);
-    }
+  const signal = async ({ process, verb }: Ending) => {
+    await ask(ofSandbox(sandbox.id, `/processes/${process.id}/signal`), { method: "POST", json: { signal: verb === "End" ? TERM : null } });
+    await load();
   };
   return (
     <div class="processes">
@@ -78,8 +83,8 @@ export function Processes({ sandbox }: { sandbox: Sandbox }) {
                   <button type="button" class="plain" aria-expanded={process.id === chosen} onClick={() => choose(process.id === chosen ? undefined : process.id)}>Log</button>
                   {process.status === "running" ? (
                     <>
-                      <button type="button" class="plain" onClick={() => void signal(process, 15)} aria-label={`End ${process.command}`}>End</button>
-                      <button type="button" class="plain danger" onClick={() => void signal(process, null)} aria-label={`Kill ${process.command}`}>Kill</button>
+                      <button type="button" class="plain" onClick={() => end({ process, verb: "End" })} aria-label={`End ${process.command}`}>End</button>
+                      <button type="button" class="plain danger" onClick={() => end({ process, verb: "Kill" })} aria-label={`Kill ${process.command}`}>Kill</button>
                     </>
                   ) : null}
                 </td>
@@ -87,6 +92,11 @@ export function Processes({ sandbox }: { sandbox: Sandbox }) {
             ))}
           </tbody>
         </table>
+      ) : null}
+      {ending ? (
+        <Confirm title={`${ending.verb} the process?`} verb={ending.verb} close={() => end(undefined)} act={() => signal(ending)}>
+          <p><code>{ending.process.command}</code> {ending.verb === "End" ? "is asked to end (SIGTERM)." : "ends at once, with every process it has started, and can't tidy up."}</p>
+        </Confirm>
       ) : null}
       {chosen ? <Log key={chosen} sandbox={sandbox} process={chosen} /> : null}
       {live && live.length > 0 ? (

@@ -2,13 +2,14 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused, json, ofSandbox } from "./api.js";
+import { Details } from "./details.js";
 import { LeftOver, useDrafts } from "./drafts.js";
 import { Events } from "./events.js";
 import { Files } from "./files.js";
 import { duration } from "./format.js";
 import { feed, sample, useLoaded, useWhileVisible } from "./live.js";
 import { Destroy, SleepWake, State, canBeWoken } from "./list.js";
-import { Empty, Failure, Loading } from "./parts.js";
+import { Empty, Failure, Loading, useTitle } from "./parts.js";
 import { Ports } from "./ports.js";
 import { Processes } from "./processes.js";
 import { Terminals } from "./terminals.js";
@@ -45,6 +46,7 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
 
   const tabs = useRef<HTMLElement>(null);
   const unsaved = useDrafts(id).length;
+  useTitle(`${sandbox?.name ?? "Sandbox"}: ${TITLES[view]}`);
   const isThere = sandbox !== undefined;
   useEffect(() => {
     tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -72,8 +74,10 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
       <p class="facts quiet">
         <span>pool {sandbox.pool}</span><span>{sandbox.provider}</span><span>image {sandbox.spec.image ?? "default"}</span>
         <span>network {sandbox.isolation.network}</span><span>age {duration(Date.now() - sandbox.created_ms)}</span>
-        <code class="id">{sandbox.id}</code>
+        {sandbox.expires_at ? <span>expires in {duration(Math.max(0, Date.parse(sandbox.expires_at) - Date.now()))}</span> : null}
+        {Object.entries(sandbox.labels).slice(0, 6).map(([key, value]) => <span class="label" key={key} title={`${key}=${value}`}>{key}={value}</span>)}
       </p>
+      <Details sandbox={sandbox} />
       <Failure error={failure} again={again} />
       <nav class="tabs" ref={tabs} aria-label="Views of the sandbox">
         {VIEWS.map((name) => <a key={name} href={`#/sandboxes/${id}/${name}`} aria-current={name === view ? "page" : undefined}>{TITLES[name]}{name === "files" && unsaved > 0 ? <span class="unsaved-mark" title={`${unsaved} not saved`}> ●</span> : null}</a>)}

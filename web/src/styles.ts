@@ -5,9 +5,19 @@
 
 let isDone = false;
 
+/** Has an attribute `style` set by script as script's style. Colours of 24 bits and the least contrast are set that way. */
+function allowAttributes(): void {
+  const usual = HTMLElement.prototype.setAttribute;
+  HTMLElement.prototype.setAttribute = function (this: HTMLElement, name: string, value: string) {
+    if (name === "style") this.style.cssText = value;
+    else usual.call(this, name, value);
+  };
+}
+
 export function allowStyles(): void {
   if (isDone) return;
   isDone = true;
+  allowAttributes();
   const usual = document.createElement.bind(document);
   document.createElement = ((name: string, options?: ElementCreationOptions) =>
     name === "style" ? sheetElement(usual("span")) : usual(name, options)) as typeof document.createElement;

@@ -10,17 +10,27 @@ import { allowStyles } from "./styles.js";
 export interface Attached {
   /** It is looked at now. */
   show(): void;
+  /** Types what a key sends, as if it were pressed. */
+  press(key: string): void;
+  /** Holds the control key down for the next letter; `used` hears when it was typed. */
+  control(isHeld: boolean, used: () => void): void;
   /** Connects again. */
   again(): void;
   /** Nobody looks any more; it goes on. */
   leave(): void;
 }
 
+/** The contrast that a text has at least, as WCAG 2 asks for it. */
+const MIN_CONTRAST = 4.5;
+
 const DARK = { background: "#0d1716", foreground: "#d6e4e0", cursor: "#7fd6c6", selectionBackground: "#2c5a53" };
 const LIGHT = {
   background: "#fbfdfc", foreground: "#16302c", cursor: "#12635b", selectionBackground: "#b9e2da",
   yellow: "#8a6100", brightYellow: "#8a6100", white: "#5b6b68", brightWhite: "#16302c", green: "#0a7a33", brightGreen: "#0a7a33", cyan: "#0b6f80", brightCyan: "#0b6f80",
 };
+
+/** What keys send that a phone's keyboard lacks. */
+const SENT: Record<string, string> = { Esc: "\x1b", Tab: "\t", "↑": "\x1b[A", "↓": "\x1b[B", "→": "\x1b[C", "←": "\x1b[D" };
 
 interface End {
   end?: { exit_code: number };
@@ -35,6 +45,8 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   const theme = () => (scheme.matches ? DARK : LIGHT);
   const terminal = new Terminal({
     fontFamily: "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace", fontSize: 13, scrollback: 5000, cursorBlink: false, screenReaderMode: false, theme: theme(),
+    // Programs choose colours for a terminal of their own.
+    minimumContrastRatio: MIN_CONTRAST,
   });
   const fit = new FitAddon();
   terminal.loadAddon(fit);
@@ -53,7 +65,12 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   const type = (data: string) => {
     if (!isPast && line?.readyState === WebSocket.OPEN) line.send(encoder.encode(data));
   };
-  terminal.onData(type);
+  let whenUsed: (() => void) | undefined;
+  terminal.onData((data) => {
+    const letter = whenUsed && /^[@-_a-z]$/.test(data);
+    type(letter ? String.fromCharCode(data.charCodeAt(0) & 0x1f) : data);
+    if (letter) whenUsed?.();
+  });
   terminal.onBinary(type);
   terminal.onResize(({ cols, rows }) => {
     if (line?.readyState === WebSocket.OPEN) line.send(JSON.stringify({ resize: { cols, rows } }));
@@ -61,7 +78,7 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   terminal.attachCustomKeyEventHandler((event) => {
     if (event.key !== "Escape" || !event.ctrlKey || !event.shiftKey) return true;
     terminal.blur();
-    document.querySelector<HTMLElement>(".terminal-tab.active [role=tab]")?.focus();
+    document.querySelector<HTMLElement>(".terminal-tabs [role=tab][aria-selected=true]")?.focus();
     return false;
   });
 
@@ -110,6 +127,19 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   return {
     show: () => {
       fit.fit();
+      terminal.focus();
+    },
+    press: (key) => {
+      const code = SENT[key] ?? key;
+      const isArrow = /^\x1b\[[A-D]$/.test(code);
+      type(isArrow && terminal.modes.applicationCursorKeysMode ? code.replace("[", "O") : code);
+      terminal.focus();
+    },
+    control: (isHeld, used) => {
+      whenUsed = isHeld ? () => {
+        whenUsed = undefined;
+        used();
+      } : undefined;
       terminal.focus();
     },
     again: () => {

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, json, ofSandbox } from "./api.js";
-import { Empty, Failure, Loading } from "./parts.js";
+import { Confirm, Empty, Failure, Loading } from "./parts.js";
 import type { Attached } from "./terminal.js";
 import type { Sandbox, Terminal } from "./types.js";
 
@@ -10,6 +10,8 @@ export function Terminals({ sandbox }: { sandbox: Sandbox }) {
   const [all, set] = useState<Terminal[]>();
   const [active, activate] = useState<string>();
   const [failure, fail] = useState<unknown>();
+  const [ending, end] = useState<string>();
+  const [ended, setEnded] = useState(new Set<string>());
   const chosen = `eyot.terminal.${sandbox.id}`;
   const choose = (id: string | undefined) => {
     activate(id);
@@ -49,28 +51,57 @@ export function Terminals({ sandbox }: { sandbox: Sandbox }) {
     });
   };
 
+  const names = new Map(all?.map((one, index) => [one.id, one.command ?? `shell ${index + 1}`]));
+  const step = (by: number) => {
+    const at = all?.findIndex((one) => one.id === active) ?? -1;
+    const next = all?.at((at + by) % (all.length || 1));
+    if (next) choose(next.id);
+    document.getElementById(`tab-${next?.id}`)?.focus();
+  };
+  const keys = (event: KeyboardEvent) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    step(by);
+  };
   return (
     <div class="terminals">
-      <div class="terminal-tabs" role="tablist" aria-label="Terminals">
-        {all?.map((one, index) => (
-          <span class={`terminal-tab ${one.id === active ? "active" : ""}`} key={one.id} role="presentation">
-            <button type="button" role="tab" aria-selected={one.id === active} onClick={() => choose(one.id)}>{one.command ?? `shell ${index + 1}`}</button>
-            <button type="button" class="close" aria-label={`End ${one.command ?? `shell ${index + 1}`}`} onClick={() => void close(one.id)}>×</button>
-          </span>
-        ))}
+      <div class="terminal-tabs">
+        {all && all.length > 0 ? (
+          <div class="tablist" role="tablist" aria-label="Terminals" onKeyDown={keys}>
+            {all.map(({ id }) => (
+              <button key={id} id={`tab-${id}`} type="button" role="tab" aria-selected={id === active} aria-controls={`screen-${id}`} tabIndex={id === active ? 0 : -1} onClick={() => choose(id)}>{names.get(id)}</button>
+            ))}
+          </div>
+        ) : null}
         <button type="button" class="plain" onClick={() => void open()} aria-label="New terminal">+ New</button>
+        {active && !ended.has(active) ? <button type="button" class="plain danger" onClick={() => end(active)} aria-label={`End ${names.get(active)}`}>End</button> : null}
       </div>
       <Failure error={failure} again={() => void load()} />
       {!all && !failure ? <Loading what="terminals" /> : null}
       {all?.length === 0 && !failure ? <Empty title="No terminal is open."><button type="button" class="primary" onClick={() => void open()}>New terminal</button></Empty> : null}
-      {all?.map((one) => <Screen key={one.id} sandbox={sandbox} terminal={one} isActive={one.id === active} close={() => void close(one.id)} />)}
-      <p class="hint">Control, Shift and Escape leave the terminal for the keyboard. One that nobody has open ends after 10 minutes.</p>
+      {all?.map((one) => (
+        <Screen key={one.id} sandbox={sandbox} terminal={one} isActive={one.id === active} close={() => void close(one.id)}
+          over={() => setEnded((now) => new Set(now).add(one.id))} />
+      ))}
+      <p class="hint no-touch">Control, Shift and Escape leave the terminal for the keyboard. One that nobody has open ends after 10 minutes.</p>
+      {ending ? (
+        <Confirm title={`End ${names.get(ending)}?`} verb="End" close={() => end(undefined)} act={() => close(ending)}>
+          <p>The terminal closes, and everything that runs in it ends.</p>
+        </Confirm>
+      ) : null}
     </div>
   );
 }
 
 /** One terminal's screen. The emulator is loaded when the first one is opened. */
-function Screen({ sandbox, terminal, isActive, close }: { sandbox: Sandbox; terminal: Terminal; isActive: boolean; close: () => void }) {
+function Screen({ sandbox, terminal, isActive, close, over: noteEnd }: {
+  sandbox: Sandbox;
+  terminal: Terminal;
+  isActive: boolean;
+  close: () => void;
+  over: () => void;
+}) {
   const place = useRef<HTMLDivElement>(null);
   const attached = useRef<Attached | undefined>(undefined);
   const [state, say] = useState("connecting…");
@@ -82,6 +113,7 @@ function Screen({ sandbox, terminal, isActive, close }: { sandbox: Sandbox; term
       attached.current = attach(place.current, ofSandbox(sandbox.id, `/terminals/${terminal.id}/socket`), (now, isEnd) => {
         say(now);
         over(isEnd);
+        if (isEnd) noteEnd();
       });
       if (isActive) attached.current.show();
     }, (error: unknown) => say(String(error)));
@@ -94,14 +126,35 @@ function Screen({ sandbox, terminal, isActive, close }: { sandbox: Sandbox; term
     if (isActive) attached.current?.show();
   }, [isActive]);
   return (
-    <div class="screen" hidden={!isActive} role="tabpanel" aria-label="Terminal">
+    <div class="screen" hidden={!isActive} role="tabpanel" id={`screen-${terminal.id}`} aria-labelledby={`tab-${terminal.id}`}>
       <div class="xterm-place" ref={place} data-testid="terminal" />
+      <KeyBar attached={attached} />
       {state ? (
         <p class="screen-state" role="status">
           {state} {isOver ? <button type="button" class="plain" onClick={close}>Close the tab</button> : null}
           {!isOver && state.startsWith("taken over") ? <button type="button" class="plain" onClick={() => attached.current?.again()}>Take it back</button> : null}
         </p>
       ) : null}
+    </div>
+  );
+}
+
+/** Keys that a phone's keyboard lacks. They take no focus, so its keyboard stays open. */
+const KEYS = [["Esc", "Esc"], ["Tab", "Tab"], ["Ctrl", "Ctrl"], ["|", "Pipe"], ["/", "Slash"], ["-", "Hyphen"], ["~", "Tilde"], ["_", "Underscore"], ["←", "Left"], ["↑", "Up"], ["↓", "Down"], ["→", "Right"]] as const;
+
+function KeyBar({ attached }: { attached: { current: Attached | undefined } }) {
+  const [isHeld, hold] = useState(false);
+  const press = (key: string) => {
+    if (key !== "Ctrl") return attached.current?.press(key);
+    attached.current?.control(!isHeld, () => hold(false));
+    hold(!isHeld);
+  };
+  return (
+    <div class="key-bar" role="group" aria-label="Keys">
+      {KEYS.map(([key, name]) => (
+        <button key={key} type="button" aria-label={name} aria-pressed={key === "Ctrl" ? isHeld : undefined}
+          onPointerDown={(event) => event.preventDefault()} onClick={() => press(key)}>{key}</button>
+      ))}
     </div>
   );
 }

@@ -19,13 +19,23 @@ export interface Session {
   proof?: string;
 }
 
-export type Status = "creating" | "running" | "sleeping" | "dead";
+export type Status = "creating" | "running" | "sleeping" | "dead" | "damaged";
 
 export interface Limits {
   memory_mib?: number | null;
   cpus?: number | null;
   pids?: number | null;
   disk_mib?: number | null;
+}
+
+export interface Spec {
+  image?: string | null;
+  network?: string;
+  user?: string | null;
+  limits?: Limits;
+  lifecycle?: { ttl_ms?: number | null; idle_timeout_ms?: number | null; on_idle?: string; auto_destroy?: boolean };
+  egress?: { allow?: string[]; deny?: string[] };
+  mounts?: { source: string; target: string; writable?: boolean }[];
 }
 
 export interface Sandbox {
@@ -40,7 +50,8 @@ export interface Sandbox {
   expires_at: string | null;
   idle_timeout_ms: number | null;
   labels: Record<string, string>;
-  spec: { image?: string | null; network?: string; limits?: Limits };
+  env_names: string[];
+  spec: Spec;
   isolation: { network: string; limits: Record<string, string> };
 }
 

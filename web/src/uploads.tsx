@@ -76,11 +76,23 @@ export function useUploads(sandbox: Sandbox, arrived: (directory: string) => Pro
   return { all, replacing, send, replace, drop, failed, clear: () => setAll([]) };
 }
 
+/** Keeps files that are dropped elsewhere from being opened in place of the page. */
+export function refuseStrayDrops(): void {
+  const refuse = (event: DragEvent) => {
+    if (event.defaultPrevented || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "none";
+  };
+  addEventListener("dragover", refuse);
+  addEventListener("drop", refuse);
+}
+
 export function UploadList({ uploads }: { uploads: Uploads }) {
   return (
     <>
       {uploads.all.length > 0 ? (
-        <ul class="uploads" aria-label="Uploads" role="status">
+        <div role="status">
+        <ul class="uploads" aria-label="Uploads">
           {uploads.all.map((one) => (
             <li key={one.id} class={one.state}>
               <span class="name">{one.name}</span> <span class="quiet">{outcome(one)}</span>
@@ -88,6 +100,7 @@ export function UploadList({ uploads }: { uploads: Uploads }) {
           ))}
           <li><button type="button" class="plain" onClick={uploads.clear}>Clear</button></li>
         </ul>
+        </div>
       ) : null}
       {uploads.replacing ? (
         <Confirm title="Replace the file?" verb="Replace" close={() => void uploads.replace(false)} act={() => uploads.replace(true)}>

@@ -31,10 +31,10 @@ export function UsageView({ sandbox }: { sandbox: Sandbox; round: number }) {
         <span>gathered while this page shows the sandbox, every 2 s</span>
       </p>
       <div class="charts">
-        <Chart title="Memory" points={points(samples, (one) => one.usage.memory_bytes)} say={bytes} limit={mib(limits.memory_mib)} note={none} />
+        <Chart title="Memory" points={points(samples, (one) => one.usage.memory_bytes)} say={bytes} base={2} limit={mib(limits.memory_mib)} note={none} />
         <Chart title="CPU" points={points(samples, (one) => one.cpu)} say={percent} limit={limits.cpus ?? undefined} note="Two looks are needed." />
-        <Chart title="Processes" points={points(samples, (one) => one.usage.processes)} say={(count) => String(Math.round(count))} limit={limits.pids ?? undefined} note={none} />
-        <Chart title="Disk" points={points(samples, (one) => one.usage.disk_bytes)} say={bytes} limit={mib(limits.disk_mib)} note={none} />
+        <Chart title="Processes" points={points(samples, (one) => one.usage.processes)} say={(count) => String(Math.round(count * 10) / 10)} limit={limits.pids ?? undefined} note={none} />
+        <Chart title="Disk" points={points(samples, (one) => one.usage.disk_bytes)} say={bytes} base={2} limit={mib(limits.disk_mib)} note={none} />
       </div>
     </>
   );

@@ -106,7 +106,7 @@ test("removing, discarding and destroying name the edits that are lost", async (
   await holds("edit of b\n");
   await tree().getByRole("treeitem", { name: "moved.txt" }).press("Delete");
   await dialog().getByText("An edit that is not saved is lost:").waitFor();
-  await picture(page, "edit-lost");
+  assert.deepEqual(await picture(page, "edit-lost"), []);
   await page.keyboard.press("Escape");
   await holds("edit of b\n");
   await page.getByRole("button", { name: "Destroy" }).click();
@@ -143,7 +143,7 @@ test("the edit of a sandbox that somebody else has destroyed can be downloaded",
   await page.getByText("This sandbox does not exist.").waitFor();
   const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download" }).click()]);
   assert.equal(download.suggestedFilename(), "moved.txt");
-  await picture(page, "edit-left-over");
+  assert.deepEqual(await picture(page, "edit-left-over"), []);
 });
 
 test("a click beside the form for a new sandbox keeps what was typed", async () => {

@@ -5,8 +5,10 @@ import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
 
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const EYOT = process.env.EYOT_BIN;
 const CHROMIUM = process.env.EYOT_CHROMIUM ?? "/usr/bin/chromium";
 const PICTURES = process.env.EYOT_SCREENSHOTS ?? resolve(import.meta.dirname, "../../target/web-screenshots");
@@ -90,6 +92,14 @@ export async function browse() {
   return { open, close: () => browser.close() };
 }
 
+/** Returns what axe finds serious or critical in what a tab shows. */
+async function inaccessible(page) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => axe.run({ resultTypes: ["violations"] }));
+  const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  return bad.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target} (${failureSummary})`).join(", ")}`);
+}
+
 /** Has a tab take the page's files from a folder, with what the server says of them. */
 async function servedFrom(folder, page) {
   await page.route(/^http:\/\/127\.0\.0\.1:\d+\/assets\/.*$/, async (route) => {
@@ -101,21 +111,22 @@ async function servedFrom(folder, page) {
   });
 }
 
-/** Pictures of a view: both sizes, light and dark. What is wider than the phone is told. */
+/** Pictures of a view: both sizes, light and dark. Returns what is wider than the page, and what axe finds serious or critical. */
 export async function picture(page, name) {
   mkdirSync(PICTURES, { recursive: true });
-  const wide = [];
+  const faults = [];
   for (const size of SIZES) {
     await page.setViewportSize(size);
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
       await page.screenshot({ path: join(PICTURES, `${name}-${size.width}-${colorScheme}.png`) });
+      faults.push(...(await inaccessible(page)).map((one) => `${name} at ${size.width}, ${colorScheme}: ${one}`));
     }
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    if (over > 0) wide.push(`${name} at ${size.width}: ${over} px too wide`);
+    if (over > 0) faults.push(`${name} at ${size.width}: ${over} px too wide`);
   }
   await page.setViewportSize(SIZES[0]);
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
-  return wide;
+  return faults;
 }

@@ -8,9 +8,10 @@ let server;
 let browser;
 let tab;
 let page;
-const wide = [];
+/** What pictures have found: axe's faults, and what is wider than the page. */
+const faults = [];
 
-const shot = async (name) => wide.push(...(await picture(page, name)));
+const shot = async (name) => faults.push(...(await picture(page, name)));
 const view = (name) => page.getByRole("navigation", { name: "Views of the sandbox" }).getByRole("link", { name, exact: true }).click();
 const screen = () => page.locator(".screen:not([hidden]) .xterm-rows");
 const shows = (place, text) => place.filter({ hasText: text }).first().waitFor();
@@ -244,7 +245,7 @@ test("names, labels, output and commands are shown as text, whatever they say", 
   await page.getByRole("link", { name: "Sandboxes", exact: true }).click();
   await page.getByText("hostile=<img").waitFor();
   await shot("list");
-  assert.equal(await page.title(), "Eyot");
+  assert.equal(await page.title(), "Sandboxes – Eyot");
   await page.getByRole("link", { name: "dev", exact: true }).click();
 });
 
@@ -270,6 +271,8 @@ test("a process is started, its log is followed, its port is seen in a preview, 
   await view("Processes");
   const row = page.getByRole("row").filter({ hasText: "http.server" }).first();
   await row.getByRole("button", { name: /^Kill/ }).click();
+  await shot("kill");
+  await page.getByRole("dialog").getByRole("button", { name: "Kill" }).click();
   await row.getByText("signaled 9").waitFor();
 });
 
@@ -400,7 +403,7 @@ test("who signs out is out, and nothing was asked of another server or against t
   // A sandbox that is gone is asked for in vain, and the browser notes it.
   const complaints = tab.complaints.filter((one) => !/status of (404|409|503)/.test(one));
   assert.deepEqual(complaints, []);
-  assert.deepEqual(wide, []);
+  assert.deepEqual(faults, []);
 });
 
 test("a server without keys shows its page to whoever reaches it", async () => {
@@ -418,9 +421,9 @@ test("a server without keys shows its page to whoever reaches it", async () => {
     await other.page.getByRole("row").filter({ hasText: "running" }).waitFor();
     await open.stop();
     await other.page.getByRole("alert").filter({ hasText: "the server does not answer" }).waitFor();
-    wide.length = 0;
-    wide.push(...(await picture(other.page, "unreachable")));
-    assert.deepEqual(wide, []);
+    faults.length = 0;
+    faults.push(...(await picture(other.page, "unreachable")));
+    assert.deepEqual(faults, []);
   } finally {
     await other.context.close();
     await open.stop();
