@@ -98,6 +98,8 @@ impl Context {
             .docker_flag()
             .filter(|_| self.server.is_none() && self.provider_settings.kind == ProviderArg::Native)
         {
+            Some(flag @ "--publish") => Err(Failure::usage(format!("{flag} needs --provider docker"))
+                .hint("`eyot browse NAME PORT` opens a port of any sandbox on this host's loopback")),
             Some(flag) => Err(Failure::usage(format!("{flag} needs --provider docker"))),
             None => Ok(()),
         }

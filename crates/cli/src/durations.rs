@@ -1,13 +1,26 @@
-//! Durations and moments as people write and read them: `500ms`, `10s`, `2m`, `1h 30m`; `2026-11-20 18:29:13`.
+//! Durations and moments as people write and read them: `500ms`, `10s`, `1.5h`, `1h 30m`; `2026-11-20 18:29:13`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Parses `500ms`, `10s`, `2m`, `1h30m` or `7d` into milliseconds. A unit is needed, since a bare
-/// number could mean anything.
+/// Parses `500ms`, `10s`, `2m`, `1.5h`, `1h30m` or `7d` into milliseconds. A unit is needed, since a
+/// bare number could mean anything.
 pub fn parse_ms(text: &str) -> Result<u64, String> {
-    let duration = humantime::parse_duration(text)
-        .map_err(|_| format!("`{text}` is not a valid duration; write 500ms, 10s, 2m, 1h or 7d"))?;
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!("`{text}` has no unit; write {text}s for seconds, or 500ms, 2m, 1.5h, 7d"));
+    }
+    let duration = fraction(text).or_else(|| humantime::parse_duration(text).ok());
+    let duration = duration
+        .ok_or_else(|| format!("`{text}` is not a valid duration; write 500ms, 10s, 2m, 1.5h or 7d"))?;
     u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
+}
+
+/// Parses a number with a decimal point and one unit: `1.5h`.
+fn fraction(text: &str) -> Option<Duration> {
+    let (number, unit) = text.split_at(text.find(|character: char| character.is_ascii_alphabetic())?);
+    let number = number.trim_end();
+    let is_decimal = number.contains('.') && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let unit = humantime::parse_duration(&format!("1{unit}")).ok().filter(|_| is_decimal)?;
+    Duration::try_from_secs_f64((number.parse::<f64>().ok()? * unit.as_secs_f64() * 1e6).round() / 1e6).ok()
 }
 
 /// Renders a duration by its largest unit alone: `3s`, `12m`, `5h`, `9d`.
@@ -48,13 +61,26 @@ mod tests {
 
     #[test]
     fn a_duration_needs_a_unit() {
-        for (text, expected) in
-            [("500ms", 500), ("10s", 10_000), ("2m", 120_000), ("1h30m", 5_400_000), ("0s", 0)]
-        {
+        for (text, expected) in [
+            ("500ms", 500),
+            ("10s", 10_000),
+            ("2m", 120_000),
+            ("1h30m", 5_400_000),
+            ("0s", 0),
+            ("1 h", 3_600_000),
+        ] {
             assert_eq!(parse_ms(text), Ok(expected), "{text}");
         }
-        for text in ["", "10", "-1s", "ten", "s", "99999999999999999999y"] {
+        for text in ["", "10", "-1s", "ten", "s", "99999999999999999999y", "1.5", "1.2.3s", "-1.5h", ".h"] {
             assert!(parse_ms(text).is_err(), "{text}");
+        }
+        assert!(parse_ms("10").unwrap_err().contains("write 10s"));
+    }
+
+    #[test]
+    fn a_duration_may_have_a_decimal_point() {
+        for (text, expected) in [("1.5h", 5_400_000), ("0.25s", 250), ("2.5 m", 150_000), ("0.1s", 100)] {
+            assert_eq!(parse_ms(text), Ok(expected), "{text}");
         }
     }
 

@@ -24,6 +24,7 @@ mod pools;
 mod provider;
 mod redaction;
 mod signals;
+mod sizes;
 mod stdio;
 mod table;
 mod terminal;
@@ -31,7 +32,7 @@ mod toolsets;
 mod usual_quotas;
 mod verify;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use args::Cli;
 use errors::Failure;
@@ -40,13 +41,18 @@ fn main() {
     if let Some(code) = verify::attack() {
         std::process::exit(code);
     }
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| args::with_our_word(error, called().as_deref()).exit());
     let reporter = errors::Reporter::new(&cli.global);
     let code = match commands::run(cli) {
         Ok(code) => code,
         Err(failure) => report(&reporter, &failure),
     };
     std::process::exit(i32::from(code));
+}
+
+/// Returns the command that was called, for an error about its arguments.
+fn called() -> Option<String> {
+    std::env::args().skip(1).find(|word| args::CliCommand::has_subcommand(word))
 }
 
 fn report(reporter: &errors::Reporter, failure: &Failure) -> u8 {

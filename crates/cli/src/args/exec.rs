@@ -5,14 +5,15 @@ use clap::Args;
 use super::spec::SpecArgs;
 use super::values::{EnvArg, parse_env};
 use crate::durations;
+use crate::sizes::parse_bytes;
 
 const RUN_EXAMPLES: &str = "\
 Examples:
   eyot run -- python3 -c 'print(6 * 7)'
   eyot run sh -c 'echo $HOME | wc -c'          pipes and variables need a shell: say so
   cat data.csv | eyot run -- sort -u           our stdin is the command's
-  eyot run --mount .:/src --workdir /tmp/w -- ls /src
-  eyot run --timeout 10s --memory-mib 512 -- ./untrusted
+  eyot run --mount .:/src -w /tmp/w -- ls /src
+  eyot run --timeout 10s --memory 512m -- ./untrusted
   eyot run -it -- bash
 
 COMMAND is a program and its arguments, never a shell line: `eyot run 'echo hi'` looks for
@@ -45,6 +46,9 @@ pub struct RunArgs {
     /// Keep the sandbox after the command has ended, and print its name on stderr
     #[arg(long)]
     pub keep: bool,
+    /// Destroy the sandbox after the command has ended; this is the default
+    #[arg(long, conflicts_with = "keep")]
+    pub rm: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -57,7 +61,7 @@ const EXEC_EXAMPLES: &str = "\
 Examples:
   eyot exec builder -- make -j2
   eyot exec builder -- sh -c 'cd src && ls | head'
-  eyot exec --cwd /tmp -e DEBUG=1 --timeout 30s builder -- ./test.sh
+  eyot exec -w /tmp -e DEBUG=1 --timeout 30s builder -- ./test.sh
   eyot exec -it builder -- python3
   tar c . | eyot exec builder -- tar x
 
@@ -71,22 +75,22 @@ pub struct ExecArgs {
     #[command(flatten)]
     pub terminal: TerminalArgs,
     /// Directory to run it in, relative to the sandbox's working directory
-    #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
-    pub cwd: Option<String>,
+    #[arg(long, short = 'w', alias = "cwd", value_name = "DIR")]
+    pub workdir: Option<String>,
     /// A variable for this command; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
     pub env: Vec<EnvArg>,
     /// The user that runs it
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
-    /// Kill it after this time, such as 10s, 500ms, 2m
+    /// Kill it after this time, such as 10s, 500ms, 1.5h
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, conflicts_with = "timeout_ms")]
     pub timeout: Option<u64>,
     /// Kill it after this many milliseconds
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide = true)]
     pub timeout_ms: Option<u64>,
-    /// With --json: the number of bytes to keep of each stream
-    #[arg(long, value_name = "N")]
+    /// With --json: the bytes to keep of each stream, such as 64k or 10m [default: 1m]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_output_bytes: Option<u64>,
     /// The sandbox's name or id
     pub name: String,
@@ -98,7 +102,7 @@ pub struct ExecArgs {
 const SH_EXAMPLES: &str = "\
 Examples:
   eyot sh builder
-  eyot sh --user root --cwd / builder
+  eyot sh --user root --workdir / builder
   echo 'ls | wc -l' | eyot sh builder          without a terminal: a script on stdin
 
 The shell is bash where there is one, else sh; its exit code is ours.";
@@ -108,8 +112,8 @@ The shell is bash where there is one, else sh; its exit code is ours.";
 #[command(after_help = SH_EXAMPLES)]
 pub struct ShArgs {
     /// Directory to begin in
-    #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
-    pub cwd: Option<String>,
+    #[arg(long, short = 'w', alias = "cwd", value_name = "DIR")]
+    pub workdir: Option<String>,
     /// A variable for this shell; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
     pub env: Vec<EnvArg>,

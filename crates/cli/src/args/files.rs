@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::side::Side;
 use super::values::parse_mode;
+use crate::sizes::parse_bytes;
 
 const CP_EXAMPLES: &str = "\
 Examples:
@@ -25,7 +26,7 @@ exit code is 125. setuid bits are dropped. What is copied is data: nothing of it
 #[command(after_help = CP_EXAMPLES)]
 pub struct CpArgs {
     /// Refuse to copy more than this
-    #[arg(long, value_name = "N", default_value_t = 4 << 30)]
+    #[arg(long, value_name = "SIZE", default_value = "4g", value_parser = parse_bytes)]
     pub max_bytes: u64,
     /// The source: a file or a directory, NAME:PATH, or `-` for stdin
     #[arg(value_name = "SRC", value_parser = Side::parse)]
@@ -38,7 +39,7 @@ pub struct CpArgs {
 const READ_EXAMPLES: &str = "\
 Examples:
   eyot read builder notes.txt
-  eyot read builder /var/log/big.log --offset 1000000 --limit 4096
+  eyot read builder /var/log/big.log --offset 1000000 --limit 4k
   eyot read --json builder notes.txt           {\"path\",\"offset\",\"bytes\",\"content\"}, or
                                                \"content_base64\" where it is not UTF-8";
 
@@ -51,10 +52,10 @@ pub struct ReadArgs {
     /// The file, relative to the sandbox's working directory
     pub path: String,
     /// The first byte, counted from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_bytes)]
     pub offset: u64,
-    /// The most bytes to print
-    #[arg(long, value_name = "N")]
+    /// The most bytes to print, such as 4k
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub limit: Option<u64>,
 }
 

@@ -25,7 +25,7 @@ const VERIFY_EXAMPLES: &str = "\
 Examples:
   eyot verify
   eyot verify --filter K11 --filter contract   some rows
-  eyot verify --filter setuid -v               the cases with this in their name, each with its result
+  eyot verify --filter setuid --verbose        the cases with this in their name, each with its result
   eyot verify --list
   eyot verify --json > report.json
 

@@ -3,6 +3,7 @@
 
 mod backup;
 mod bench;
+mod docker;
 mod events;
 mod exec;
 mod files;
@@ -28,6 +29,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 
 pub use backup::{BackupArgs, RestoreArgs};
 pub use bench::{BenchArgs, BenchImage};
+pub use docker::with_our_word;
 pub use events::EventsArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
@@ -95,7 +97,7 @@ pub struct GlobalArgs {
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Show the causes of an error; twice: diagnostics too
-    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    #[arg(long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
 

@@ -4,22 +4,23 @@ use clap::{Args, ValueEnum};
 use eyot::{LogStream, ProcessId, Signal};
 
 use super::values::{EnvArg, parse_env};
+use crate::sizes::parse_bytes;
 
 const START_EXAMPLES: &str = "\
 Examples:
   eyot start builder -- python3 -m http.server 8000
-  eyot start --cwd app -e PORT=3000 builder -- npm start
+  eyot start --workdir app -e PORT=3000 builder -- npm start
   eyot logs -f builder $(eyot start builder -- make)
 
-Prints the process's id, such as p1. It reads end of file; `eyot logs` shows what it writes.";
+Docker's `start` is `eyot wake`. Prints the process's id, such as p1. It reads end of file; `eyot logs` shows what it writes.";
 
 /// `eyot start`
 #[derive(Debug, Args)]
 #[command(after_help = START_EXAMPLES)]
 pub struct StartArgs {
     /// Directory to run it in, relative to the sandbox's working directory
-    #[arg(long, short = 'w', alias = "workdir", value_name = "DIR")]
-    pub cwd: Option<String>,
+    #[arg(long, short = 'w', alias = "cwd", value_name = "DIR")]
+    pub workdir: Option<String>,
     /// A variable for this process; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
     pub env: Vec<EnvArg>,
@@ -77,13 +78,13 @@ pub struct LogsArgs {
     #[arg(long, short = 'n', value_name = "LINES", conflicts_with_all = ["tail_bytes", "since_offset"])]
     pub tail: Option<u64>,
     /// Begin this many bytes before the end
-    #[arg(long, value_name = "BYTES", conflicts_with = "since_offset")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "since_offset", value_parser = parse_bytes)]
     pub tail_bytes: Option<u64>,
     /// Begin at this byte, counted from the start of the output
     #[arg(long, alias = "offset", value_name = "N", default_value_t = 0)]
     pub since_offset: u64,
-    /// Stop after this many bytes
-    #[arg(long, value_name = "BYTES")]
+    /// Stop after this many bytes, such as 4k
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub limit: Option<u64>,
     /// Only the output on this stream
     #[arg(long, value_name = "STREAM")]

@@ -14,11 +14,12 @@ use eyot::{
 
 use super::values::{
     EnvArg, NetworkArg, parse_env, parse_env_file, parse_extra_host, parse_file, parse_mount, parse_on_idle,
-    parse_pair, parse_pull, parse_requirement, resolve_env,
+    parse_pair, parse_publish, parse_pull, parse_requirement, parse_volume, resolve_env,
 };
 use crate::config::{Defaults, SetFields};
 use crate::durations;
 use crate::errors::Failure;
+use crate::sizes::{parse_bytes, parse_mib, parse_mib_or_number};
 
 /// The spec of a new sandbox, as flags.
 #[derive(Debug, Default, Args)]
@@ -36,7 +37,7 @@ pub struct SpecArgs {
     #[arg(long)]
     pub image: Option<String>,
     /// The directory in which commands start [default: /workspace]
-    #[arg(long, value_name = "DIR", value_parser = parse_sandbox_path)]
+    #[arg(long, short = 'w', value_name = "DIR", value_parser = parse_sandbox_path)]
     pub workdir: Option<SandboxPath>,
     /// The network: none, egress, bridge (docker) or host [default: none] [env: EYOT_NET]
     #[arg(long, alias = "network", value_name = "MODE", hide_possible_values = true)]
@@ -51,6 +52,9 @@ pub struct SpecArgs {
     /// Mount a folder of the host; read-only unless it ends in :rw
     #[arg(long, value_name = "SRC:DST[:rw]", value_parser = parse_mount)]
     pub mount: Vec<Mount>,
+    /// Mount a folder of the host, as Docker spells it
+    #[arg(long, short = 'v', value_name = "SRC:DST:ro|rw", value_parser = parse_volume)]
+    pub volume: Vec<Mount>,
     /// A variable for every command; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
     pub env: Vec<EnvArg>,
@@ -66,34 +70,44 @@ pub struct SpecArgs {
     /// A key and value to keep; `eyot inspect` shows them
     #[arg(long, value_name = "K=V", value_parser = parse_pair)]
     pub metadata: Vec<(String, String)>,
-    /// Limit of memory in MiB [env: EYOT_MEMORY_MIB]
-    #[arg(long, value_name = "N")]
+    /// Limit of memory, such as 512m [default: 2g where it can be held; with docker, none] [env:
+    /// EYOT_MEMORY_MIB]
+    #[arg(long, short, value_name = "SIZE", value_parser = parse_mib)]
+    pub memory: Option<u64>,
+    /// The same in MiB
+    #[arg(long, value_name = "N", hide = true, value_parser = parse_mib_or_number, conflicts_with = "memory")]
     pub memory_mib: Option<u64>,
-    /// Limit of processors, such as 1.5 [env: EYOT_CPUS]
+    /// Limit of processors, such as 1.5 [default: none] [env: EYOT_CPUS]
     #[arg(long, value_name = "N")]
     pub cpus: Option<f64>,
-    /// Limit of processes and threads [env: EYOT_PIDS]
-    #[arg(long, value_name = "N")]
+    /// Limit of processes and threads [default: 512] [env: EYOT_PIDS]
+    #[arg(long, alias = "pids-limit", value_name = "N")]
     pub pids: Option<u64>,
-    /// Limit of disk space in MiB [env: EYOT_DISK_MIB]
-    #[arg(long, value_name = "N")]
+    /// Limit of disk space, such as 10g; at least 8m [default: none] [env: EYOT_DISK_MIB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_mib)]
+    pub disk: Option<u64>,
+    /// The same in MiB
+    #[arg(long, value_name = "N", hide = true, value_parser = parse_mib_or_number, conflicts_with = "disk")]
     pub disk_mib: Option<u64>,
-    /// Default deadline of commands, such as 10s, 500ms, 2m [env: EYOT_TIMEOUT]
+    /// Default deadline of commands, such as 10s, 500ms, 1.5h [default: none] [env: EYOT_TIMEOUT]
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, conflicts_with = "timeout_ms")]
     pub timeout: Option<u64>,
     /// The same in milliseconds
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide = true)]
     pub timeout_ms: Option<u64>,
-    /// The number of bytes to keep of each stream when output is not streamed [env: EYOT_MAX_OUTPUT_BYTES]
-    #[arg(long, value_name = "N")]
+    /// The bytes to keep of each stream when output is not streamed, such as 64k [default: 1m] [env:
+    /// EYOT_MAX_OUTPUT_BYTES]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_output_bytes: Option<u64>,
-    /// The largest file that Eyot reads or writes [env: EYOT_MAX_FILE_BYTES]
-    #[arg(long, value_name = "N")]
+    /// The largest file that Eyot reads or writes, such as 100m [default: none] [env:
+    /// EYOT_MAX_FILE_BYTES]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_file_bytes: Option<u64>,
-    /// Destroy it this long after its creation [env: EYOT_TTL]
+    /// Destroy it this long after its creation, such as 1.5h [default: never] [env: EYOT_TTL]
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
     pub ttl: Option<u64>,
-    /// Destroy it (see --on-idle) after this long without activity [env: EYOT_IDLE_TIMEOUT]
+    /// Destroy it (see --on-idle) after this long without activity [default: never] [env:
+    /// EYOT_IDLE_TIMEOUT]
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
     pub idle_timeout: Option<u64>,
     /// With --idle-timeout: destroy or sleep [default: destroy]
@@ -127,7 +141,7 @@ pub struct SpecArgs {
     #[arg(long, value_name = "NAME")]
     pub engine_network: Option<String>,
     /// With docker, publish this port on the Engine's 127.0.0.1, on a port that the Engine chooses
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, short, value_name = "PORT", value_parser = parse_publish)]
     pub publish: Vec<u16>,
     /// With docker, add a host name to the sandbox
     #[arg(long, value_name = "NAME:IP", value_parser = parse_extra_host)]
@@ -148,6 +162,11 @@ impl SpecArgs {
             (!self.add_host.is_empty(), "--add-host"),
         ];
         flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
+    }
+
+    /// Returns the limit of memory.
+    pub fn memory_mib(&self) -> Option<u64> {
+        self.memory.or(self.memory_mib)
     }
 
     /// Makes the spec from the `--spec` file, the flags over it, and `defaults` for the rest.
@@ -183,7 +202,7 @@ impl SpecArgs {
             let destroy_on_session_destroy = self.destroy_workspace;
             spec.workspace = WorkspaceSpec::Persistent { id: id.clone(), destroy_on_session_destroy };
         }
-        spec.mounts.extend(self.mount.iter().cloned());
+        spec.mounts.extend(self.mount.iter().chain(&self.volume).cloned());
         spec.labels.extend(self.label.iter().cloned());
         spec.metadata.extend(self.metadata.iter().cloned());
         spec.require.extend(self.require.iter().copied());
@@ -200,10 +219,10 @@ impl SpecArgs {
 
     fn set_limits(&self, spec: &mut SandboxSpec) {
         let limits = &mut spec.limits;
-        replace(&mut limits.memory_mib, &self.memory_mib);
+        replace(&mut limits.memory_mib, &self.memory_mib());
         replace(&mut limits.cpus, &self.cpus);
         replace(&mut limits.pids, &self.pids);
-        replace(&mut limits.disk_mib, &self.disk_mib);
+        replace(&mut limits.disk_mib, &self.disk.or(self.disk_mib));
         replace(&mut limits.timeout_ms, &self.timeout.or(self.timeout_ms));
         replace(&mut limits.max_output_bytes, &self.max_output_bytes);
         replace(&mut limits.max_file_bytes, &self.max_file_bytes);
@@ -261,7 +280,7 @@ fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
     Ok(SpecFile { spec, named: SetFields { network: named("/network"), pull: named("/container/pull") } })
 }
 
-fn parse_name(text: &str) -> Result<SandboxName, String> {
+pub(super) fn parse_name(text: &str) -> Result<SandboxName, String> {
     SandboxName::parse(text).map_err(|error| error.to_string())
 }
 
@@ -321,6 +340,16 @@ mod tests {
         assert_eq!(spec["security"]["readonly_rootfs"], true);
         assert_eq!(spec["require"], serde_json::json!(["memory", "pids"]));
         assert_eq!(spec["manifest"]["directories"], serde_json::json!(["out"]));
+    }
+
+    #[test]
+    fn sizes_have_units_and_the_flags_in_mebibytes_stay() {
+        let made =
+            spec(&["-m", "1.5g", "--disk", "10g", "--max-file-bytes", "64k"], &Defaults::default()).unwrap();
+        assert_eq!((made.limits.memory_mib, made.limits.disk_mib), (Some(1536), Some(10_240)));
+        assert_eq!(made.limits.max_file_bytes, Some(65_536));
+        let made = spec(&["--memory-mib", "64", "--disk-mib", "9"], &Defaults::default()).unwrap();
+        assert_eq!((made.limits.memory_mib, made.limits.disk_mib), (Some(64), Some(9)));
     }
 
     #[test]

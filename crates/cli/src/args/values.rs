@@ -131,6 +131,30 @@ pub fn parse_mount(text: &str) -> Result<Mount, String> {
     Ok(Mount { source: absolute(Path::new(source))?, target, writable })
 }
 
+/// Parses `SRC:DST:ro` or `SRC:DST:rw`. Without the last part Docker means `rw` and `--mount` means
+/// `ro`, and a source without a slash is a volume's name to Docker: both are refused.
+pub fn parse_volume(text: &str) -> Result<Mount, String> {
+    if !text.ends_with(":ro") && !text.ends_with(":rw") {
+        return Err(format!("write {text}:ro, or {text}:rw if the sandbox may change the folder"));
+    }
+    let source = text.split(':').next().unwrap_or_default();
+    if !source.contains('/') && !source.starts_with('.') {
+        let reason = "is a volume's name to Docker; write ./";
+        return Err(format!("`{source}` {reason}{source} for a folder, or keep files by --workspace ID"));
+    }
+    parse_mount(text)
+}
+
+/// Parses the port to publish. Docker's `HOST:PORT` is refused: the Engine chooses the host's port.
+pub fn parse_publish(text: &str) -> Result<u16, String> {
+    if let Some((_, inside)) = text.rsplit_once(':') {
+        return Err(format!(
+            "the host's port cannot be chosen; write {inside}, or use `eyot browse NAME {inside}` once it is there"
+        ));
+    }
+    text.parse::<u16>().map_err(|error| error.to_string())
+}
+
 fn absolute(path: &Path) -> Result<PathBuf, String> {
     // Folders that are named from here are meant as they are now, `..` and symbolic links included.
     path.canonicalize().map_err(|error| format!("source {}: {error}", path.display()))
@@ -226,6 +250,19 @@ mod tests {
         for wrong in ["/a", "/:relative", ":/x", "/does-not-exist-anywhere:/x", ""] {
             assert!(parse_mount(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_volume_says_whether_it_may_be_written_to() {
+        assert!(parse_volume("/:/src:rw").unwrap().writable && !parse_volume("/:/src:ro").unwrap().writable);
+        assert!(parse_volume("/:/src").unwrap_err().contains("write /:/src:ro"));
+        assert!(parse_volume("data:/data:rw").unwrap_err().contains("./data"));
+    }
+
+    #[test]
+    fn a_published_port_has_no_port_of_the_host() {
+        assert_eq!(parse_publish("80"), Ok(80));
+        assert!(parse_publish("8080:80").unwrap_err().contains("write 80"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::signals::Signals;
 pub async fn run(args: ExecArgs, context: &Context) -> Result<u8, Failure> {
     let attachment = Attachment {
         command: Command::argv(args.command),
-        cwd: args.cwd,
+        cwd: args.workdir,
         env: resolve_env(&args.env, |name| std::env::var(name).ok())?,
         user: args.user,
         timeout_ms: args.timeout.or(args.timeout_ms),

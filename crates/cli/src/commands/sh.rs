@@ -34,7 +34,7 @@ async fn shell(
     let tty = terminal::stdin_is_terminal();
     let attachment = Attachment {
         command: Command::argv([program]),
-        cwd: args.cwd.clone(),
+        cwd: args.workdir.clone(),
         env: resolve_env(&args.env, |name| std::env::var(name).ok())?,
         user: args.user.clone(),
         // A person is not a command that forgot to end.

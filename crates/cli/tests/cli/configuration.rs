@@ -39,12 +39,12 @@ fn the_state_folder_is_the_flags_the_variables_or_the_files() {
 }
 
 #[test]
-fn causes_are_shown_only_with_v() {
+fn causes_are_shown_only_with_verbose() {
     let machine = Machine::new();
     let file = machine.write("file", "");
     let quiet = machine.run(&["--state", &file, "ls"]);
     quiet.failure(125);
-    let verbose = machine.run(&["-v", "--state", &file, "ls"]);
+    let verbose = machine.run(&["--verbose", "--state", &file, "ls"]);
     assert!(verbose.stderr.contains("caused by: "), "{verbose:?}");
 }
 

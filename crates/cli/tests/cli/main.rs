@@ -7,6 +7,7 @@ mod configuration;
 mod copying;
 mod events;
 mod files;
+mod habits;
 mod help;
 mod images;
 mod init;

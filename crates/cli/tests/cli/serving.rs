@@ -94,7 +94,7 @@ fn n7_a_key_is_in_no_log_error_event_environment_sandbox_or_file() {
     let machine = Machine::new();
     // Every file is read below: none is to be the large image of a disk.
     let env = [("ANTHROPIC_API_KEY", MODEL_KEY), ("EYOT_POOL_DISK_MIB", "unlimited")];
-    let mut server = Server::start(&machine, &["-vv"], &[], &env);
+    let mut server = Server::start(&machine, &["--verbose", "--verbose"], &[], &env);
     let key = server.key.clone();
     let wrong = "eyot_0000wrong0000key0000of0000somebody0000";
     let id = server.sandbox();

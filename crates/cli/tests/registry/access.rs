@@ -31,7 +31,7 @@ fn members() {
         machine.write("home/.docker/config.json", config.to_string());
     };
     configure("eyot:wrong-password");
-    let wrong = machine.run(&["--json", "-v", "-v", "image", "pull", &name]);
+    let wrong = machine.run(&["--json", "--verbose", "image", "pull", &name]);
     assert_eq!(wrong.code, Some(125));
     assert!(wrong.stderr.contains("credentials") && !wrong.stderr.contains("wrong-password"), "{wrong:?}");
     configure(USER);

@@ -1,0 +1,75 @@
+//! The habits of people who know Docker: names, options, sizes and words that they type are taken
+//! where they mean the same, and otherwise the error names ours.
+
+use super::machine::{Machine, Ran};
+
+/// Returns standard error. The arguments must have been refused.
+#[track_caller]
+fn refused(machine: &Machine, arguments: &[&str]) -> String {
+    let ran = machine.run(arguments);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    ran.stderr
+}
+
+#[test]
+fn sizes_and_durations_are_taken_as_people_type_them() {
+    let machine = Machine::new();
+    machine.run(&["create", "dev", "-m", "1.5g", "--pids-limit", "99", "--ttl", "1.5h"]).success();
+    let spec = machine.run(&["inspect", "dev", "--json"]).json()["spec"].take();
+    assert_eq!((&spec["limits"]["memory_mib"], &spec["limits"]["pids"]), (&1536.into(), &99.into()));
+    assert_eq!(spec["lifecycle"]["ttl_ms"], 5_400_000);
+    machine.run(&["write", "dev", "note", "--content", "hello"]).success();
+    assert_eq!(machine.run(&["read", "dev", "note", "--limit", "1k"]).success(), "hello");
+    assert!(refused(&machine, &["create", "--memory", "512"]).contains("write 512m"));
+    assert!(refused(&machine, &["create", "--disk", "lots"]).contains("write 512m, 2g or 1.5g"));
+    assert!(refused(&machine, &["create", "--ttl", "30"]).contains("write 30s"));
+}
+
+#[test]
+fn the_working_directory_is_one_option_on_every_command() {
+    let machine = Machine::new();
+    machine.run(&["create", "dev", "-w", "/tmp"]).success();
+    assert_eq!(machine.run(&["exec", "dev", "pwd"]).success(), "/tmp\n");
+    for option in ["-w", "--workdir", "--cwd"] {
+        assert_eq!(machine.run(&["exec", option, "/usr", "dev", "pwd"]).success(), "/usr\n", "{option}");
+    }
+    assert_eq!(machine.run(&["run", "-w", "/tmp", "pwd"]).success(), "/tmp\n");
+    assert_eq!(machine.run_with_input(&["sh", "-w", "/usr", "dev"], b"pwd").success(), "/usr\n");
+    machine.run(&["start", "--workdir", "/usr", "dev", "--", "pwd"]).success();
+    assert_eq!(machine.run(&["logs", "-f", "dev", "p1"]).success(), "/usr\n");
+}
+
+#[test]
+fn a_volume_of_docker_is_a_mount_that_says_what_may_be_written() {
+    let machine = Machine::new();
+    machine.write("shared/file", "content");
+    let at = |end: &str| format!("{}:/mnt/in{end}", machine.path_text("shared"));
+    assert_eq!(machine.run(&["run", "--rm", "-v", &at(":ro"), "cat", "/mnt/in/file"]).success(), "content");
+    assert!(refused(&machine, &["run", "-v", &at(""), "true"]).contains("if the sandbox may change"));
+    assert!(refused(&machine, &["run", "-v", "data:/data:rw", "true"]).contains("--workspace"));
+}
+
+#[test]
+fn an_option_of_docker_that_means_something_else_names_ours() {
+    let machine = Machine::new();
+    for (arguments, ours) in [
+        (&["run", "-d", "true"][..], "eyot start NAME"),
+        (&["exec", "--detach", "dev", "true"], "eyot start NAME"),
+        (&["run", "-p", "8080:80", "true"], "eyot browse NAME 80"),
+        (&["run", "--rm", "--keep", "true"], "cannot be used with"),
+        (&["create", "--rm"], "--idle-timeout"),
+        (&["ls", "-a"], "lists sleeping sandboxes too"),
+        (&["ls", "-v"], "--verbose"),
+        (&["images"], "eyot image ls"),
+        (&["stats"], "eyot top"),
+        (&["ps"], "eyot ls"),
+        (&["start", "dev"], "eyot wake NAME"),
+        (&["kill", "dev"], "eyot sleep NAME"),
+    ] {
+        let said = refused(&machine, arguments);
+        assert!(said.contains(ours), "{arguments:?}: {said}");
+    }
+    let publish = machine.run(&["run", "-p", "80", "true"]);
+    assert!(publish.failure(2).contains("eyot browse NAME PORT"), "{publish:?}");
+    assert!(!machine.state().exists());
+}
