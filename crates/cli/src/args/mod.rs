@@ -52,7 +52,7 @@ pub use values::{NetworkArg, ProviderArg, parse_pull, resolve_env};
 const EXAMPLES: &str = "\
 Examples:
   eyot run -- python3 -c 'print(6 * 7)'     one command in a throw-away sandbox
-  eyot create --name builder                a sandbox that stays
+  eyot create builder                       a sandbox that stays
   eyot exec builder -- sh -c 'make 2>&1'    a command in it
   eyot sh builder                           a shell in it
   eyot cp ./src builder:/workspace/         files into it

@@ -2,17 +2,19 @@
 //! as a whole.
 
 use clap::Args;
+use eyot::SandboxName;
 
-use super::spec::SpecArgs;
+use super::spec::{SpecArgs, parse_name};
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
-  eyot create --name builder
-  eyot create --name web --net host --mount ~/site:/workspace/site:rw
-  eyot create --name agent --net egress --allow api.example.com:443 --allow '*.cdn.example.com:443'
-  eyot create --ttl 1h --idle-timeout 10m --memory-mib 1024 --require memory,pids
+  eyot create builder
+  eyot create web --net host --mount ~/site:/workspace/site:rw
+  eyot create agent --net egress --allow api.example.com:443 --allow '*.cdn.example.com:443'
+  eyot create --ttl 1h --idle-timeout 10m --memory 1g --require memory,pids
   eyot create --workspace project-7 --file README.md=./README.md --dir out
-  eyot create --spec sandbox.json --name other
+  eyot create other --spec sandbox.json
+  eyot create builder --get-or-create          the one that is there, if there is one
 
 Prints the name; with --json, everything that `eyot inspect` knows.";
 
@@ -20,6 +22,12 @@ Prints the name; with --json, everything that `eyot inspect` knows.";
 #[derive(Debug, Args)]
 #[command(after_help = CREATE_EXAMPLES)]
 pub struct CreateArgs {
+    /// Name: lowercase letters, digits and hyphens; by default generated from the id
+    #[arg(id = "new_name", value_name = "NAME", value_parser = parse_name, conflicts_with = "name")]
+    pub name: Option<SandboxName>,
+    /// Use the sandbox of this name as it is if there is one, awake
+    #[arg(long)]
+    pub get_or_create: bool,
     /// The spec of the new sandbox.
     #[command(flatten)]
     pub spec: SpecArgs,

@@ -1,8 +1,8 @@
 //! `eyot create`: creates a sandbox that stays.
 
-use eyot::Sandbox;
+use eyot::{Error, ErrorKind, NetworkMode, Sandbox, SandboxSpec};
 
-use crate::args::CreateArgs;
+use crate::args::{CreateArgs, SpecArgs};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::redaction;
@@ -12,14 +12,58 @@ pub const WAIT: &str = "making the sandbox; the first one of an image takes long
 
 pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
     context.refuse_docker_flags(&args.spec)?;
-    let spec = args.spec.to_spec(&context.config.defaults)?;
+    let asked = SpecArgs { name: args.name.or(args.spec.name.clone()), ..args.spec };
+    let spec = asked.to_spec(&context.config.defaults)?;
+    if args.get_or_create && spec.name.is_none() && spec.id.is_none() {
+        return Err(Failure::usage("--get-or-create needs a name").hint("eyot create NAME --get-or-create"));
+    }
     let provider = context.provider().await?;
-    let making = Sandbox::create(provider.as_ref(), spec);
-    let sandbox = context.output.explain_a_wait(WAIT, making).await?;
+    let sandbox = if args.get_or_create {
+        let making = Sandbox::get_or_create(provider.as_ref(), spec);
+        let (sandbox, is_new) = context.output.explain_a_wait(WAIT, making).await?;
+        if !is_new {
+            context.output.note(&existing(&asked, &sandbox));
+        }
+        sandbox
+    } else {
+        let making = Sandbox::create(provider.as_ref(), spec);
+        context.output.explain_a_wait(WAIT, making).await.map_err(with_existing_hint)?
+    };
     if context.output.json {
         context.output.value(&redaction::live_facts(&sandbox, false)?)?
     } else {
         context.output.text(&format!("{}\n", sandbox.name()))?
     }
     Ok(0)
+}
+
+fn with_existing_hint(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::AlreadyExists => {
+            error.with_hint("use another name, or --get-or-create if the one that is there will do")
+        }
+        _ => error,
+    }
+}
+
+/// Returns the note that a sandbox was there, with what it has otherwise than was asked for.
+fn existing(asked: &SpecArgs, sandbox: &Sandbox) -> String {
+    let differs = differences(asked, &sandbox.info().spec);
+    if differs.is_empty() {
+        return format!("{} was there already", sandbox.name());
+    }
+    format!("{} was there already, with another {}", sandbox.name(), differs.join(", "))
+}
+
+fn differences(asked: &SpecArgs, is: &SandboxSpec) -> Vec<&'static str> {
+    let limits = &is.limits;
+    let differs = [
+        ("image", asked.image.is_some() && asked.image != is.image),
+        ("network", asked.net.is_some_and(|net| NetworkMode::from(net) != is.network)),
+        ("user", asked.user.is_some() && asked.user != is.user),
+        ("working directory", asked.workdir.is_some() && asked.workdir != is.workdir),
+        ("memory limit", asked.memory_mib().is_some() && asked.memory_mib() != limits.memory_mib),
+        ("limit of processors", asked.cpus.is_some() && asked.cpus != limits.cpus),
+    ];
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
 }

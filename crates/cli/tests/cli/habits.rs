@@ -12,6 +12,30 @@ fn refused(machine: &Machine, arguments: &[&str]) -> String {
 }
 
 #[test]
+fn create_takes_the_name_as_its_argument() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["create", "dev"]).success(), "dev\n");
+    assert_eq!(machine.run(&["exec", "dev", "--", "echo", "hi"]).success(), "hi\n");
+    assert!(machine.run(&["create", "dev"]).failure(125).contains("--get-or-create"));
+    refused(&machine, &["create", "one", "--name", "two"]);
+}
+
+#[test]
+fn get_or_create_uses_the_sandbox_that_is_there_awake() {
+    let machine = Machine::new();
+    machine.run(&["create", "--get-or-create"]).failure(2);
+    assert_eq!(machine.run(&["create", "dev", "--get-or-create"]).success(), "dev\n");
+    machine.run(&["write", "dev", "note", "--content", "kept"]).success();
+    machine.run(&["stop", "dev"]).success();
+    let again = machine.run(&["create", "dev", "--get-or-create", "--net", "host"]);
+    assert_eq!((again.code, again.text().as_str()), (Some(0), "dev\n"));
+    assert!(again.stderr.contains("dev was there already, with another network"), "{again:?}");
+    assert!(machine.run(&["ls"]).success().contains("running"));
+    assert_eq!(machine.run(&["-q", "create", "dev", "--get-or-create"]).success(), "dev\n");
+    assert_eq!(machine.run(&["read", "dev", "note"]).success(), "kept");
+}
+
+#[test]
 fn sizes_and_durations_are_taken_as_people_type_them() {
     let machine = Machine::new();
     machine.run(&["create", "dev", "-m", "1.5g", "--pids-limit", "99", "--ttl", "1.5h"]).success();
