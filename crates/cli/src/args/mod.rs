@@ -42,7 +42,7 @@ pub use pool::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{AdoptArgs, CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs, SleepArgs, WakeArgs};
 pub use server::{KeysArgs, KeysCommand, PreviewArgs, ServeArgs};
-pub use shell_support::{CompletionsArgs, ManArgs};
+pub use shell_support::{CompletionsArgs, HelpArgs, ManArgs, VersionArgs};
 pub use side::Side;
 pub use spec::SpecArgs;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
@@ -125,7 +125,7 @@ macro_rules! commands {
             }
 
             fn has_subcommand(name: &str) -> bool {
-                matches!(name, $($name)|*)
+                matches!(name, $($name $(| $alias)?)|*)
             }
         }
 
@@ -166,7 +166,7 @@ commands! {
     Net(NetArgs), "net", "Show and change where a sandbox may connect to";
     Events(EventsArgs), "events", "Show what happened to the sandboxes, and why";
     Inspect(InspectArgs), "inspect", "Show a sandbox: its spec, its usage and its isolation";
-    Sleep(SleepArgs), "sleep", "Stop the processes of sandboxes and keep their files";
+    Sleep(SleepArgs), "sleep" | "stop", "Stop the processes of sandboxes and keep their files";
     Wake(WakeArgs), "wake", "Make sleeping sandboxes usable again";
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Adopt(AdoptArgs), "adopt", "Take over a container that this state folder did not create (Docker)";
@@ -189,6 +189,8 @@ commands! {
     Verify(VerifyArgs), "verify", "Test on this host that sandboxes keep their promises";
     Completions(CompletionsArgs), "completions", "Print a completion script for a shell";
     Man(ManArgs), "man", "Print the man page";
+    Help(HelpArgs), "help", "Print the help of a command";
+    Version(VersionArgs), "version", "Print the version";
 }
 
 #[cfg(test)]

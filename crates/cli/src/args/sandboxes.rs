@@ -72,6 +72,7 @@ pub struct InspectArgs {
 const SLEEP_EXAMPLES: &str = "\
 Examples:
   eyot sleep builder
+  eyot stop builder                                 the same, in Docker's word
   eyot create --idle-timeout 10m --on-idle sleep    one that goes to sleep by itself
 
 What runs in them is killed, what lies in /dev/shm and /run is gone; every other file stays, and so do

@@ -1,4 +1,4 @@
-//! The arguments of `completions` and `man`.
+//! The arguments of `completions`, `man`, `help` and `version`.
 
 use std::path::PathBuf;
 
@@ -36,3 +36,28 @@ pub struct ManArgs {
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
+
+const HELP_EXAMPLES: &str = "\
+Examples:
+  eyot help                                    all commands
+  eyot help run                                one, as `eyot run --help`
+  eyot help image pull";
+
+/// `eyot help`
+#[derive(Debug, Args)]
+#[command(after_help = HELP_EXAMPLES)]
+pub struct HelpArgs {
+    /// The command
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+const VERSION_EXAMPLES: &str = "\
+Examples:
+  eyot version
+  eyot version --json                          {\"version\"}";
+
+/// `eyot version`
+#[derive(Debug, Args)]
+#[command(after_help = VERSION_EXAMPLES)]
+pub struct VersionArgs {}

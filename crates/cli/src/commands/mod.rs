@@ -15,6 +15,7 @@ mod events;
 mod exec;
 mod glob;
 mod grep;
+mod help;
 mod image;
 mod init;
 mod inspect;
@@ -40,6 +41,7 @@ mod tools;
 mod top;
 mod transfer;
 mod verify;
+mod version;
 mod wait;
 mod wake;
 mod watch;
@@ -64,6 +66,8 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
     match cli.command {
         CliCommand::Completions(args) => completions::run(&args, Output::new(&cli.global)),
         CliCommand::Man(args) => man::run(&args, Output::new(&cli.global)),
+        CliCommand::Help(args) => help::run(&args),
+        CliCommand::Version(_) => version::run(Output::new(&cli.global)),
         CliCommand::Tools(args) => tools::run(&args, &cli.global),
         CliCommand::Init(args) => init::run(&args, Output::new(&cli.global)),
         command => {
@@ -141,7 +145,12 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
         CliCommand::Verify(args) => Box::pin(verify::run(&args, context)).await,
         CliCommand::Doctor(args) => doctor::run(&args, context).await,
-        CliCommand::Completions(_) | CliCommand::Man(_) | CliCommand::Tools(_) | CliCommand::Init(_) => {
+        CliCommand::Completions(_)
+        | CliCommand::Man(_)
+        | CliCommand::Help(_)
+        | CliCommand::Version(_)
+        | CliCommand::Tools(_)
+        | CliCommand::Init(_) => {
             unreachable!("they need no sandboxes")
         }
     }

@@ -97,3 +97,17 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
     assert!(publish.failure(2).contains("eyot browse NAME PORT"), "{publish:?}");
     assert!(!machine.state().exists());
 }
+
+#[test]
+fn stop_is_sleep_and_help_and_version_are_commands() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["stop", "box"]).success();
+    assert!(machine.run(&["ls"]).success().contains("sleeping"));
+    assert!(machine.run(&["help"]).success().contains("sleep "));
+    assert!(machine.run(&["help", "stop"]).success().contains("eyot stop builder"));
+    assert_eq!(machine.run(&["help", "run"]).success(), machine.run(&["run", "--help"]).success());
+    assert!(machine.run(&["help", "image", "pull"]).success().contains("Usage: eyot image pull"));
+    assert!(machine.run(&["help", "nonsense"]).failure(2).contains("nonsense"));
+    assert_eq!(machine.run(&["version"]).success(), machine.run(&["--version"]).success());
+    assert_eq!(machine.run(&["version", "--json"]).json()["version"], env!("CARGO_PKG_VERSION"));
+}

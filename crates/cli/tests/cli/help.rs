@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 43] = [
+const COMMANDS: [&str; 45] = [
     "run",
     "create",
     "ls",
@@ -46,6 +46,8 @@ const COMMANDS: [&str; 43] = [
     "verify",
     "completions",
     "man",
+    "help",
+    "version",
 ];
 
 /// Returns the names in the list of commands of `eyot --help`.
