@@ -95,6 +95,7 @@ async fn run_to_end(
     let plan = plan(attachment.terminal, terminal::stdin_is_terminal(), terminal::size());
     let cancel = CancellationToken::new();
     let cwd = attachment.cwd.clone();
+    let line = shell_line(&attachment.command);
     let (command, options) = request(attachment, plan, &cancel, output)?;
     let raw = plan
         .raw
@@ -112,7 +113,9 @@ async fn run_to_end(
     let ended = session.start_and_follow(sandbox, command, options, signals).await;
     drop(raw);
     match ended {
-        Err(Failure::Error { error, .. }) => Err(not_started(sandbox, cwd.as_deref(), error).await),
+        Err(Failure::Error { error, .. }) => {
+            Err(with_shell_hint(not_started(sandbox, cwd.as_deref(), error).await, line.as_deref()))
+        }
         other => other,
     }
 }
@@ -151,6 +154,29 @@ async fn not_started(sandbox: &Sandbox, cwd: Option<&str>, error: Error) -> Fail
         _ => FAILED,
     };
     Failure::with_code(error, code)
+}
+
+/// Returns the command's one word if it looks like a line for a shell: it has a space.
+pub fn shell_line(command: &Command) -> Option<String> {
+    match command {
+        Command::Argv(words) => match words.as_slice() {
+            [word] if word.contains(char::is_whitespace) => Some(word.clone()),
+            _ => None,
+        },
+        Command::Shell(_) => None,
+    }
+}
+
+/// Returns the hint for a line of a shell that was taken for a program.
+pub fn shell_hint(line: &str) -> String {
+    format!("a line for a shell needs one: -- sh -c '{}'", line.replace('\'', r"'\''"))
+}
+
+fn with_shell_hint(failure: Failure, line: Option<&str>) -> Failure {
+    match line.filter(|_| failure.exit_code() == COMMAND_NOT_FOUND) {
+        Some(line) => failure.hint(shell_hint(line)),
+        None => failure,
+    }
 }
 
 async fn is_directory(sandbox: &Sandbox, path: &str) -> bool {

@@ -1,8 +1,9 @@
 //! `eyot start`: starts a process that outlives this command.
 
-use eyot::{Command, StartOptions};
+use eyot::{Command, ErrorKind, StartOptions};
 
 use crate::args::{StartArgs, resolve_env};
+use crate::attach::{shell_hint, shell_line};
 use crate::context::Context;
 use crate::errors::Failure;
 

@@ -111,3 +111,16 @@ fn stop_is_sleep_and_help_and_version_are_commands() {
     assert_eq!(machine.run(&["version"]).success(), machine.run(&["--version"]).success());
     assert_eq!(machine.run(&["version", "--json"]).json()["version"], env!("CARGO_PKG_VERSION"));
 }
+
+#[test]
+fn a_shell_line_in_one_word_gets_a_hint_at_a_shell() {
+    let machine = Machine::with_sandbox();
+    let hinted = |ran: &Ran, code: i32| {
+        let said = ran.failure(code);
+        assert!(said.contains("-- sh -c 'echo hi | wc'"), "{said}");
+    };
+    hinted(&machine.run(&["run", "echo hi | wc"]), 127);
+    hinted(&machine.run(&["exec", "box", "echo hi | wc"]), 127);
+    hinted(&machine.run(&["start", "box", "echo hi | wc"]), 125);
+    assert!(!machine.run(&["run", "no-such-program"]).failure(127).contains("hint"));
+}
