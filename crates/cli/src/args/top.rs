@@ -8,7 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   eyot top                                     every sandbox, again every 2 seconds, until Ctrl-C
   eyot top --sort memory --interval 500ms
-  eyot top --once                              one table
+  eyot top --once                              one table; so does `eyot top | cat`
   eyot top builder                             what runs in one sandbox
   eyot top --once --json | jq -r 'select(.cpu_percent > 50).name'
 
@@ -22,10 +22,10 @@ Viewing doesn't reset the idle timer. With --json: one object a line for each ro
 pub struct TopArgs {
     /// Show only this sandbox and its processes
     pub name: Option<String>,
-    /// Refresh this often
-    #[arg(long, short, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
-    pub interval: u64,
-    /// Print one table and exit
+    /// Refresh this often [default: 2s on a terminal; elsewhere one table is printed]
+    #[arg(long, short, value_name = "TIME", value_parser = parse_interval)]
+    pub interval: Option<u64>,
+    /// Print one table and exit; this is the default where the output is not a terminal
     #[arg(long)]
     pub once: bool,
     /// Sort by this column

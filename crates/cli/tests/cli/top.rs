@@ -40,6 +40,14 @@ fn the_processes_of_one_sandbox_are_shown_with_user_and_command_line() {
 }
 
 #[test]
+fn without_a_terminal_and_an_interval_it_prints_once() {
+    let machine = Machine::with_sandbox();
+    let table = machine.run(&["top"]).success();
+    assert_eq!(table.lines().count(), 2, "{table}");
+    assert!(machine.run(&["top", "box"]).success().starts_with("PID "));
+}
+
+#[test]
 fn it_looks_again_and_again_until_nobody_reads() {
     let machine = Machine::with_sandbox();
     let mut child = machine.spawn(&mut machine.command(&["top", "--json", "--interval", "100ms"]));

@@ -8,6 +8,7 @@ mod processes;
 mod sandboxes;
 mod screen;
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use crate::args::TopArgs;
@@ -20,6 +21,9 @@ use screen::Screen;
 
 /// The longest time between the first two samples.
 const FIRST_LOOKS: Duration = Duration::from_millis(500);
+
+/// The time between two tables on a terminal.
+const INTERVAL: Duration = Duration::from_secs(2);
 
 /// The subject that is sampled.
 enum TopSubject {
@@ -42,14 +46,15 @@ pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
         Some(name) => TopSubject::One(SandboxProcesses::new(context.sandbox(name).await?)),
         None => TopSubject::All(AllSandboxes::new(context.provider().await?)),
     };
-    let interval = Duration::from_millis(args.interval);
+    let is_once = args.once || (args.interval.is_none() && !std::io::stdout().is_terminal());
+    let interval = args.interval.map_or(INTERVAL, Duration::from_millis);
     let mut screen = Screen::new(context.output);
     subject.look(args, context.output.json).await?;
     tokio::time::sleep(interval.min(FIRST_LOOKS)).await;
     loop {
         let shown = subject.look(args, context.output.json).await?;
-        screen.show(&shown, args.once)?;
-        if args.once {
+        screen.show(&shown, is_once)?;
+        if is_once {
             return Ok(0);
         }
         tokio::time::sleep(interval).await;
