@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Capabilities, Error, Result, SandboxProvider};
+use eyot::{Capabilities, Enforcement, Error, Limits, LimitsEnforced, Result, SandboxProvider};
 use eyot_image::{ImageName, ImageSource, ImageStore, ImageUse, Progress};
 use eyot_native::host;
 use eyot_native::{ImageSources, NativeOptions, NativeProvider, default_state_dir};
@@ -108,6 +108,17 @@ pub fn capabilities(kind: ProviderArg) -> Capabilities {
         ProviderArg::Native => eyot_native::capabilities(),
         ProviderArg::Docker => eyot_providers::docker::capabilities(),
     }
+}
+
+/// Returns a sandbox's limit of memory, in MiB: what its spec says, or the default where one is held.
+pub fn memory_limit_mib(limits: &Limits, held: &LimitsEnforced) -> Option<u64> {
+    let default = (held.memory != Enforcement::None).then_some(eyot_native::DEFAULT_MEMORY_MIB);
+    limits.memory_mib.or(default)
+}
+
+/// Returns a sandbox's limit of processes: what its spec says, or the default where one is held.
+pub fn process_limit(limits: &Limits, held: &LimitsEnforced) -> Option<u64> {
+    limits.pids.or((held.pids != Enforcement::None).then_some(Limits::DEFAULT_PIDS))
 }
 
 /// Opens the images of a state folder.

@@ -77,7 +77,7 @@ pub use backup::{HeldSandboxes, hold_still, settle_copies};
 pub use image::unpack_for_fuzzing;
 // For tests of failing closed.
 #[cfg(feature = "provider")]
-pub use cgroup::{CgroupCause, CgroupController, CgroupSupport};
+pub use cgroup::{CgroupCause, CgroupController, CgroupSupport, DEFAULT_MEMORY_MIB};
 #[cfg(feature = "provider")]
 pub use image::{ImageSources, image_store, image_uses};
 #[cfg(feature = "provider")]

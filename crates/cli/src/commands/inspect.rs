@@ -1,7 +1,9 @@
 //! `eyot inspect`: prints what is known of a sandbox: its spec, its isolation and its use of
 //! resources, without secrets unless asked for.
 
-use eyot::{IdleAction, Isolation, PublishedPort, Sandbox, SandboxInfo, Usage, UserCounts};
+use eyot::{
+    IdleAction, Isolation, Limits, LimitsEnforced, PublishedPort, Sandbox, SandboxInfo, Usage, UserCounts,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,7 +13,9 @@ use crate::context::Context;
 use crate::durations::{age, humane, moment, since};
 use crate::errors::Failure;
 use crate::output::printable;
+use crate::provider::{memory_limit_mib, process_limit};
 use crate::redaction;
+use crate::sizes::{shown_bytes, shown_mib};
 
 pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
@@ -60,6 +64,7 @@ fn page(sandbox: &Sandbox, facts: &Value, usage: Option<Usage>, ports: &[Publish
         page.line("published port", format!("{port} on {host}:{host_port}"));
     }
     describe_isolation(&mut page, sandbox.isolation());
+    describe_limits(&mut page, &info.spec.limits, &sandbox.isolation().limits);
     if let Some(usage) = usage {
         describe_usage(&mut page, usage);
     }
@@ -133,11 +138,30 @@ fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
     page.line("counted as", counted_as(isolation.user_counts));
     page.line("root read-only", yes_no(isolation.readonly_rootfs));
     page.line("cgroup", list(&isolation.cgroup_controllers));
-    let limits = &isolation.limits;
-    page.line("memory limit", word(&limits.memory));
-    page.line("cpu limit", word(&limits.cpus));
-    page.line("process limit", word(&limits.pids));
-    page.line("disk limit", word(&limits.disk));
+}
+
+fn describe_limits(page: &mut InspectPage, limits: &Limits, held: &LimitsEnforced) {
+    page.section("limits");
+    page.line("memory limit", limit(memory_limit_mib(limits, held).map(shown_mib), word(&held.memory)));
+    page.line("cpu limit", limit(limits.cpus.map(|cpus| cpus.to_string()), word(&held.cpus)));
+    page.line(
+        "process limit",
+        limit(process_limit(limits, held).map(|most| most.to_string()), word(&held.pids)),
+    );
+    page.line("disk limit", limit(limits.disk_mib.map(shown_mib), word(&held.disk)));
+    page.line("deadline", limits.timeout_ms.map_or_else(|| "none".to_owned(), humane));
+    let kept = limits.max_output_bytes.unwrap_or(Limits::DEFAULT_MAX_OUTPUT_BYTES);
+    page.line("output kept", format!("{} of each stream", shown_bytes(kept)));
+    page.line("largest file", limits.max_file_bytes.map_or_else(|| "no limit".to_owned(), shown_bytes));
+}
+
+/// Renders a limit with the means by which it is held.
+fn limit(most: Option<String>, held: String) -> String {
+    match (most, held.as_str()) {
+        (None, _) => "none".to_owned(),
+        (Some(most), "none") => format!("{most}, not enforced"),
+        (Some(most), held) => format!("{most} ({held})"),
+    }
 }
 
 fn describe_usage(page: &mut InspectPage, usage: Usage) {

@@ -124,3 +124,27 @@ fn a_shell_line_in_one_word_gets_a_hint_at_a_shell() {
     hinted(&machine.run(&["start", "box", "echo hi | wc"]), 125);
     assert!(!machine.run(&["run", "no-such-program"]).failure(127).contains("hint"));
 }
+
+#[test]
+fn limits_are_shown_with_numbers() {
+    let machine = Machine::new();
+    machine.run(&["create", "plain"]).success();
+    machine.run(&["create", "dev", "-m", "512m", "--cpus", "1.5", "--pids", "99"]).success();
+    let plain = machine.run(&["inspect", "plain"]).success();
+    let dev = machine.run(&["inspect", "dev"]).success();
+    let line = |page: &str, label: &str| {
+        let line = page.lines().find_map(|line| line.trim().strip_prefix(label).map(str::trim));
+        line.unwrap_or_else(|| panic!("{label} is missing in\n{page}")).to_owned()
+    };
+    // Where no cgroup can be had, a limit is shown and so is that nothing enforces it.
+    assert!(["2 GiB (cgroup)", "none"].contains(&line(&plain, "memory limit").as_str()), "{plain}");
+    assert!(line(&plain, "process limit").starts_with("512 ("), "{plain}");
+    assert_eq!((line(&plain, "cpu limit"), line(&plain, "disk limit")), ("none".into(), "none".into()));
+    for (label, number) in [("memory limit", "512 MiB"), ("cpu limit", "1.5"), ("process limit", "99")] {
+        assert!(line(&dev, label).starts_with(number), "{dev}");
+    }
+    for word in ["[default: 2g", "[default: 512]", "such as 1.5h"] {
+        let help = machine.run(&["create", "--help"]).success();
+        assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(word), "{word}: {help}");
+    }
+}

@@ -20,7 +20,8 @@ pub(crate) use group::{GroupDescriptors, GroupPlan, freeze, let_die, measure, re
 pub(crate) use home::{CgroupPlace, Home};
 pub(crate) use places::{groups_of, note};
 pub(crate) use scope::command as scope_command;
-pub(crate) use setting::{DEFAULT_MEMORY_MIB, GroupRequest};
+pub use setting::DEFAULT_MEMORY_MIB;
+pub(crate) use setting::GroupRequest;
 
 /// A control group controller that limits sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -19,7 +19,7 @@ pub(crate) struct GroupRequest {
 }
 
 /// The memory limit of a spec without one, in MiB.
-pub(crate) const DEFAULT_MEMORY_MIB: u64 = 2048;
+pub const DEFAULT_MEMORY_MIB: u64 = 2048;
 /// The period over which processor time is counted, in microseconds; the kernel's own default.
 const PERIOD_US: u64 = 100_000;
 /// The divisor that gives one sandbox its part of the host's memory for sockets.

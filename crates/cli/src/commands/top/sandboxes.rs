@@ -13,6 +13,7 @@ use crate::args::TopSort;
 use crate::commands::ls::status;
 use crate::durations::{age, since};
 use crate::errors::Failure;
+use crate::provider::memory_limit_mib;
 use crate::table::Table;
 
 /// The time in which a sandbox must report what it uses: one that hangs must not hold up the
@@ -118,8 +119,9 @@ async fn measure(
 
 /// Returns the memory limit, if it is enforced.
 fn memory_limit(sandbox: &Sandbox) -> Option<u64> {
-    let held = sandbox.isolation().limits.memory != Enforcement::None;
-    sandbox.info().spec.limits.memory_mib.filter(|_| held).map(|mib| mib << 20)
+    let held = &sandbox.isolation().limits;
+    let limit = memory_limit_mib(&sandbox.info().spec.limits, held);
+    limit.filter(|_| held.memory != Enforcement::None).map(|mib| mib << 20)
 }
 
 fn order(sort: TopSort, one: &SandboxSample, other: &SandboxSample) -> std::cmp::Ordering {
