@@ -6,6 +6,7 @@
 mod about;
 mod access;
 mod coded;
+mod document;
 mod egress;
 mod events;
 mod events_stream;
@@ -44,14 +45,11 @@ use std::sync::Arc;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
 use axum::{Extension, Router};
-use eyot::wire::Problem;
 use eyot::{Error, ErrorKind, Result};
 use tokio_util::sync::CancellationToken;
+use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -68,6 +66,7 @@ pub use crate::preview::{PreviewDomain, PreviewLimits};
 
 use crate::problem::Refusal;
 pub use access::Access;
+use document::ApiDocument;
 use revoked::Revoked;
 pub(crate) use session::is_sessions;
 use stopping::Stopping;
@@ -79,24 +78,6 @@ pub use state::Api;
 const PAGE: &str = "/docs";
 /// The path of the API's document.
 const DOCUMENT: &str = "/v1/openapi.json";
-
-#[derive(OpenApi)]
-#[openapi(info(title = "Eyot", description = "Computers for AI agents, over HTTP."), security(("key" = [])),
-    components(schemas(Problem)), modifiers(&KeyScheme))]
-struct ApiDocument;
-
-/// Adds the security scheme to the document: a key is sent as a bearer token.
-struct KeyScheme;
-
-impl Modify for KeyScheme {
-    fn modify(&self, document: &mut Document) {
-        let scheme = Http::builder()
-            .scheme(HttpAuthScheme::Bearer)
-            .description(Some("`eyot keys create NAME` makes one."));
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme("key", SecurityScheme::Http(scheme.build()));
-    }
-}
 
 /// Returns the routes that need a key.
 fn protected() -> OpenApiRouter<Api> {
@@ -142,8 +123,8 @@ fn protected() -> OpenApiRouter<Api> {
         .routes(routes!(metrics::metrics))
         .routes(routes!(terminals::open, terminals::list))
         .routes(routes!(terminals::end))
-        .route("/v1/sandboxes/{sandbox}/exec/socket", get(exec_socket::exec_socket))
-        .route("/v1/sandboxes/{sandbox}/terminals/{terminal}/socket", get(terminals::attach))
+        .routes(routes!(exec_socket::exec_socket))
+        .routes(routes!(terminals::attach))
 }
 
 /// Returns the routes that need no key.
@@ -157,17 +138,7 @@ fn open() -> OpenApiRouter<Api> {
 
 /// Returns the API's document (OpenAPI 3.1).
 pub fn document() -> Document {
-    let mut document = open().merge(protected()).into_openapi();
-    for item in document.paths.paths.values_mut() {
-        let operations =
-            [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch, &mut item.head];
-        for operation in operations.into_iter().flatten() {
-            // Two handlers of one name are of different tags.
-            let tag = operation.tags.iter().flatten().next().cloned().unwrap_or_default();
-            operation.operation_id = operation.operation_id.take().map(|id| format!("{tag}_{id}"));
-        }
-    }
-    document
+    document::complete(open().merge(protected()).into_openapi())
 }
 
 /// Returns the API as routes.

@@ -121,9 +121,16 @@ pub struct Problems;
 
 impl IntoResponses for Problems {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
-        let content = Content::new(Some(Ref::from_schema_name("Problem")));
-        let response = ResponseBuilder::new().content(PROBLEM_JSON, content).build();
-        ["4XX", "503"].map(|status| (status.to_owned(), RefOr::T(response.clone()))).into()
+        let content = || Content::new(Some(Ref::from_schema_name("Problem")));
+        let meanings = [
+            ("4XX", "Refused. The problem says why, and what can be done."),
+            ("503", "Not now: the sandbox sleeps or is dead, or the provider cannot be reached."),
+        ];
+        let described = |(status, meaning): (&str, &str)| {
+            let response = ResponseBuilder::new().description(meaning).content(PROBLEM_JSON, content());
+            (status.to_owned(), RefOr::T(response.build()))
+        };
+        meanings.map(described).into()
     }
 }
 

@@ -300,6 +300,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sandboxes/{sandbox}/exec/socket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs a command over a WebSocket: its input, its output as it comes, signals, a terminal's size.
+         * @description The client's first message is text, an `ExecBody`. After that its binary messages are standard
+         *     input (an empty one ends it), and its text messages are `SocketControl`s. The server's binary
+         *     messages are output behind one byte, which is 1 for standard output and 2 for standard error;
+         *     its text messages are `SocketEvent`s, the last of which is `end` or `problem`.
+         */
+        get: operations["exec_exec_socket"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sandboxes/{sandbox}/exec/stream": {
         parameters: {
             query?: never;
@@ -717,6 +740,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sandboxes/{sandbox}/terminals/{terminal}/socket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Connects to a terminal by a WebSocket.
+         * @description The server sends what was written last (up to 256 KiB), the event `started`, then what comes.
+         *     The client's binary messages are what is typed, its text messages are `SocketControl`s. The
+         *     server's binary messages are output, its text messages are `SocketEvent`s, the last of which is
+         *     `end` or `problem`. A terminal has one viewer: a new connection closes the one before.
+         */
+        get: operations["terminals_attach"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sandboxes/{sandbox}/tree": {
         parameters: {
             query?: never;
@@ -905,37 +951,19 @@ export interface components {
         Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep";
         /** @description Options that only a provider with a container engine has; `pull` counts for others too. */
         ContainerSpec: {
-            /**
-             * @description Names that the sandbox knows, and their addresses.
-             * @default {}
-             */
+            /** @description Names that the sandbox knows, and their addresses. */
             extra_hosts?: {
                 [key: string]: string;
             };
-            /**
-             * @description The engine's network to be in, by its name, with the network `bridge`; by default the engine's own.
-             * @default null
-             */
+            /** @description The engine's network to be in, by its name, with the network `bridge`; by default the engine's own. */
             network?: string | null;
-            /**
-             * @description TCP ports that the engine publishes on the host's 127.0.0.1, each on a port of its choosing. They need a network.
-             * @default []
-             */
+            /** @description TCP ports that the engine publishes on the host's 127.0.0.1, each on a port of its choosing. They need a network. */
             ports?: number[];
-            /**
-             * @description The occasions on which the image is fetched.
-             * @default missing
-             */
+            /** @description The occasions on which the image is fetched. By default `"missing"`. */
             pull?: components["schemas"]["PullPolicy"];
-            /**
-             * @description The engine's runtime, such as `runsc` or `kata`; by default the engine's default.
-             * @default null
-             */
+            /** @description The engine's runtime, such as `runsc` or `kata`; by default the engine's default. */
             runtime?: string | null;
-            /**
-             * @description Directories that are kept in memory, with their sizes in MiB. What lies there is lost with a sleep.
-             * @default {}
-             */
+            /** @description Directories that are kept in memory, with their sizes in MiB. What lies there is lost with a sleep. */
             tmpfs_mib?: {
                 [key: string]: number;
             };
@@ -1022,61 +1050,34 @@ export interface components {
         };
         /** @description A command. One of `command` and `argv` is there. */
         ExecBody: {
-            /**
-             * @description A program and its arguments; no shell.
-             * @default null
-             */
+            /** @description A program and its arguments; no shell. */
             argv?: string[] | null;
-            /**
-             * @description Shell source, run by `bash -c`, else `sh -c`.
-             * @default null
-             */
+            /** @description Shell source, run by `bash -c`, else `sh -c`. */
             command?: string | null;
-            /**
-             * @description The working directory, resolved against the sandbox's own.
-             * @default null
-             */
+            /** @description The working directory, resolved against the sandbox's own. */
             cwd?: string | null;
-            /**
-             * @description Variables layered over the sandbox's.
-             * @default {}
-             */
+            /** @description Variables layered over the sandbox's. */
             env?: {
                 [key: string]: string;
             };
             /**
              * Format: int64
              * @description The most bytes of each stream that are kept; by default the sandbox's limit, else 1 MiB.
-             * @default null
              */
             max_output_bytes?: number | null;
-            /** @default null */
             pty?: components["schemas"]["PtySize"] | null;
-            /**
-             * @description The standard input, as text. Without any it reads end of file.
-             * @default null
-             */
+            /** @description The standard input, as text. Without any it reads end of file. */
             stdin?: string | null;
-            /**
-             * @description The standard input, as base64.
-             * @default null
-             */
+            /** @description The standard input, as base64. */
             stdin_base64?: string | null;
-            /**
-             * @description Over a WebSocket: standard input follows in messages.
-             * @default false
-             */
+            /** @description Over a WebSocket: standard input follows in messages. By default `false`. */
             stdin_follows?: boolean;
             /**
              * Format: int64
              * @description The deadline from the start, in milliseconds; by default the sandbox's, and without that none.
-             * @default null
              */
             timeout_ms?: number | null;
-            /**
-             * @description The user who runs it; by default the sandbox's user.
-             * @default null
-             */
+            /** @description The user who runs it; by default the sandbox's user. */
             user?: string | null;
         };
         /** @description The answer whether something is there. */
@@ -1228,27 +1229,19 @@ export interface components {
          *     or not.
          */
         Lifecycle: {
-            /**
-             * @description `false` switches both deadlines off.
-             * @default true
-             */
+            /** @description `false` switches both deadlines off. By default `true`. */
             auto_destroy?: boolean;
             /**
              * Format: int64
              * @description After this many milliseconds without a call, a running command or traffic, `on_idle` happens. Time that it sleeps
              *     does not count.
-             * @default null
              */
             idle_timeout_ms?: number | null;
-            /**
-             * @description The action taken once it has been idle for so long.
-             * @default destroy
-             */
+            /** @description The action taken once it has been idle for so long. By default `"destroy"`. */
             on_idle?: components["schemas"]["IdleAction"];
             /**
              * Format: int64
              * @description It is destroyed this many milliseconds after it was made, even while it works, and even while it sleeps.
-             * @default null
              */
             ttl_ms?: number | null;
         };
@@ -1257,44 +1250,37 @@ export interface components {
             /**
              * Format: double
              * @description Processors, such as 1.5; at least 0.01.
-             * @default null
              */
             cpus?: number | null;
             /**
              * Format: int64
              * @description Disk in MiB, at least 1; where the native provider can hold it, at least 8. What lies in a persistent workspace or
              *     in a mount is not counted. `isolation()` says whether it is held.
-             * @default null
              */
             disk_mib?: number | null;
             /**
              * Format: int64
              * @description The largest file that is read or written through the handle, in bytes. By default unlimited.
-             * @default null
              */
             max_file_bytes?: number | null;
             /**
              * Format: int64
              * @description The most bytes of each stream of a command that are kept. By default 1,048,576.
-             * @default null
              */
             max_output_bytes?: number | null;
             /**
              * Format: int64
              * @description Memory in MiB, at least 16.
-             * @default null
              */
             memory_mib?: number | null;
             /**
              * Format: int64
              * @description Processes and threads, at least 8. By default 512.
-             * @default null
              */
             pids?: number | null;
             /**
              * Format: int64
              * @description The deadline of a command that names none, in milliseconds. By default none.
-             * @default null
              */
             timeout_ms?: number | null;
         };
@@ -1358,42 +1344,26 @@ export interface components {
          *     relative to the working directory and stay beneath it.
          */
         Manifest: {
-            /**
-             * @description Directories.
-             * @default []
-             */
+            /** @description Directories. */
             directories?: string[];
-            /**
-             * @description Variables for every command, layered over `SandboxSpec::env`.
-             * @default {}
-             */
+            /** @description Variables for every command, layered over `SandboxSpec::env`. */
             env?: {
                 [key: string]: string;
             };
-            /**
-             * @description Files and their contents.
-             * @default {}
-             */
+            /** @description Files and their contents. */
             files?: {
                 [key: string]: string;
             };
         };
         /** @description The properties of a pool's sandbox, where they differ from the pool's template. */
         MemberBody: {
-            /**
-             * @description The image: an alias of the pool, or what the provider knows by that name.
-             * @default null
-             */
+            /** @description The image: an alias of the pool, or what the provider knows by that name. */
             image?: string | null;
-            /**
-             * @description The programs that run in it whenever it is awake.
-             * @default []
-             */
+            /** @description The programs that run in it whenever it is awake. */
             services?: components["schemas"]["Service"][];
             /**
              * Format: int64
              * @description It sleeps after this many idle milliseconds; by default the pool's number.
-             * @default null
              */
             sleep_after_ms?: number | null;
         };
@@ -1427,23 +1397,17 @@ export interface components {
         } | "timed_out" | "cancelled" | "out_of_memory";
         /** @description Changes of deadlines. A field that is absent stays as it is; `null` removes the deadline. */
         PatchLifecycle: {
-            /**
-             * @description `false` switches both deadlines off.
-             * @default null
-             */
+            /** @description `false` switches both deadlines off. */
             auto_destroy?: boolean | null;
             /**
              * Format: int64
              * @description After this many milliseconds without use, counted from now, `on_idle` happens.
-             * @default null
              */
             idle_timeout_ms?: number | null;
-            /** @default null */
             on_idle?: components["schemas"]["IdleAction"] | null;
             /**
              * Format: int64
              * @description It is destroyed this many milliseconds after it was made.
-             * @default null
              */
             ttl_ms?: number | null;
         };
@@ -1451,14 +1415,10 @@ export interface components {
         PatchSandbox: {
             /** @description The rules of the network `egress`, as a whole. Connections that they do not allow are closed. */
             egress?: Record<string, never> | null;
-            /**
-             * @description Labels to set; those that are `null` are removed.
-             * @default {}
-             */
+            /** @description Labels to set; those that are `null` are removed. */
             labels?: {
                 [key: string]: string | null;
             };
-            /** @default null */
             lifecycle?: components["schemas"]["PatchLifecycle"] | null;
         };
         /** @description A pool. */
@@ -1525,15 +1485,11 @@ export interface components {
         };
         /** @description A preview to open: for whom, and for how long. */
         PreviewBody: {
-            /**
-             * @description Anybody who knows the address may see it; by default only who has a token.
-             * @default false
-             */
+            /** @description Anybody who knows the address may see it; by default only who has a token. */
             public?: boolean;
             /**
              * Format: int64
              * @description For how long, in milliseconds, 1,000 to 604,800,000 (a week); by default 43,200,000 (12 hours).
-             * @default null
              */
             ttl_ms?: number | null;
         };
@@ -1706,141 +1662,61 @@ export interface components {
         };
         /** @description The spec of a sandbox to create. Every field has a default. */
         SandboxSpec: {
-            /**
-             * @description Options that only a provider with a container engine has; others refuse all but the default.
-             * @default {
-             *       "extra_hosts": {},
-             *       "network": null,
-             *       "ports": [],
-             *       "pull": "missing",
-             *       "runtime": null,
-             *       "tmpfs_mib": {}
-             *     }
-             */
+            /** @description Options that only a provider with a container engine has; others refuse all but the default. */
             container?: components["schemas"]["ContainerSpec"];
             /**
              * @description Rules on which public addresses and which others it may reach, with [`NetworkMode::Egress`].
              *     By default all public ones.
              */
             egress?: Record<string, never>;
-            /**
-             * @description Variables for every command.
-             * @default {}
-             */
+            /** @description Variables for every command. */
             env?: {
                 [key: string]: string;
             };
-            /**
-             * @description The host name inside; by default the name.
-             * @default null
-             */
+            /** @description The host name inside; by default the name. */
             hostname?: string | null;
-            /**
-             * @description The id; by default a new one.
-             * @default null
-             */
+            /** @description The id; by default a new one. */
             id?: string | null;
             /**
              * @description The image it is made of: `host`, the name of an image such as `node:22`, a directory, a
              *     rootfs tarball. By default the provider's default.
-             * @default null
              */
             image?: string | null;
-            /**
-             * @description Labels to select by.
-             * @default {}
-             */
+            /** @description Labels to select by. */
             labels?: {
                 [key: string]: string;
             };
-            /**
-             * @description The deadlines.
-             * @default {
-             *       "auto_destroy": true,
-             *       "idle_timeout_ms": null,
-             *       "on_idle": "destroy",
-             *       "ttl_ms": null
-             *     }
-             */
+            /** @description The deadlines. */
             lifecycle?: components["schemas"]["Lifecycle"];
-            /**
-             * @description Limits on what it may use.
-             * @default {
-             *       "cpus": null,
-             *       "disk_mib": null,
-             *       "max_file_bytes": null,
-             *       "max_output_bytes": null,
-             *       "memory_mib": null,
-             *       "pids": null,
-             *       "timeout_ms": null
-             *     }
-             */
+            /** @description Limits on what it may use. */
             limits?: components["schemas"]["Limits"];
-            /**
-             * @description Files, directories and variables that are put into it before its first use.
-             * @default {
-             *       "directories": [],
-             *       "env": {},
-             *       "files": {}
-             *     }
-             */
+            /** @description Files, directories and variables that are put into it before its first use. */
             manifest?: components["schemas"]["Manifest"];
-            /**
-             * @description Facts that the caller wants to find again.
-             * @default {}
-             */
+            /** @description Facts that the caller wants to find again. */
             metadata?: {
                 [key: string]: string;
             };
-            /**
-             * @description Folders of the host inside.
-             * @default []
-             */
+            /** @description Folders of the host inside. */
             mounts?: components["schemas"]["Mount"][];
-            /**
-             * @description The name; by default made from the id.
-             * @default null
-             */
+            /** @description The name; by default made from the id. */
             name?: string | null;
             /**
              * @description The network that it may reach. In JSON also `true` for `egress`, `false` for `none`, and
-             *     `{"mode": …}`.
-             * @default none
+             *     `{"mode": …}`. By default `"none"`.
              */
             network?: components["schemas"]["NetworkMode"];
-            /**
-             * @description Protections without which the create must fail.
-             * @default []
-             */
+            /** @description Protections without which the create must fail. */
             require?: components["schemas"]["Requirement"][];
-            /**
-             * @description Restrictions on its programs.
-             * @default {
-             *       "drop_capabilities": [
-             *         "ALL"
-             *       ],
-             *       "no_new_privileges": true,
-             *       "readonly_rootfs": false
-             *     }
-             */
+            /** @description Restrictions on its programs. */
             security?: components["schemas"]["Security"];
             /**
              * @description The user who runs commands: by default the image's, else `user` (1000); `root` only with an
              *     identity range. A name or a number, with another group behind a colon.
-             * @default null
              */
             user?: string | null;
-            /**
-             * @description The directory in which commands start; by default the image's, else `/workspace`.
-             * @default null
-             */
+            /** @description The directory in which commands start; by default the image's, else `/workspace`. */
             workdir?: string | null;
-            /**
-             * @description The home of the working directory's files.
-             * @default {
-             *       "mode": "ephemeral"
-             *     }
-             */
+            /** @description The home of the working directory's files. */
             workspace?: components["schemas"]["WorkspaceSpec"];
         };
         /**
@@ -1850,22 +1726,11 @@ export interface components {
         SandboxStatus: "creating" | "running" | "sleeping" | "dead" | "damaged";
         /** @description Restrictions on the programs in a sandbox. The defaults are what native always does. */
         Security: {
-            /**
-             * @description Capabilities to drop: `ALL`, or names such as `CAP_CHOWN` beyond what the provider always drops.
-             * @default [
-             *       "ALL"
-             *     ]
-             */
+            /** @description Capabilities to drop: `ALL`, or names such as `CAP_CHOWN` beyond what the provider always drops. By default `["ALL"]`. */
             drop_capabilities?: string[];
-            /**
-             * @description `no_new_privs`; setuid programs gain nothing.
-             * @default true
-             */
+            /** @description `no_new_privs`; setuid programs gain nothing. By default `true`. */
             no_new_privileges?: boolean;
-            /**
-             * @description The root file system can't be written to; the workspace, home, `/tmp`, `/run` and `/dev/shm` still can.
-             * @default false
-             */
+            /** @description The root file system can't be written to; the workspace, home, `/tmp`, `/run` and `/dev/shm` still can. By default `false`. */
             readonly_rootfs?: boolean;
         };
         /** @description A program that runs whenever its sandbox is awake. */
@@ -1905,38 +1770,47 @@ export interface components {
             /**
              * Format: int32
              * @description By its Linux number; without one the whole process tree is killed.
-             * @default null
              */
             signal?: number | null;
         };
+        /** @description A client's request to a running command. */
+        SocketControl: "kill" | {
+            /**
+             * Format: int32
+             * @description Send its process group (its terminal's foreground group) this signal, by its Linux number.
+             */
+            signal: number;
+        } | {
+            /** @description Gives its terminal this size. */
+            resize: components["schemas"]["PtySize"];
+        };
+        /** @description A message about a command to its client, beside its output. */
+        SocketEvent: "started" | {
+            /** @description So many bytes of standard input more may be sent. */
+            credit: number;
+        } | {
+            /** @description A control failed with this problem; the command runs on. */
+            refused: components["schemas"]["Problem"];
+        } | {
+            /** @description It ended. Nothing follows. */
+            end: components["schemas"]["ExecAnswer"];
+        } | {
+            /** @description It could not be run, or its sandbox is gone. Nothing follows. */
+            problem: components["schemas"]["Problem"];
+        };
         /** @description A process to start. One of `command` and `argv` is there. */
         StartBody: {
-            /**
-             * @description A program and its arguments.
-             * @default null
-             */
+            /** @description A program and its arguments. */
             argv?: string[] | null;
-            /**
-             * @description Shell source.
-             * @default null
-             */
+            /** @description Shell source. */
             command?: string | null;
-            /**
-             * @description The working directory, resolved against the sandbox's own.
-             * @default null
-             */
+            /** @description The working directory, resolved against the sandbox's own. */
             cwd?: string | null;
-            /**
-             * @description Variables layered over the sandbox's.
-             * @default {}
-             */
+            /** @description Variables layered over the sandbox's. */
             env?: {
                 [key: string]: string;
             };
-            /**
-             * @description The user who runs it; by default the sandbox's user.
-             * @default null
-             */
+            /** @description The user who runs it; by default the sandbox's user. */
             user?: string | null;
         };
         /** @description A terminal. */
@@ -2122,6 +1996,7 @@ export interface operations {
                     "application/openmetrics-text": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2130,6 +2005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2148,17 +2024,27 @@ export interface operations {
                 "eyot-pool"?: string | null;
             };
             path: {
-                /** @description The tool's name */
+                /**
+                 * @description The tool's name
+                 * @example shell
+                 */
                 tool: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "command": "echo hello",
+                 *       "sandbox": "dev"
+                 *     }
+                 */
                 "application/json": Record<string, never>;
             };
         };
         responses: {
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2167,6 +2053,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2175,6 +2062,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2194,6 +2082,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The capabilities of the server's sandboxes, and the protections around one. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2202,6 +2091,7 @@ export interface operations {
                     "application/json": components["schemas"]["CapabilitiesAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2210,6 +2100,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2245,9 +2136,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2256,6 +2148,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2275,6 +2168,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The answer of a server that is up. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2294,6 +2188,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2313,6 +2208,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The pools that a key opens; the first is its own. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2321,6 +2217,7 @@ export interface operations {
                     "application/json": components["schemas"]["PoolList"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2329,6 +2226,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2344,13 +2242,17 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The pool */
+                /**
+                 * @description The pool
+                 * @example default
+                 */
                 pool: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description A pool. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2359,6 +2261,7 @@ export interface operations {
                     "application/json": components["schemas"]["PoolAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2367,6 +2270,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2382,19 +2286,24 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The pool */
+                /**
+                 * @description The pool
+                 * @example default
+                 */
                 pool: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2403,6 +2312,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2418,19 +2328,31 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The pool */
+                /**
+                 * @description The pool
+                 * @example default
+                 */
                 pool: string;
-                /** @description Its name in the pool */
+                /**
+                 * @description Its name in the pool
+                 * @example web
+                 */
                 name: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "sleep_after_ms": 600000
+                 *     }
+                 */
                 "application/json": components["schemas"]["MemberBody"];
             };
         };
         responses: {
+            /** @description The result of a create. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2439,6 +2361,7 @@ export interface operations {
                     "application/json": components["schemas"]["PoolCreated"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2447,6 +2370,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2462,17 +2386,29 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The pool */
+                /**
+                 * @description The pool
+                 * @example default
+                 */
                 pool: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "from": "dev",
+                 *       "from_path": "hello.txt",
+                 *       "to": "web",
+                 *       "to_path": "hello.txt"
+                 *     }
+                 */
                 "application/json": components["schemas"]["TransferBody"];
             };
         };
         responses: {
+            /** @description The amount that was copied. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2481,6 +2417,7 @@ export interface operations {
                     "application/json": components["schemas"]["Transferred"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2489,6 +2426,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2520,6 +2458,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Some sandboxes of a pool, oldest first. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2528,6 +2467,7 @@ export interface operations {
                     "application/json": components["schemas"]["SandboxList"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2536,6 +2476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2560,6 +2501,18 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "get_or_create": true,
+                 *       "spec": {
+                 *         "limits": {
+                 *           "memory_mib": 1024
+                 *         },
+                 *         "name": "dev",
+                 *         "network": "egress"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["CreateSandbox"];
             };
         };
@@ -2573,6 +2526,7 @@ export interface operations {
                     "application/json": components["schemas"]["SandboxAnswer"];
                 };
             };
+            /** @description A sandbox. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2581,6 +2535,7 @@ export interface operations {
                     "application/json": components["schemas"]["SandboxAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2589,6 +2544,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2609,13 +2565,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description A sandbox. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2624,6 +2584,7 @@ export interface operations {
                     "application/json": components["schemas"]["SandboxAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2632,6 +2593,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2655,19 +2617,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2676,6 +2643,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2696,17 +2664,31 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "labels": {
+                 *         "job": "42"
+                 *       },
+                 *       "lifecycle": {
+                 *         "ttl_ms": 3600000
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["PatchSandbox"];
             };
         };
         responses: {
+            /** @description A sandbox. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2715,6 +2697,7 @@ export interface operations {
                     "application/json": components["schemas"]["SandboxAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2723,6 +2706,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2746,13 +2730,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2761,6 +2749,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2769,6 +2758,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2792,23 +2782,36 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "allow": [
+                 *         "pypi.org:443",
+                 *         "files.pythonhosted.org:443"
+                 *       ]
+                 *     }
+                 */
                 "application/json": Record<string, never>;
             };
         };
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2817,6 +2820,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2844,7 +2848,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
@@ -2857,9 +2864,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2868,6 +2876,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2886,17 +2895,26 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "command": "echo hello"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ExecBody"];
             };
         };
         responses: {
+            /** @description The output and the outcome of a command. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2905,6 +2923,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExecAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2913,6 +2932,52 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exec_exec_socket: {
+        parameters: {
+            query?: {
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2941,13 +3006,21 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "command": "echo hello"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ExecBody"];
             };
         };
@@ -2958,9 +3031,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2969,6 +3043,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2990,7 +3065,10 @@ export interface operations {
                 "last-event-id"?: number | null;
             };
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
                 /** @description What its event `started` says. */
                 exec: string;
@@ -3005,9 +3083,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3016,6 +3095,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3034,7 +3114,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
                 /** @description What its event `started` says. */
                 exec: string;
@@ -3043,12 +3126,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3057,6 +3142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3077,18 +3163,25 @@ export interface operations {
                  *     out of it.
                  */
                 beneath?: string;
-                /** @description Absolute, or relative to the sandbox's working directory. */
+                /**
+                 * @description Absolute, or relative to the sandbox's working directory.
+                 * @example hello.txt
+                 */
                 path: string;
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The answer whether something is there. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3097,6 +3190,7 @@ export interface operations {
                     "application/json": components["schemas"]["Exists"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3105,6 +3199,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3125,7 +3220,10 @@ export interface operations {
                  *     out of it.
                  */
                 beneath?: string;
-                /** @description Absolute, or relative to the sandbox's working directory. */
+                /**
+                 * @description Absolute, or relative to the sandbox's working directory.
+                 * @example hello.txt
+                 */
                 path: string;
                 /** @description First byte to return; by default 0. A `Range` header has the same use. */
                 offset?: number;
@@ -3134,7 +3232,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
@@ -3147,7 +3248,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": unknown;
+                    "application/octet-stream": string;
                 };
             };
             /** @description The bytes of the range */
@@ -3156,9 +3257,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": unknown;
+                    "application/octet-stream": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3167,6 +3269,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3187,7 +3290,10 @@ export interface operations {
                  *     out of it.
                  */
                 beneath?: string;
-                /** @description Absolute, or relative to the sandbox's working directory. */
+                /**
+                 * @description Absolute, or relative to the sandbox's working directory.
+                 * @example hello.txt
+                 */
                 path: string;
                 /**
                  * @description Treatment of an existing file: `replace` (the default), `append`, or `create_new`, which
@@ -3204,7 +3310,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
@@ -3212,10 +3321,11 @@ export interface operations {
         /** @description The bytes */
         requestBody?: {
             content: {
-                "application/octet-stream": unknown;
+                "application/octet-stream": string;
             };
         };
         responses: {
+            /** @description The size of a file after a write. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3224,6 +3334,7 @@ export interface operations {
                     "application/json": components["schemas"]["Written"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3232,6 +3343,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3252,7 +3364,10 @@ export interface operations {
                  *     out of it.
                  */
                 beneath?: string;
-                /** @description Absolute, or relative to the sandbox's working directory. */
+                /**
+                 * @description Absolute, or relative to the sandbox's working directory.
+                 * @example hello.txt
+                 */
                 path: string;
                 /** @description Removes a directory and everything below it. */
                 recursive?: boolean;
@@ -3261,19 +3376,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3282,6 +3402,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3313,13 +3434,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The result of glob: files and symbolic links (never followed), sorted by path. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3328,6 +3453,7 @@ export interface operations {
                     "application/json": components["schemas"]["GlobResult"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3336,6 +3462,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3373,13 +3500,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The result of grep, sorted by path and line. Binary files (with a NUL in their beginning) are */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3388,6 +3519,7 @@ export interface operations {
                     "application/json": components["schemas"]["GrepResult"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3396,6 +3528,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3416,7 +3549,10 @@ export interface operations {
                  *     out of it.
                  */
                 beneath?: string;
-                /** @description Absolute, or relative to the sandbox's working directory. */
+                /**
+                 * @description Absolute, or relative to the sandbox's working directory.
+                 * @example .
+                 */
                 path: string;
                 /**
                  * @description `name` (the default), or `directory`: the order in which the file system returns the
@@ -3426,13 +3562,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The entries of a directory. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3441,6 +3581,7 @@ export interface operations {
                     "application/json": components["schemas"]["Listing"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3449,6 +3590,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3472,13 +3614,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Everything that runs in a sandbox but its guest. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3487,6 +3633,7 @@ export interface operations {
                     "application/json": components["schemas"]["LiveProcesses"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3495,6 +3642,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3515,26 +3663,34 @@ export interface operations {
                  *     out of it.
                  */
                 beneath?: string;
-                /** @description Absolute, or relative to the sandbox's working directory. */
+                /**
+                 * @description Absolute, or relative to the sandbox's working directory.
+                 * @example data
+                 */
                 path: string;
                 /** @description Creates missing parents, and succeeds if the directory exists. */
                 recursive?: boolean;
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3543,6 +3699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3563,13 +3720,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description A sandbox. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3578,6 +3739,7 @@ export interface operations {
                     "application/json": components["schemas"]["SandboxAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3586,6 +3748,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3609,13 +3772,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The published ports. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3624,6 +3791,7 @@ export interface operations {
                     "application/json": components["schemas"]["PublishedPorts"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3632,6 +3800,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3655,9 +3824,15 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
-                /** @description 1 to 65535. */
+                /**
+                 * @description 1 to 65535.
+                 * @example 8000
+                 */
                 port: number;
             };
             cookie?: never;
@@ -3671,6 +3846,7 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3679,6 +3855,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3697,19 +3874,31 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
-                /** @description 1 to 65535. */
+                /**
+                 * @description 1 to 65535.
+                 * @example 8000
+                 */
                 port: number;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "ttl_ms": 3600000
+                 *     }
+                 */
                 "application/json": components["schemas"]["PreviewBody"];
             };
         };
         responses: {
+            /** @description The addresses of a preview of a port. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -3718,6 +3907,7 @@ export interface operations {
                     "application/json": components["schemas"]["PreviewAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3726,6 +3916,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3744,21 +3935,29 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
-                /** @description 1 to 65535. */
+                /**
+                 * @description 1 to 65535.
+                 * @example 8000
+                 */
                 port: number;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3767,6 +3966,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3790,13 +3990,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Started processes. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3805,6 +4009,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProcessList"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3813,6 +4018,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3836,17 +4042,26 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "command": "while date; do sleep 1; done"
+                 *     }
+                 */
                 "application/json": components["schemas"]["StartBody"];
             };
         };
         responses: {
+            /** @description The facts about a started process. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -3855,6 +4070,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProcessInfo"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3863,6 +4079,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3901,9 +4118,15 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
-                /** @description The process's id, such as `p1`. */
+                /**
+                 * @description The process's id, such as `p1`.
+                 * @example p1
+                 */
                 process: string;
             };
             cookie?: never;
@@ -3916,9 +4139,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3927,6 +4151,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3950,25 +4175,38 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
-                /** @description The process's id, such as `p1`. */
+                /**
+                 * @description The process's id, such as `p1`.
+                 * @example p1
+                 */
                 process: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "signal": 15
+                 *     }
+                 */
                 "application/json": components["schemas"]["SignalBody"];
             };
         };
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3977,6 +4215,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4002,15 +4241,22 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
-                /** @description The process's id, such as `p1`. */
+                /**
+                 * @description The process's id, such as `p1`.
+                 * @example p1
+                 */
                 process: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The facts about a started process. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4019,6 +4265,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProcessInfo"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4027,6 +4274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4054,19 +4302,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4075,6 +4328,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4093,19 +4347,24 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4114,6 +4373,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4134,18 +4394,25 @@ export interface operations {
                  *     out of it.
                  */
                 beneath?: string;
-                /** @description Absolute, or relative to the sandbox's working directory. */
+                /**
+                 * @description Absolute, or relative to the sandbox's working directory.
+                 * @example hello.txt
+                 */
                 path: string;
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The facts about a file. Everything but the two required facts is absent when the backend does */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4154,6 +4421,7 @@ export interface operations {
                     "application/json": components["schemas"]["FileStat"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4162,6 +4430,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4180,13 +4449,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description The terminals of a sandbox that can be connected to. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4195,6 +4468,7 @@ export interface operations {
                     "application/json": components["schemas"]["TerminalList"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4203,6 +4477,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4221,17 +4496,29 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "size": {
+                 *         "cols": 80,
+                 *         "rows": 24
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["TerminalBody"];
             };
         };
         responses: {
+            /** @description A terminal. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4240,6 +4527,7 @@ export interface operations {
                     "application/json": components["schemas"]["TerminalAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4248,6 +4536,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4266,7 +4555,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
                 /** @description Its id. */
                 terminal: string;
@@ -4275,12 +4567,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4289,6 +4583,54 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    terminals_attach: {
+        parameters: {
+            query?: {
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
+                sandbox: string;
+                /** @description Its id. */
+                terminal: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4309,12 +4651,18 @@ export interface operations {
                  *     out of it.
                  */
                 beneath?: string;
-                /** @description Absolute, or relative to the sandbox's working directory. */
+                /**
+                 * @description Absolute, or relative to the sandbox's working directory.
+                 * @example hello.txt
+                 */
                 path: string;
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
@@ -4327,9 +4675,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/x-tar": unknown;
+                    "application/x-tar": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4338,6 +4687,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4367,7 +4717,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
@@ -4375,10 +4728,11 @@ export interface operations {
         /** @description The tar stream */
         requestBody?: {
             content: {
-                "application/x-tar": unknown;
+                "application/x-tar": string;
             };
         };
         responses: {
+            /** @description The result of unpacking. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4387,6 +4741,7 @@ export interface operations {
                     "application/json": components["schemas"]["Unpacked"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4395,6 +4750,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4413,13 +4769,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description A sandbox's use of resources now. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4428,6 +4788,7 @@ export interface operations {
                     "application/json": components["schemas"]["UsageAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4436,6 +4797,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4456,13 +4818,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description A sandbox. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4471,6 +4837,7 @@ export interface operations {
                     "application/json": components["schemas"]["SandboxAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4479,6 +4846,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4508,7 +4876,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The sandbox's id, or its name in the pool. */
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
                 sandbox: string;
             };
             cookie?: never;
@@ -4521,9 +4892,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": unknown;
+                    "text/event-stream": string;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4532,6 +4904,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4551,6 +4924,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The session of a request. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4559,6 +4933,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4567,6 +4942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4590,6 +4966,7 @@ export interface operations {
             };
         };
         responses: {
+            /** @description The session of a request. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4598,6 +4975,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4606,6 +4984,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4625,12 +5004,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Done */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4639,6 +5020,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4657,13 +5039,17 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description `pool`, `workspace`, `coding`, … */
+                /**
+                 * @description `pool`, `workspace`, `coding`, …
+                 * @example pool
+                 */
                 toolset: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4672,6 +5058,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4680,6 +5067,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4698,19 +5086,32 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description `pool`, `workspace`, `coding`, … */
+                /**
+                 * @description `pool`, `workspace`, `coding`, …
+                 * @example pool
+                 */
                 toolset: string;
-                /** @description The tool's name */
+                /**
+                 * @description The tool's name
+                 * @example shell
+                 */
                 tool: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "command": "echo hello",
+                 *       "sandbox": "dev"
+                 *     }
+                 */
                 "application/json": Record<string, never>;
             };
         };
         responses: {
+            /** @description The answer of a tool. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4719,6 +5120,7 @@ export interface operations {
                     "application/json": components["schemas"]["ToolAnswer"];
                 };
             };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4727,6 +5129,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Refused. The problem says why, and what can be done. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4746,6 +5149,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The versions of a server and its API. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -1,6 +1,8 @@
-//! schemathesis asks a server everything that the API's document has, rightly and wrongly: no
-//! answer is a 500 or has a status that the document lacks.
+//! A linter reads the API's document, generated clients do a job with it, and schemathesis asks a
+//! server everything that it has, rightly and wrongly: no answer is a 500 or has a status that the
+//! document lacks.
 
+mod generated;
 mod server;
 
 use std::path::{Path, PathBuf};
@@ -12,8 +14,9 @@ use server::Server;
 /// The configurations of schemathesis. After the first, its sandbox and its pool are gone.
 const CONFIGURATIONS: [&str; 2] = ["there.toml", "anything.toml"];
 
-/// Installs schemathesis.
+/// Installs schemathesis, the linter and the generators.
 pub(super) fn prepare(folder: &Path) -> Result<(), String> {
+    generated::prepare()?;
     virtual_environment(&folder.join("document"), &configurations().join("requirements.txt"))
 }
 
@@ -21,27 +24,33 @@ fn configurations() -> PathBuf {
     root().join("crates/server/tests/document")
 }
 
-/// Runs schemathesis.
+/// Returns the committed document.
+fn document() -> PathBuf {
+    root().join("crates/server/openapi.json")
+}
+
 /// The number of requests for each operation and kind, in the soak.
 const CASES_OF_SOAK: &str = "60";
 
+/// Lints the document, uses it as a generated client does, and runs schemathesis.
 pub(super) fn run(ground: &Ground) -> Result<(), String> {
-    ask(ground, &[])
+    let mut server = Server::start(ground)?;
+    generated::run(ground, &server)?;
+    ask(ground, &mut server, &[])
 }
 
 /// Asks several times as much as [`run`].
 pub(super) fn run_at_length(ground: &Ground) -> Result<(), String> {
-    ask(ground, &["--max-examples", CASES_OF_SOAK])
+    ask(ground, &mut Server::start(ground)?, &["--max-examples", CASES_OF_SOAK])
 }
 
-fn ask(ground: &Ground, arguments: &[&str]) -> Result<(), String> {
+fn ask(ground: &Ground, server: &mut Server, arguments: &[&str]) -> Result<(), String> {
     let configurations = configurations();
     let folder = ground.folder.join("document");
-    let mut server = Server::start(ground)?;
     for name in CONFIGURATIONS {
         let mut schemathesis = ground.program(folder.join("bin/schemathesis"));
         schemathesis.arg("--config-file").arg(configurations.join(name)).arg("run");
-        schemathesis.arg(root().join("crates/server/openapi.json")).args(arguments);
+        schemathesis.arg(document()).args(arguments);
         // Where it finds the program for tar streams; what it notes for the next time goes
         // elsewhere.
         schemathesis.env("PYTHONPATH", &configurations).env("PYTHONDONTWRITEBYTECODE", "1");

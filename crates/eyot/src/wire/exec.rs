@@ -109,6 +109,7 @@ pub const STDERR: u8 = 2;
 
 /// A client's request to a running command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SocketControl {
     /// Kill it with its whole tree; the outcome is `cancelled`.
@@ -121,6 +122,7 @@ pub enum SocketControl {
 
 /// A message about a command to its client, beside its output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SocketEvent {
     /// It runs.

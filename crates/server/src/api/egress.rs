@@ -25,7 +25,8 @@ pub(super) async fn rules(Chosen(sandbox): Chosen) -> Result<Json<EgressRules>, 
 /// Replaces the egress rules.
 ///
 /// Connections that the new rules do not allow are closed.
-#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/egress", tag = "network", params(TheSandbox, Where), request_body = Object,
+#[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/egress", tag = "network", params(TheSandbox, Where), 
+    request_body(content = Object, example = json!({ "allow": ["pypi.org:443", "files.pythonhosted.org:443"] })),
     responses((status = 204), Problems))]
 pub(super) async fn set_rules(
     State(api): State<Api>,

@@ -85,7 +85,7 @@ pub(super) fn answer(result: ExecResult) -> ExecAnswer {
 ///
 /// A failing exit code is a result, not an error. The command is cancelled when the client
 /// disconnects.
-#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/exec", tag = "exec", request_body = ExecBody,
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/exec", tag = "exec", request_body(content = ExecBody, example = json!({ "command": "echo hello" })),
     params(TheSandbox, InPool),
     responses((status = 200, body = ExecAnswer), Problems))]
 pub(super) async fn exec(

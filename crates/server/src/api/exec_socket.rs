@@ -22,16 +22,28 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::exec::{answer, checked};
-use super::extract::Chosen;
+use super::extract::{Chosen, InPool, TheSandbox};
 use super::sockets::{Closing, Sink, Source, closing};
 use super::state::Api;
 use super::stopping::Stopping;
 use super::turns::Turn;
-use crate::problem::Refusal;
+use crate::problem::{Problems, Refusal};
 
 /// The largest message from a client, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// Runs a command over a WebSocket.
+
+/// Runs a command over a WebSocket: its input, its output as it comes, signals, a terminal's size.
+///
+/// The client's first message is text, an `ExecBody`. After that its binary messages are standard
+/// input (an empty one ends it), and its text messages are `SocketControl`s. The server's binary
+/// messages are output behind one byte, which is 1 for standard output and 2 for standard error;
+/// its text messages are `SocketEvent`s, the last of which is `end` or `problem`.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/exec/socket", tag = "exec", params(TheSandbox, InPool),
+    extensions(("x-websocket" = json!({
+        "client": [{ "$ref": "#/components/schemas/ExecBody" }, { "$ref": "#/components/schemas/SocketControl" }],
+        "server": [{ "$ref": "#/components/schemas/SocketEvent" }],
+    }))),
+    responses((status = 101, description = "A WebSocket"), Problems))]
 pub(super) async fn exec_socket(
     State(api): State<Api>,
     Extension(turn): Extension<Turn>,

@@ -53,7 +53,7 @@ pub(super) struct TheExec(
 /// Runs a command and streams what it writes: the event `started`, then `stdout` and `stderr` with pieces in base64, each with
 /// its number as its id, and last `end` (without the output) or `problem`. When the connection breaks, the stream can be taken
 /// up again; a command that nobody reads for `linger_ms` is killed, and one that is 1 MiB ahead of its reader waits.
-#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/exec/stream", tag = "exec", request_body = ExecBody,
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/exec/stream", tag = "exec", request_body(content = ExecBody, example = json!({ "command": "echo hello" })),
     params(TheSandbox, Where, Linger),
     responses((status = 200, description = "What the command writes", content_type = "text/event-stream"),
         Problems))]

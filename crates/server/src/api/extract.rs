@@ -82,6 +82,7 @@ impl FromRequestParts<Api> for Caller {
 #[into_params(names("sandbox"), parameter_in = Path)]
 pub(super) struct TheSandbox(
     /// The sandbox's id, or its name in the pool.
+    #[param(example = "dev")]
     #[allow(dead_code, reason = "it is read by its name, and stands here for the document")]
     String,
 );

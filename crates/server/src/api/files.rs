@@ -21,6 +21,7 @@ use crate::problem::{Problems, Refusal};
 #[into_params(parameter_in = Query)]
 pub(super) struct PathQuery {
     /// Absolute, or relative to the sandbox's working directory.
+    #[param(example = "hello.txt")]
     path: String,
 }
 
@@ -29,6 +30,7 @@ pub(super) struct PathQuery {
 #[into_params(parameter_in = Query)]
 pub(super) struct ReadQuery {
     /// Absolute, or relative to the sandbox's working directory.
+    #[param(example = "hello.txt")]
     path: String,
     /// First byte to return; by default 0. A `Range` header has the same use.
     offset: Option<u64>,
@@ -101,6 +103,7 @@ fn octets(stream: ByteStream) -> impl IntoResponse {
 #[into_params(parameter_in = Query)]
 pub(super) struct WriteQuery {
     /// Absolute, or relative to the sandbox's working directory.
+    #[param(example = "hello.txt")]
     path: String,
     /// Treatment of an existing file: `replace` (the default), `append`, or `create_new`, which
     /// refuses it.
@@ -144,6 +147,7 @@ fn content(body: Body) -> ByteStream {
 #[into_params(parameter_in = Query)]
 pub(super) struct RemoveQuery {
     /// Absolute, or relative to the sandbox's working directory.
+    #[param(example = "hello.txt")]
     path: String,
     /// Removes a directory and everything below it.
     #[serde(default)]
@@ -201,6 +205,7 @@ enum ListingOrder {
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
     /// Absolute, or relative to the sandbox's working directory.
+    #[param(example = ".")]
     path: String,
     /// `name` (the default), or `directory`: the order in which the file system returns the
     /// entries.
@@ -228,6 +233,7 @@ pub(super) async fn list(
 #[into_params(parameter_in = Query)]
 pub(super) struct MakeDirectoryQuery {
     /// Absolute, or relative to the sandbox's working directory.
+    #[param(example = "data")]
     path: String,
     /// Creates missing parents, and succeeds if the directory exists.
     #[serde(default)]

@@ -31,7 +31,7 @@ fn named(caller: &Caller, pool: &str) -> Result<SandboxName, Refusal> {
 /// Lists the sandboxes of a pool, by name.
 ///
 /// This wakes none and does not count as activity.
-#[utoipa::path(get, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path, description = "The pool")),
+#[utoipa::path(get, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path, description = "The pool", example = "default")),
     responses((status = 200, body = PoolAnswer), Problems))]
 pub(super) async fn get(
     State(api): State<Api>,
@@ -44,7 +44,7 @@ pub(super) async fn get(
 }
 
 /// Destroys every sandbox of a pool, and the pool itself.
-#[utoipa::path(delete, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path, description = "The pool")),
+#[utoipa::path(delete, path = "/v1/pools/{pool}", tag = "pools", params(("pool" = String, Path, description = "The pool", example = "default")),
     responses((status = 204), Problems))]
 pub(super) async fn close(
     State(api): State<Api>,
@@ -63,8 +63,8 @@ pub(super) async fn close(
 ///
 /// If it exists, it is woken, and the answer lists the differences between its spec and the
 /// template.
-#[utoipa::path(put, path = "/v1/pools/{pool}/sandboxes/{name}", tag = "pools", request_body = MemberBody,
-    params(("pool" = String, Path, description = "The pool"), ("name" = String, Path, description = "Its name in the pool")),
+#[utoipa::path(put, path = "/v1/pools/{pool}/sandboxes/{name}", tag = "pools", request_body(content = MemberBody, example = json!({ "sleep_after_ms": 600_000 })),
+    params(("pool" = String, Path, description = "The pool", example = "default"), ("name" = String, Path, description = "Its name in the pool", example = "web")),
     responses((status = 200, body = PoolCreated), Problems))]
 pub(super) async fn make(
     State(api): State<Api>,
@@ -82,8 +82,11 @@ pub(super) async fn make(
 
 /// Copies a file or a tree from one sandbox of a pool to another, which is created if it does not
 /// exist.
-#[utoipa::path(post, path = "/v1/pools/{pool}/transfer", tag = "pools", request_body = TransferBody,
-    params(("pool" = String, Path, description = "The pool")),
+#[utoipa::path(post, path = "/v1/pools/{pool}/transfer", tag = "pools", 
+    request_body(content = TransferBody, example = json!({
+        "from": "dev", "to": "web", "from_path": "hello.txt", "to_path": "hello.txt"
+    })),
+    params(("pool" = String, Path, description = "The pool", example = "default")),
     responses((status = 200, body = Transferred), Problems))]
 pub(super) async fn transfer(
     State(api): State<Api>,

@@ -37,6 +37,7 @@ pub(super) async fn published(Chosen(sandbox): Chosen) -> Result<Json<PublishedP
 #[into_params(names("port"), parameter_in = Path)]
 pub(super) struct ThePort(
     /// 1 to 65535.
+    #[param(example = 8000)]
     #[allow(dead_code, reason = "it is read by its name, and stands here for the document")]
     u16,
 );

@@ -27,7 +27,7 @@ use crate::problem::{Problems, Refusal};
 /// Each call returns new tokens; earlier ones stay valid until they expire. All previews, public
 /// ones too, end when the server restarts.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/ports/{port}/preview", tag = "ports", params(TheSandbox, ThePort, InPool),
-    request_body = PreviewBody,
+    request_body(content = PreviewBody, example = json!({ "ttl_ms": 3_600_000 })),
     responses((status = 201, body = PreviewAnswer), Problems))]
 pub(super) async fn open(
     State(api): State<Api>,

@@ -27,6 +27,7 @@ use crate::problem::{Problems, Refusal};
 #[into_params(names("process"), parameter_in = Path)]
 pub(super) struct TheProcess(
     /// The process's id, such as `p1`.
+    #[param(example = "p1")]
     #[allow(dead_code, reason = "it is read by its name, and stands here for the document")]
     String,
 );
@@ -40,7 +41,7 @@ fn process(path: &HashMap<String, String>) -> Result<ProcessId, Refusal> {
 ///
 /// It has no input; the latest part of its output is kept.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/processes", tag = "processes", params(TheSandbox, Where),
-    request_body = StartBody,
+    request_body(content = StartBody, example = json!({ "command": "while date; do sleep 1; done" })),
     responses((status = 201, body = ProcessInfo), Problems))]
 pub(super) async fn start(
     Chosen(sandbox): Chosen,
@@ -173,7 +174,7 @@ struct NumberedEvent {
 
 /// Sends a signal to a started process's group, or kills the process with all its descendants.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/processes/{process}/signal", tag = "processes",
-    params(TheSandbox, TheProcess, Where), request_body = SignalBody,
+    params(TheSandbox, TheProcess, Where), request_body(content = SignalBody, example = json!({ "signal": 15 })),
     responses((status = 204), Problems))]
 pub(super) async fn signal(
     Chosen(sandbox): Chosen,

@@ -87,7 +87,10 @@ pub struct ListSandboxes {
 }
 
 /// Creates a sandbox.
-#[utoipa::path(post, path = "/v1/sandboxes", tag = "sandboxes", params(ShowEnv), request_body = CreateSandbox,
+#[utoipa::path(post, path = "/v1/sandboxes", tag = "sandboxes", params(ShowEnv), 
+    request_body(content = CreateSandbox, example = json!({
+        "spec": { "name": "dev", "network": "egress", "limits": { "memory_mib": 1024 } }, "get_or_create": true
+    })),
     responses((status = 201, body = SandboxAnswer), (status = 200, description = "It was there already", body = SandboxAnswer),
         Problems))]
 pub(super) async fn create(
@@ -165,7 +168,8 @@ pub(super) async fn get(State(api): State<Api>, named: Named) -> Result<Json<San
 ///
 /// Absent fields stay as they are; if one field is wrong, nothing is changed. A change of deadlines
 /// or rules wakes the sandbox.
-#[utoipa::path(patch, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes", params(TheSandbox, Asked), request_body = PatchSandbox,
+#[utoipa::path(patch, path = "/v1/sandboxes/{sandbox}", tag = "sandboxes", params(TheSandbox, Asked), 
+    request_body(content = PatchSandbox, example = json!({ "labels": { "job": "42" }, "lifecycle": { "ttl_ms": 3_600_000 } })),
     responses((status = 200, body = SandboxAnswer), Problems))]
 pub(super) async fn patch(
     State(api): State<Api>,

@@ -52,7 +52,7 @@ pub(super) struct TheTerminal(
 /// Opens a terminal. It is connected to by a WebSocket, `/terminals/{terminal}/socket`, as often as one likes; one to which
 /// nobody was connected for 10 minutes ends with all that runs in it.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/terminals", tag = "terminals", params(TheSandbox, InPool),
-    request_body = TerminalBody,
+    request_body(content = TerminalBody, example = json!({ "size": { "rows": 24, "cols": 80 } })),
     responses((status = 201, body = TerminalAnswer), Problems))]
 pub(super) async fn open(
     State(api): State<Api>,
@@ -99,6 +99,18 @@ pub(super) async fn end(
 }
 
 /// Connects to a terminal by a WebSocket.
+///
+/// The server sends what was written last (up to 256 KiB), the event `started`, then what comes.
+/// The client's binary messages are what is typed, its text messages are `SocketControl`s. The
+/// server's binary messages are output, its text messages are `SocketEvent`s, the last of which is
+/// `end` or `problem`. A terminal has one viewer: a new connection closes the one before.
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/terminals/{terminal}/socket", tag = "terminals",
+    params(TheSandbox, TheTerminal, InPool),
+    extensions(("x-websocket" = json!({
+        "client": [{ "$ref": "#/components/schemas/SocketControl" }],
+        "server": [{ "$ref": "#/components/schemas/SocketEvent" }],
+    }))),
+    responses((status = 101, description = "A WebSocket"), Problems))]
 pub(super) async fn attach(
     State(api): State<Api>,
     Extension(turn): Extension<Turn>,

@@ -31,7 +31,7 @@ pub(super) struct DeclarationsQuery {
 
 /// Declares the tools of a toolset in a model provider's format.
 #[utoipa::path(get, path = "/v1/toolsets/{toolset}", tag = "tools",
-    params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"), DeclarationsQuery),
+    params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …", example = "pool"), DeclarationsQuery),
     responses((status = 200, body = Object), Problems))]
 pub(super) async fn declare(
     _: Caller,
@@ -65,9 +65,10 @@ pub(super) struct CallQuery {
 /// Calls a tool with its arguments.
 ///
 /// A failure is for the model to read: an answer with `is_error`.
-#[utoipa::path(post, path = "/v1/toolsets/{toolset}/{tool}", tag = "tools", request_body = Object,
-    params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …"),
-        ("tool" = String, Path, description = "The tool's name"), CallQuery),
+#[utoipa::path(post, path = "/v1/toolsets/{toolset}/{tool}", tag = "tools",
+    request_body(content = Object, example = json!({ "sandbox": "dev", "command": "echo hello" })),
+    params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …", example = "pool"),
+        ("tool" = String, Path, description = "The tool's name", example = "shell"), CallQuery),
     responses((status = 200, body = ToolAnswer), Problems))]
 pub(super) async fn call(
     State(api): State<Api>,
@@ -84,8 +85,9 @@ pub(super) async fn call(
 ///
 /// It acts in the key's first pool unless a header `Eyot-Pool` names another. A failure is for the
 /// model to read: `{"error": sentence}`.
-#[utoipa::path(post, path = "/tool/{tool}", tag = "tools", request_body = Object,
-    params(("tool" = String, Path, description = "The tool's name"),
+#[utoipa::path(post, path = "/tool/{tool}", tag = "tools",
+    request_body(content = Object, example = json!({ "sandbox": "dev", "command": "echo hello" })),
+    params(("tool" = String, Path, description = "The tool's name", example = "shell"),
         ("eyot-pool" = Option<String>, Header, description = "The pool; by default the key's own")),
     responses((status = 200, body = Object), Problems))]
 pub(super) async fn call_pool(

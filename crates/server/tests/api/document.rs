@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::ground::Ground;
+use crate::ground::{Ground, name};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
 
@@ -33,6 +33,18 @@ fn every_operation_has_a_name_of_its_own() {
     assert!(names.len() == all && names.contains(&"sandboxes_create"), "{names:?}");
 }
 
+/// Returns the operations of the document, each with its method and path.
+fn operations(document: &Value) -> Vec<(Method, &str, &Value)> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    paths
+        .flat_map(|(path, item)| {
+            let operations = item.as_object().unwrap().iter();
+            operations
+                .map(|(method, operation)| (method.to_uppercase().parse().unwrap(), path.as_str(), operation))
+        })
+        .collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_about_the_api_needs_no_key_and_nothing_from_elsewhere() {
     let ground = Ground::new().await;
@@ -49,4 +61,77 @@ async fn the_page_about_the_api_needs_no_key_and_nothing_from_elsewhere() {
     let document: Value = serde_json::from_str(&text("/v1/openapi.json").await).unwrap();
     assert_eq!(document["components"]["securitySchemes"]["key"]["scheme"], "bearer");
     assert_eq!(document["paths"]["/v1/health"]["get"]["security"], serde_json::json!([{}]));
+}
+
+#[test]
+fn every_response_has_a_description_every_body_a_schema_and_no_field_a_default() {
+    let document = serde_json::to_value(eyot_server::api::document()).unwrap();
+    for (method, path, operation) in operations(&document) {
+        let responses = operation["responses"].as_object().unwrap();
+        for (status, response) in responses {
+            assert!(
+                response["description"].as_str().is_some_and(|text| !text.is_empty()),
+                "{method} {path}: {status}"
+            );
+        }
+        let bodies = responses.values().chain([&operation["requestBody"]]);
+        for (kind, content) in bodies.filter_map(|body| body["content"].as_object()).flatten() {
+            assert!(content["schema"].is_object(), "{method} {path}: {kind}");
+        }
+    }
+    for (schema, value) in document["components"]["schemas"].as_object().unwrap() {
+        for (field, value) in value["properties"].as_object().into_iter().flatten() {
+            assert!(value.get("default").is_none(), "{schema}.{field}");
+        }
+    }
+    for socket in ["exec/socket", "terminals/{terminal}/socket", "ports/{port}/connect"] {
+        let operation = &document["paths"][format!("/v1/sandboxes/{{sandbox}}/{socket}")]["get"];
+        assert!(operation["responses"]["101"].is_object(), "{socket}");
+    }
+}
+
+/// Operations that must come before others: they make what those ask for.
+const FIRST: [&str; 2] = ["sandboxes_create", "processes_start"];
+
+/// Returns a path with the examples of its parameters.
+fn path_of_example(path: &str, operation: &Value) -> String {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    parameters.filter(|parameter| parameter["in"] == "path").fold(path.to_owned(), |path, parameter| {
+        let value = match &parameter["example"] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        path.replace(&format!("{{{}}}", parameter["name"].as_str().unwrap()), &value)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_of_a_body_works_as_it_is_sent() {
+    let ground = Ground::new().await;
+    let key = ground.api.keys().create(name("default"), vec![name("default")]).await.unwrap().secret;
+    let document = serde_json::to_value(eyot_server::api::document()).unwrap();
+    let mut requests = operations(&document);
+    // A key is a secret, so no example of one works.
+    requests.retain(|(.., operation)| {
+        operation["requestBody"]["content"]["application/json"].is_object()
+            && operation["operationId"] != "session_sign_in"
+    });
+    let place = |operation: &Value| FIRST.iter().position(|first| operation["operationId"] == *first);
+    requests.sort_by_key(|(.., operation)| place(operation).unwrap_or(FIRST.len()));
+    assert!(requests.len() > FIRST.len(), "{requests:?}");
+    for (method, path, operation) in requests {
+        let example = &operation["requestBody"]["content"]["application/json"]["example"];
+        assert!(example.is_object(), "{method} {path} has no example");
+        let path = path_of_example(path, operation);
+        let request = ground.as_whom(&key, method.clone(), &path).header("content-type", "application/json");
+        let answer = request.body(example.to_string()).send().await.unwrap();
+        let status = answer.status();
+        let is_stream = answer.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let text = if is_stream { String::new() } else { answer.text().await.unwrap() };
+        assert!(status.is_success(), "{method} {path} {example}: {status} {text}");
+        if operation["operationId"] == "sandboxes_create" {
+            let write = ground.as_whom(&key, Method::PUT, "/v1/sandboxes/dev/files?path=hello.txt");
+            assert_eq!(write.body("hello").send().await.unwrap().status(), 200);
+        }
+    }
 }
