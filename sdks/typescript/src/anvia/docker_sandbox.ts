@@ -96,5 +96,6 @@ export class DockerSandbox implements Sandbox {
 
 /** Refuses a path that leads out before anything is made. */
 function checkPaths({ directories = [], files = {} }: SandboxManifest = {}): void {
-  for (const path of [...directories, ...Object.keys(files)]) normalizeSandboxPath(path);
+  for (const path of directories) normalizeSandboxPath(path, { allowRoot: true });
+  for (const path of Object.keys(files)) normalizeSandboxPath(path);
 }

@@ -98,7 +98,7 @@ export function checkedPorts(ports: readonly number[] = [], network: SandboxNetw
     if (ports.indexOf(port) !== at) throw new SandboxPortError(`Sandbox port is duplicated: ${port}`);
   }
   if (ports.length > 0 && !isBridged(network)) {
-    throw new SandboxPortError("Published sandbox ports require a bridge-capable Docker network.");
+    throw new SandboxPortError("Published sandbox ports require network: true or a bridge-capable Docker network.");
   }
   return [...ports];
 }

@@ -89,5 +89,5 @@ export function listensForOthers(table: string, port: number): boolean {
 
 function checkPositive(name: string, value: number): void {
   if (Number.isInteger(value) && value > 0) return;
-  throw new SandboxPortError(`Sandbox port ${name} must be a positive integer: ${value}`);
+  throw new SandboxPortError(`Port wait ${name} must be a positive integer.`);
 }

@@ -53,7 +53,14 @@ export class Processes {
   readonly #over = new AbortController();
   #starting = 0;
 
-  constructor(private readonly ground: ProcessGround) {}
+  constructor(private readonly ground: ProcessGround) {
+    const { maxProcesses, maxOutputBytes, timeoutMs } = ground;
+    if (!isWhole(maxProcesses)) throw new SandboxProcessError("Sandbox maxProcesses must be a non-negative integer.");
+    if (!isWhole(maxOutputBytes)) throw new SandboxProcessError("Sandbox maxOutputBytes must be a non-negative integer.");
+    if (!isWhole(timeoutMs) || timeoutMs === 0) {
+      throw new SandboxProcessError("Sandbox process startup timeout must be a positive integer.");
+    }
+  }
 
   async start(options: SandboxStartProcessOptions): Promise<SandboxProcess> {
     const { command, args = [], cwd } = options;
@@ -89,8 +96,8 @@ export class Processes {
   async logs(id: string, options: SandboxProcessLogsOptions = {}): Promise<SandboxProcessLogs> {
     const known = this.#find(id);
     const tailBytes = options.tailBytes ?? this.ground.maxOutputBytes;
-    if (!Number.isInteger(tailBytes) || tailBytes < 0) {
-      throw new SandboxProcessError(`Sandbox process tailBytes must be a non-negative integer: ${tailBytes}`);
+    if (!isWhole(tailBytes)) {
+      throw new SandboxProcessError("Process tailBytes must be a non-negative integer.");
     }
     const most = Math.min(tailBytes, this.ground.maxOutputBytes);
     const [stdout, stderr] = await Promise.all([this.#tail(known, "stdout", most), this.#tail(known, "stderr", most)]);
@@ -105,8 +112,8 @@ export class Processes {
 
   async stop(id: string, options: SandboxStopProcessOptions = {}): Promise<SandboxProcess> {
     const gracePeriodMs = options.gracePeriodMs ?? DEFAULT_GRACE_MS;
-    if (!Number.isInteger(gracePeriodMs) || gracePeriodMs < 0) {
-      throw new SandboxProcessError(`Sandbox process gracePeriodMs must be a non-negative integer: ${gracePeriodMs}`);
+    if (!isWhole(gracePeriodMs)) {
+      throw new SandboxProcessError("Process gracePeriodMs must be a non-negative integer.");
     }
     const known = this.#find(id);
     if (known.facts.status === "running") await this.#end(known, gracePeriodMs);
@@ -149,7 +156,7 @@ export class Processes {
     const info = await within(timeoutMs, starting);
     if (info !== undefined) return info;
     starting.then(({ id }) => sandbox.kill(id)).catch(() => {});
-    throw new SandboxTimeoutError(`Sandbox process did not start within ${timeoutMs} ms.`);
+    throw new SandboxTimeoutError("Starting sandbox process timed out.");
   }
 
   #remember(facts: SandboxProcess, info: ProcessInfo): Known {
@@ -224,6 +231,10 @@ export class Processes {
     if (known === undefined) throw new SandboxProcessError(`Unknown sandbox process: ${id}`);
     return known;
   }
+}
+
+function isWhole(value: number): boolean {
+  return Number.isInteger(value) && value >= 0;
 }
 
 /** Killed with its sandbox. */

@@ -1,5 +1,6 @@
 /** A live session: the original's operations over one sandbox of Eyot's, with its hooks, limits and deadlines. */
 
+import { EyotError } from "../error.js";
 import type { DirEntry } from "../files.js";
 import type { Sandbox } from "../sandbox.js";
 import { Activity } from "./activity.js";
@@ -8,7 +9,7 @@ import { type Listener, execute } from "./execution.js";
 import { isGone, leadsOut, refused, sessionError } from "./failure.js";
 import { Hooks } from "./hooks.js";
 import type { SessionLimits } from "./options.js";
-import { normalizeSandboxPath } from "./paths.js";
+import { normalizeSandboxPath, parentSandboxPath } from "./paths.js";
 import { Ports } from "./ports.js";
 import { Processes } from "./processes.js";
 import { EventQueue } from "./event_queue.js";
@@ -118,7 +119,7 @@ export class Session implements DockerSandboxSession {
       const normal = normalizeSandboxPath(path);
       const bytes = typeof data === "string" ? Buffer.from(data) : data;
       this.#checkSize(bytes.byteLength, path);
-      await this.#workspace.writeFile(this.#absolute(normal), bytes);
+      await this.#write(normal, bytes);
       await this.#hooks.fileWrite(normal, bytes.byteLength);
     }, path);
   }
@@ -233,15 +234,27 @@ export class Session implements DockerSandboxSession {
     try {
       return await this.#workspace.list(place, { order: "directory", signal });
     } catch (error) {
-      if (signal.aborted) throw new SandboxTimeoutError(`Listing sandbox path timed out: ${path}`, { cause: error });
+      if (signal.aborted) throw new SandboxTimeoutError(`Listing files timed out for ${path}.`, { cause: error });
       const isFile = await this.#workspace.stat(place).then(({ isDirectory }) => !isDirectory, () => false);
       if (isFile) return [];
       throw error;
     }
   }
 
+  /** A parent that can't be made is said apart, as the original makes it apart. */
+  async #write(path: string, bytes: Uint8Array): Promise<void> {
+    try {
+      await this.#workspace.writeFile(this.#absolute(path), bytes);
+    } catch (error) {
+      if (!(error instanceof EyotError) || error.kind !== "not_directory") throw error;
+      throw refused(`Unable to create sandbox directory: ${parentSandboxPath(path)}`, error);
+    }
+  }
+
   async #makeDirectory(path: string): Promise<void> {
-    await this.#workspace.mkdir(this.#absolute(normalizeSandboxPath(path)), { recursive: true });
+    const place = this.#absolute(normalizeSandboxPath(path, { allowRoot: true }));
+    const made = this.#workspace.mkdir(place, { recursive: true });
+    await this.#explained(`Unable to create sandbox directory: ${path}`, made);
   }
 
   /** The promise, with this message where it is the path that is wrong. */
@@ -267,7 +280,7 @@ export class Session implements DockerSandboxSession {
 /** What the original's reader exits with for what is no text file. */
 const NO_TEXT_FILE = 66;
 
-const OF_A_PATH = new Set(["not_found", "not_directory", "is_directory", "invalid", "permission"]);
+const OF_A_PATH = new Set(["not_found", "already_exists", "not_directory", "is_directory", "invalid", "permission"]);
 
 function isOfPath(error: unknown): boolean {
   return error instanceof Error && "kind" in error && OF_A_PATH.has(String(error.kind));

@@ -32,7 +32,7 @@ export function textPageBounds(options: SandboxTextFilePageOptions = {}): TextPa
 function bound(options: SandboxTextFilePageOptions, name: keyof TextPageBounds): number {
   const value = options[name] ?? DEFAULTS[name];
   if (Number.isSafeInteger(value) && value > 0) return value;
-  throw new RangeError(`Sandbox text file ${name} must be a positive integer, not ${value}.`);
+  throw new RangeError(`Text file ${name} must be a positive integer.`);
 }
 
 /**

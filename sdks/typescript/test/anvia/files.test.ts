@@ -115,6 +115,23 @@ onEach("files", (ground) => {
     await hooked.destroy();
   });
 
+  test("rule 33: a directory that can't be made is named, in the original's words", async () => {
+    await session.writeFile("a-file", "x");
+    const name = "SandboxDockerCommandError";
+    const message = "Unable to create sandbox directory: a-file/sub";
+    await assert.rejects(session.writeFile("a-file/sub/x", "y"), { name, message });
+    const workspace = { mode: "persistent", id: `files-${process.pid}`, destroyOnSessionDestroy: true } as const;
+    const first = await ground.session({}, { workspace });
+    await first.writeFile("a-file", "x");
+    await assert.rejects(ground.session({}, { workspace, manifest: { directories: ["a-file/sub"] } }), { name, message });
+    await first.destroy();
+  });
+
+  test("rule 14: the workspace itself is a directory that a manifest may name", async () => {
+    const made = await ground.session({}, { manifest: { directories: [".", "a/b"] } });
+    assert.deepEqual(await made.listFiles("a"), [{ path: "a/b", type: "directory", size: (await made.listFiles("a"))[0]?.size }]);
+  });
+
   test("rule 34: a write replaces the whole file, and one onto a directory is refused and changes nothing", async () => {
     await session.writeFile("whole", "a longer text");
     await session.writeFile("whole", "short");

@@ -197,9 +197,9 @@ onEach("a sandbox that does not answer", (ground) => {
     engine("pause");
     try {
       const operations = [
-        [session.listFiles("."), "Listing sandbox path timed out: ."],
+        [session.listFiles("."), "Listing files timed out for .."],
         [session.waitForPort(80), "Waiting for sandbox port 80/tcp timed out."],
-        [session.startProcess({ command: "sleep", args: ["600"] }), "Sandbox process did not start within 3000 ms."],
+        [session.startProcess({ command: "sleep", args: ["600"] }), "Starting sandbox process timed out."],
       ] as const;
       await Promise.all(operations.map(([operation, message]) =>
         assert.rejects(operation, (error: unknown) => error instanceof anvia.SandboxTimeoutError && error.message === message)));

@@ -322,13 +322,29 @@ test("rule 62: where some are allowed, another is refused, for running and for s
   assert.equal(calls.length, 2);
 });
 
-test("rule 62: commands are compared as they stand, and arguments not at all", async () => {
-  const { session } = plainSession();
+test("rule 62: commands are compared as they stand and by the file they lead to, and arguments not at all", async () => {
+  const { session, calls } = plainSession();
   const allowing = one(session, "exec_command", { exec: { allowedCommands: ["node"] } });
   await assert.rejects(allowing.call({ command: "/usr/bin/node" }), SandboxToolPolicyError);
   const blocking = one(session, "exec_command", { exec: { blockedCommands: ["node"] } });
   await blocking.call({ command: "sh", args: ["-c", "node"] });
-  await blocking.call({ command: "/usr/bin/node" });
+  assert.equal(calls.length, 1);
+  for (const command of ["/usr/bin/node", "./node", "../usr//bin/node"]) {
+    await assert.rejects(blocking.call({ command }), policy(`Command is blocked by sandbox tool policy: ${command}`));
+  }
+  assert.equal(calls.length, 1);
+});
+
+test("rule 62: with an allow list a call may not change what a name means, for running and for starting", async () => {
+  const { session, calls } = managedSession();
+  for (const name of ["exec_command", "start_process"] as const) {
+    const tool = one(session, name, { exec: { allowedCommands: ["node", "./run"] } });
+    const redirected = tool.call({ command: "node", env: { PATH: "/workspace" } });
+    await assert.rejects(redirected, policy("Environment variable is not allowed by sandbox tool policy: PATH"));
+    const elsewhere = tool.call({ command: "./run", cwd: "sub" });
+    await assert.rejects(elsewhere, policy("Command is not allowed by sandbox tool policy: ./run"));
+  }
+  assert.deepEqual(calls, []);
 });
 
 test("rule 63: a deadline is the call's, else the policy's, else execTimeoutMs, else the session's", async () => {
@@ -403,7 +419,7 @@ test("rule 65: a session that knows no pages is paged in memory, to the same", a
 
 test("rule 65: more lines than maxLineCount are refused, and nothing is read", async () => {
   const { session, calls } = plainSession();
-  const refused = policy("Line count exceeds sandbox tool policy (2001 > 2000).");
+  const refused = policy("File read line count exceeds sandbox tool policy (2001 > 2000).");
   await assert.rejects(one(session, "read_file").call({ path: "a", lineCount: 2_001 }), refused);
   assert.deepEqual(calls, []);
   await one(session, "read_file", { readFile: { maxLineCount: 10_000 } }).call({ path: "a", lineCount: 2_001 });
@@ -428,10 +444,11 @@ test("rule 65: limits that make no sense are refused when the tool is called, no
   await one(session, "read_file", { readFile: { defaultLineCount: 10_000, maxLineCount: 10_000, maxBytes: 1_048_576 } }).call({ path: "a" });
 });
 
-test("rule 65: a maxLineCount below 500 is the default as well, where none is named", async () => {
+test("rule 65: a maxLineCount below 500 needs a default of its own", async () => {
   const { session, asked } = pagingSession();
-  await one(session, "read_file", { readFile: { maxLineCount: 100 } }).call({ path: "a" });
-  assert.deepEqual(asked, [["a", { startLine: 1, lineCount: 100, maxBytes: 65_536 }]]);
+  const tool = one(session, "read_file", { readFile: { maxLineCount: 100 } });
+  await assert.rejects(tool.call({ path: "a" }), policy("File defaultLineCount exceeds maxLineCount (500 > 100)."));
+  assert.deepEqual(asked, []);
 });
 
 test("rule 66: logs, waits and stops have the defaults of 0.4", async () => {
@@ -498,8 +515,11 @@ test("rule 66: a process policy that makes no sense is refused when the tools ar
   assert.equal(createSandboxTools(session, { allow: ALL, process: largest }).length, ALL.length);
 });
 
-test("rule 66: a maxWaitTimeoutMs below 30 000 is the default as well, where none is named", async () => {
+test("rule 66: a maxWaitTimeoutMs below 30 000 is for calls that name a time, where no default is", async () => {
   const { session, calls } = managedSession();
-  await one(session, "wait_for_port", { process: { maxWaitTimeoutMs: 1_000 } }).call({ containerPort: 3000 });
+  const tool = one(session, "wait_for_port", { process: { maxWaitTimeoutMs: 1_000 } });
+  const refused = policy("Port wait timeout exceeds sandbox tool policy (30000 > 1000).");
+  await assert.rejects(tool.call({ containerPort: 3000 }), refused);
+  await tool.call({ containerPort: 3000, timeoutMs: 1_000 });
   assert.deepEqual(calls, [["waitForPort", 3000, { timeoutMs: 1_000 }]]);
 });

@@ -1,5 +1,6 @@
 /** `exec_command`, and which commands a model may run for how long. */
 
+import { posix } from "node:path";
 import { z } from "zod";
 import { SandboxToolPolicyError } from "../errors.js";
 import type { SandboxExecResult, SandboxExecToolPolicy, SandboxSession, SandboxToolsOptions } from "../types.js";
@@ -22,26 +23,60 @@ export function execCommandTool(session: SandboxSession, options: SandboxToolsOp
     description: "Run a command inside the sandbox workspace. Use structured args instead of shell quoting.",
     input: execCommandInput,
     async run(args) {
-      mayRun(args.command, options.exec);
+      checkProgram(args, session.workdir, options.exec);
       const timeoutMs = allowedTimeoutMs(args.timeoutMs, options);
       return execText(await session.exec(timeoutMs === undefined ? args : { ...args, timeoutMs }));
     },
   });
 }
 
+/** The program that a call asks for. */
+export type ProgramRequest = {
+  command: string;
+  cwd?: string | undefined;
+  env?: Readonly<Record<string, string>> | undefined;
+};
+
 /**
- * Refuses a command that the policy does not let through. It is compared as it stands: `node` and `/usr/bin/node` are two commands,
- * and whoever may run `sh` may run anything.
+ * Refuses a program that the policy does not let through. What the original refuses is refused in its words, and so is what would
+ * get around a list: a blocked program by its path, an allowed path that leads elsewhere from the call's `cwd`, and a call that sets
+ * what an allowed name means. Whoever may run `sh` may still run anything.
+ *
+ * The library for Rust has the same rules (`ExecPolicy`), and one table of cases is for both: `anvia_policies.json`.
  *
  * @throws {SandboxToolPolicyError}
  */
-export function mayRun(command: string, policy: SandboxExecToolPolicy = {}): void {
-  if (policy.blockedCommands?.includes(command)) {
-    throw new SandboxToolPolicyError(`Command is blocked by sandbox tool policy: ${command}`);
+export function checkProgram(asked: ProgramRequest, workdir: string, policy: SandboxExecToolPolicy = {}): void {
+  const { command } = asked;
+  const { allowedCommands: allowed, blockedCommands: blocked = [] } = policy;
+  if (blocked.includes(command)) throw isBlocked(command);
+  if (allowed && !allowed.includes(command)) throw isNotAllowed(command);
+  const file = fileOf(asked, workdir);
+  if (file !== undefined && blocked.some((entry) => isFileOf(entry, file, workdir))) throw isBlocked(command);
+  if (!allowed) return;
+  if (file !== undefined && file !== posix.resolve(workdir, command)) throw isNotAllowed(command);
+  const variable = Object.keys(asked.env ?? {}).find((name) => name === "PATH" || name.startsWith("LD_"));
+  if (variable !== undefined) {
+    throw new SandboxToolPolicyError(`Environment variable is not allowed by sandbox tool policy: ${variable}`);
   }
-  if (policy.allowedCommands && !policy.allowedCommands.includes(command)) {
-    throw new SandboxToolPolicyError(`Command is not allowed by sandbox tool policy: ${command}`);
-  }
+}
+
+/** The file that a path leads to from the call's directory; of a name that `PATH` finds there is none. */
+function fileOf({ command, cwd = "." }: ProgramRequest, workdir: string): string | undefined {
+  return command.includes("/") ? posix.resolve(workdir, cwd.replaceAll("\\", "/"), command) : undefined;
+}
+
+/** Whether an entry means the file: as a path, or as the name of any program of that name. */
+function isFileOf(entry: string, file: string, workdir: string): boolean {
+  return entry.includes("/") ? posix.resolve(workdir, entry) === file : posix.basename(file) === entry;
+}
+
+function isBlocked(command: string): SandboxToolPolicyError {
+  return new SandboxToolPolicyError(`Command is blocked by sandbox tool policy: ${command}`);
+}
+
+function isNotAllowed(command: string): SandboxToolPolicyError {
+  return new SandboxToolPolicyError(`Command is not allowed by sandbox tool policy: ${command}`);
 }
 
 /** The call's own, else the policy's default, else `execTimeoutMs`, else the session's: that one is not compared with the maximum. */

@@ -28,6 +28,8 @@ const MAKERS: Record<SandboxToolName, (session: SandboxSession, options: Sandbox
 
 const DEFAULT_TOOLS: readonly SandboxToolName[] = ["exec_command", "read_file", "write_file", "list_files"];
 
+const PORT_TOOLS: readonly SandboxToolName[] = ["list_ports", "wait_for_port"];
+
 /** Those that the process policy is for. */
 const PROCESS_TOOLS: readonly SandboxToolName[] = [
   "start_process",
@@ -44,14 +46,14 @@ const METADATA = Symbol.for("anvia.sandbox.tool.metadata");
  * Makes tools of a session, which may be any object of that shape. `allow`, else `include`, says which; by default the four of
  * commands and files.
  *
- * Otherwise than with the original, a `readFile.maxLineCount` below 500 and a `process.maxWaitTimeoutMs` below 30 000 are the
- * defaults as well, where none are named: there, every call without a figure of its own was refused then. And
- * `readFile.mode: "text"` brings the `read_file` of before 0.6 back.
+ * Otherwise than with the original, `readFile.mode: "text"` brings the `read_file` of before 0.6 back, and more programs are
+ * refused where a policy names some: docs/anvia.md lists them.
  *
  * @throws {SandboxToolPolicyError} where the session can't do what a chosen tool needs, or the process policy makes no sense.
  */
 export function createSandboxTools(session: SandboxSession, options: SandboxToolsOptions = {}): AgentTool[] {
   const chosen = new Set(options.allow ?? options.include ?? DEFAULT_TOOLS);
+  if (PORT_TOOLS.some((name) => chosen.has(name))) withPorts(session);
   if (PROCESS_TOOLS.some((name) => chosen.has(name))) checkProcessPolicy(options.process);
   const names = (Object.keys(MAKERS) as SandboxToolName[]).filter((name) => chosen.has(name));
   return names.map((name) => Object.defineProperty(MAKERS[name](session, options), METADATA, { value: { session } }));

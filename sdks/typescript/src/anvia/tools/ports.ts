@@ -57,7 +57,7 @@ export function waitForPortTool(session: SandboxPortSession, policy: SandboxProc
 
 function allowedWaitMs(asked: number | undefined, policy: SandboxProcessToolPolicy): number {
   const maxWaitTimeoutMs = policy.maxWaitTimeoutMs ?? MAX_WAIT_TIMEOUT_MS;
-  const timeoutMs = asked ?? policy.defaultWaitTimeoutMs ?? Math.min(30_000, maxWaitTimeoutMs);
+  const timeoutMs = asked ?? policy.defaultWaitTimeoutMs ?? 30_000;
   if (timeoutMs <= maxWaitTimeoutMs) return timeoutMs;
   throw new SandboxToolPolicyError(`Port wait timeout exceeds sandbox tool policy (${timeoutMs} > ${maxWaitTimeoutMs}).`);
 }

@@ -15,20 +15,20 @@ export const MAX_WAIT_TIMEOUT_MS = 300_000;
  */
 export function checkProcessPolicy(policy: SandboxProcessToolPolicy = {}): void {
   const { maxLogBytes = 0, maxWaitTimeoutMs = MAX_WAIT_TIMEOUT_MS, defaultWaitTimeoutMs = 1, stopGracePeriodMs = 0 } = policy;
-  if (!isWhole(maxLogBytes, 0, MAX_LOG_BYTES)) refuse(`maxLogBytes must be an integer from 0 to ${MAX_LOG_BYTES}.`);
+  if (!isWhole(maxLogBytes, 0, MAX_LOG_BYTES)) refuse(`Process maxLogBytes must be an integer from 0 to ${MAX_LOG_BYTES}.`);
   if (!isWhole(maxWaitTimeoutMs, 1, MAX_WAIT_TIMEOUT_MS)) {
-    refuse(`maxWaitTimeoutMs must be an integer from 1 to ${MAX_WAIT_TIMEOUT_MS}.`);
+    refuse(`Process maxWaitTimeoutMs must be an integer from 1 to ${MAX_WAIT_TIMEOUT_MS}.`);
   }
   if (!isWhole(defaultWaitTimeoutMs, 1, maxWaitTimeoutMs)) {
-    refuse("defaultWaitTimeoutMs must be positive and no greater than maxWaitTimeoutMs.");
+    refuse("Process defaultWaitTimeoutMs must be positive and no greater than maxWaitTimeoutMs.");
   }
-  if (!isWhole(stopGracePeriodMs, 0, Infinity)) refuse("stopGracePeriodMs must be a non-negative integer.");
+  if (!isWhole(stopGracePeriodMs, 0, Infinity)) refuse("Process stopGracePeriodMs must be a non-negative integer.");
 }
 
 function isWhole(value: number, min: number, max: number): boolean {
   return Number.isInteger(value) && value >= min && value <= max;
 }
 
-function refuse(what: string): never {
-  throw new SandboxToolPolicyError(`Process ${what}`);
+function refuse(message: string): never {
+  throw new SandboxToolPolicyError(message);
 }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { SandboxToolPolicyError } from "../errors.js";
 import { isSandboxProcessSession } from "../guards.js";
 import type { SandboxProcess, SandboxProcessSession, SandboxSession, SandboxToolsOptions } from "../types.js";
-import { mayRun } from "./commands.js";
+import { checkProgram } from "./commands.js";
 import { outputParts } from "./output.js";
 import { MAX_LOG_BYTES } from "./process_policy.js";
 import { type AgentTool, tool } from "./tool.js";
@@ -46,7 +46,7 @@ export function startProcessTool(session: SandboxProcessSession, options: Sandbo
       "Start a managed long-running process inside the sandbox. Use list_ports first and bind web servers to 0.0.0.0.",
     input: startProcessInput,
     async run(args) {
-      mayRun(args.command, options.exec);
+      checkProgram(args, session.workdir, options.exec);
       return processText(await session.startProcess(args));
     },
   });

@@ -63,19 +63,28 @@ async function readPage(session: SandboxSession, file: string, bounds: TextPageB
 
 /** How much the call may have, where that makes sense. */
 function allowedPage(asked: number | undefined, policy: SandboxReadFileToolPolicy): Omit<TextPageBounds, "startLine"> {
-  const maxLineCount = limit("maxLineCount", policy.maxLineCount ?? 2_000, MAX_LINE_COUNT);
-  const defaultLineCount = limit("defaultLineCount", policy.defaultLineCount ?? Math.min(500, maxLineCount), maxLineCount);
-  const maxBytes = limit("maxBytes", policy.maxBytes ?? 65_536, MAX_BYTES);
+  const { defaultLineCount = 500, maxLineCount = 2_000, maxBytes = 65_536 } = policy;
+  if (!isPositive(defaultLineCount)) refuse("File defaultLineCount must be a positive integer.");
+  if (!isPositive(maxLineCount, MAX_LINE_COUNT)) {
+    refuse(`File maxLineCount must be a positive integer no greater than ${MAX_LINE_COUNT}.`);
+  }
+  if (defaultLineCount > maxLineCount) {
+    refuse(`File defaultLineCount exceeds maxLineCount (${defaultLineCount} > ${maxLineCount}).`);
+  }
+  if (!isPositive(maxBytes, MAX_BYTES)) refuse(`File maxBytes must be a positive integer no greater than ${MAX_BYTES}.`);
   const lineCount = asked ?? defaultLineCount;
   if (lineCount > maxLineCount) {
-    throw new SandboxToolPolicyError(`Line count exceeds sandbox tool policy (${lineCount} > ${maxLineCount}).`);
+    refuse(`File read line count exceeds sandbox tool policy (${lineCount} > ${maxLineCount}).`);
   }
   return { lineCount, maxBytes };
 }
 
-function limit(name: keyof SandboxReadFileToolPolicy, value: number, max: number): number {
-  if (Number.isInteger(value) && value > 0 && value <= max) return value;
-  throw new SandboxToolPolicyError(`File read ${name} must be an integer from 1 to ${max}.`);
+function isPositive(value: number, max = Infinity): boolean {
+  return Number.isInteger(value) && value > 0 && value <= max;
+}
+
+function refuse(message: string): never {
+  throw new SandboxToolPolicyError(message);
 }
 
 /**
@@ -85,6 +94,6 @@ function limit(name: keyof SandboxReadFileToolPolicy, value: number, max: number
  */
 export function fitsInto(maxBytes: number | undefined, text: string): void {
   if (maxBytes !== undefined && Buffer.byteLength(text) > maxBytes) {
-    throw new SandboxToolPolicyError("File content exceeds sandbox tool policy.");
+    refuse("File content exceeds sandbox tool policy.");
   }
 }
