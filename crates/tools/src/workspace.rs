@@ -36,12 +36,12 @@ pub use policy::ExecPolicy;
 /// `unsupported`: a tool is asked for that the sandboxes have nothing for.
 #[doc(alias = "createSandboxTools")]
 pub fn workspace_tools(options: WorkspaceToolsOptions, capabilities: &Capabilities) -> Result<Toolset> {
-    options.check()?;
     let names = options.tools();
     let asked = |tools: &[WorkspaceTool]| tools.iter().any(|tool| names.contains(tool));
     if asked(&WorkspaceTool::PORTS) && !capabilities.has(Capability::Dial) {
         return Err(unsupported_error("published port tools"));
     }
+    options.check()?;
     if asked(&WorkspaceTool::PROCESSES) && !capabilities.has(Capability::Processes) {
         return Err(unsupported_error("managed process tools"));
     }

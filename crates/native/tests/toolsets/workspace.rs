@@ -151,7 +151,7 @@ async fn policies() -> Result<(), Failed> {
         (
             "read_file",
             json!({ "path": "a", "lineCount": 4 }),
-            "Line count exceeds sandbox tool policy (4 > 3).",
+            "File read line count exceeds sandbox tool policy (4 > 3).",
         ),
         (
             "read_process_logs",

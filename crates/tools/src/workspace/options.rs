@@ -11,6 +11,8 @@ const MAX_LINES: u64 = 10_000;
 const MAX_BYTES: u64 = 1 << 20;
 /// The longest wait, in milliseconds.
 const MAX_WAIT_MS: u64 = 300_000;
+/// The wait that neither the options nor a call name, in milliseconds.
+pub(super) const DEFAULT_WAIT_MS: u64 = 30_000;
 
 /// One of the ten tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,13 @@ impl WorkspaceTool {
     pub(super) const PORTS: [Self; 2] = [Self::ListPorts, Self::WaitForPort];
     pub(super) const PROCESSES: [Self; 4] =
         [Self::StartProcess, Self::ListProcesses, Self::ReadProcessLogs, Self::StopProcess];
+    const UNDER_PROCESS_POLICY: [Self; 5] = [
+        Self::StartProcess,
+        Self::ListProcesses,
+        Self::ReadProcessLogs,
+        Self::StopProcess,
+        Self::WaitForPort,
+    ];
 }
 
 /// Options of the tools: which ones there are, and what they may do.
@@ -118,8 +127,9 @@ pub struct ProcessPolicy {
     pub max_processes: usize,
     /// The most bytes of each stream of a log that a call may ask for; 65,536, at most 1,048,576.
     pub max_log_bytes: u64,
-    /// The time that a port is waited for when the call does not say, in milliseconds; 30,000.
-    pub default_wait_timeout_ms: u64,
+    /// The time that a port is waited for when the call does not say, in milliseconds. `None`: 30,000, which is refused
+    /// where `max_wait_timeout_ms` is less.
+    pub default_wait_timeout_ms: Option<u64>,
     /// The longest wait that a call may ask for, in milliseconds; 300,000, which is also the most.
     pub max_wait_timeout_ms: u64,
     /// The time that a process has to end once it was asked to, in milliseconds; 5,000.
@@ -131,7 +141,7 @@ impl Default for ProcessPolicy {
         Self {
             max_processes: 4,
             max_log_bytes: 65_536,
-            default_wait_timeout_ms: 30_000,
+            default_wait_timeout_ms: None,
             max_wait_timeout_ms: MAX_WAIT_MS,
             stop_grace_period_ms: 5_000,
         }
@@ -146,23 +156,23 @@ impl WorkspaceToolsOptions {
         WorkspaceTool::ALL.into_iter().filter(|tool| asked.contains(tool)).collect()
     }
 
-    /// Refuses what contradicts itself.
+    /// Refuses what contradicts itself, in the policies of the tools there are.
     pub(super) fn check(&self) -> Result<()> {
-        let ReadFilePolicy { default_line_count, max_line_count, max_bytes } = self.read_file;
-        let process = &self.process;
-        within("readFile.maxLineCount", max_line_count, 1, MAX_LINES)?;
-        within("readFile.defaultLineCount", default_line_count, 1, max_line_count)?;
-        within("readFile.maxBytes", max_bytes, 1, MAX_BYTES)?;
-        within("process.maxLogBytes", process.max_log_bytes, 0, MAX_BYTES)?;
-        within("process.maxWaitTimeoutMs", process.max_wait_timeout_ms, 1, MAX_WAIT_MS)?;
-        let longest = process.max_wait_timeout_ms;
-        within("process.defaultWaitTimeoutMs", process.default_wait_timeout_ms, 1, longest)?;
+        let tools = self.tools();
+        if tools.contains(&WorkspaceTool::ReadFile) {
+            self.read_file.check()?;
+        }
+        if tools.iter().any(|tool| WorkspaceTool::UNDER_PROCESS_POLICY.contains(tool)) {
+            self.process.check()?;
+        }
         self.check_ports()
     }
 
     fn check_ports(&self) -> Result<()> {
         for (index, port) in self.ports.iter().enumerate() {
-            within("ports", u64::from(*port), 1, 65_535)?;
+            if *port == 0 {
+                return Err(Error::invalid("ports", "has 0; a port is from 1 to 65535"));
+            }
             if self.ports[..index].contains(port) {
                 return Err(Error::invalid("ports", format!("has {port} twice")));
             }
@@ -171,14 +181,40 @@ impl WorkspaceToolsOptions {
     }
 }
 
-fn within(field: &str, value: u64, least: u64, most: u64) -> Result<()> {
-    if (least..=most).contains(&value) {
-        Ok(())
-    } else {
-        let message =
-            format!("Sandbox tool policy {field} must be an integer from {least} to {most}, not {value}.");
-        Err(Error::new(ErrorKind::Invalid, message))
+impl ReadFilePolicy {
+    fn check(&self) -> Result<()> {
+        let Self { default_line_count: default, max_line_count: most, max_bytes } = *self;
+        ensure(default > 0, || "File defaultLineCount must be a positive integer.".to_owned())?;
+        ensure((1..=MAX_LINES).contains(&most), || {
+            format!("File maxLineCount must be a positive integer no greater than {MAX_LINES}.")
+        })?;
+        ensure(default <= most, || {
+            format!("File defaultLineCount exceeds maxLineCount ({default} > {most}).")
+        })?;
+        ensure((1..=MAX_BYTES).contains(&max_bytes), || {
+            format!("File maxBytes must be a positive integer no greater than {MAX_BYTES}.")
+        })
     }
+}
+
+impl ProcessPolicy {
+    fn check(&self) -> Result<()> {
+        let most = self.max_wait_timeout_ms;
+        ensure(self.max_log_bytes <= MAX_BYTES, || {
+            format!("Process maxLogBytes must be an integer from 0 to {MAX_BYTES}.")
+        })?;
+        ensure((1..=MAX_WAIT_MS).contains(&most), || {
+            format!("Process maxWaitTimeoutMs must be an integer from 1 to {MAX_WAIT_MS}.")
+        })?;
+        ensure(self.default_wait_timeout_ms.is_none_or(|default| (1..=most).contains(&default)), || {
+            "Process defaultWaitTimeoutMs must be positive and no greater than maxWaitTimeoutMs.".to_owned()
+        })
+    }
+}
+
+/// Refuses options in Anvia's words where they do not hold.
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::new(ErrorKind::Invalid, message())) }
 }
 
 #[cfg(test)]
@@ -207,9 +243,9 @@ mod tests {
             r#"{"readFile": {"defaultLineCount": 3000}}"#,
             r#"{"readFile": {"maxLineCount": 10001}}"#,
             r#"{"readFile": {"maxBytes": 1048577}}"#,
-            r#"{"process": {"maxLogBytes": 1048577}}"#,
-            r#"{"process": {"maxWaitTimeoutMs": 1000}}"#,
-            r#"{"process": {"maxWaitTimeoutMs": 300001}}"#,
+            r#"{"allow": ["stop_process"], "process": {"maxLogBytes": 1048577}}"#,
+            r#"{"allow": ["wait_for_port"], "process": {"defaultWaitTimeoutMs": 2, "maxWaitTimeoutMs": 1}}"#,
+            r#"{"allow": ["wait_for_port"], "process": {"maxWaitTimeoutMs": 300001}}"#,
             r#"{"ports": [0]}"#,
             r#"{"ports": [80, 81, 80]}"#,
         ];
@@ -217,7 +253,10 @@ mod tests {
             let read: WorkspaceToolsOptions = serde_json::from_str(options).unwrap();
             assert_eq!(read.check().unwrap_err().kind(), ErrorKind::Invalid, "{options}");
         }
-        assert!(WorkspaceToolsOptions::default().check().is_ok());
+        let unused =
+            r#"{"allow": ["list_files"], "readFile": {"maxBytes": 0}, "process": {"maxWaitTimeoutMs": 0}}"#;
+        let read: WorkspaceToolsOptions = serde_json::from_str(unused).unwrap();
+        assert!(read.check().is_ok() && WorkspaceToolsOptions::default().check().is_ok());
     }
 
     #[test]

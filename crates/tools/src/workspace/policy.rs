@@ -5,16 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use eyot::{Result, SandboxPath};
+use eyot::{Error, Result, SandboxPath};
 use serde::{Deserialize, Serialize};
 
 use super::policy_error;
 
 /// The programs that may be run, and for how long.
 ///
-/// A name without a slash in a list means the program that `PATH` finds. As a blocked one it means every program of that
-/// name, wherever it lies; as an allowed one it means no other of that name. A name with a slash is a path, relative to the
-/// workspace, and is compared with where the command's path leads from its working directory.
+/// An entry is compared with the command as it is written, as Anvia does. On top of that, a blocked name without a slash
+/// blocks every program of that name, wherever it lies, and an entry with a slash is a path, relative to the workspace: as a
+/// blocked one it blocks every path that leads to that file, and as an allowed one it allows no call from whose working
+/// directory the path leads elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[doc(alias = "SandboxExecToolPolicy")]
@@ -39,36 +40,19 @@ pub(super) struct ProgramRequest<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
 }
 
-/// A program as a list or a request names it.
-#[derive(Debug, PartialEq, Eq)]
-enum ProgramName {
-    /// A program that `PATH` finds.
-    ByPath(String),
-    /// A file.
-    File(SandboxPath),
-}
-
 impl ExecPolicy {
     /// Refuses a program that may not be run.
     pub(super) fn check_program(&self, workdir: &SandboxPath, program: ProgramRequest<'_>) -> Result<()> {
-        let (command, blocked, allowed) = (program.command, &self.blocked_commands, &self.allowed_commands);
-        if blocked.is_empty() && allowed.is_none() {
+        let command = program.command;
+        self.check_name(command)?;
+        if self.blocked_commands.is_empty() && self.allowed_commands.is_none() {
             return Ok(());
         }
-        let from = workdir.resolve(program.cwd.unwrap_or("."))?;
-        let runs = ProgramName::parse(&from, command)?;
-        for entry in blocked {
-            if runs.is_blocked_by(&ProgramName::parse(workdir, entry)?) {
-                return Err(policy_error(format!("Command is blocked by sandbox tool policy: {command}")));
-            }
+        if command.contains('/') {
+            self.check_file(workdir, program)?;
         }
-        let Some(allowed) = allowed else { return Ok(()) };
-        let mut found = false;
-        for entry in allowed {
-            found |= runs == ProgramName::parse(workdir, entry)?;
-        }
-        if !found {
-            return Err(policy_error(format!("Command is not allowed by sandbox tool policy: {command}")));
+        if self.allowed_commands.is_none() {
+            return Ok(());
         }
         match program.env.keys().find(|name| *name == "PATH" || name.starts_with("LD_")) {
             Some(name) => Err(policy_error(format!(
@@ -76,6 +60,37 @@ impl ExecPolicy {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a command by its name alone, which is all that Anvia looks at.
+    fn check_name(&self, command: &str) -> Result<()> {
+        let names = |list: &[String]| list.iter().any(|entry| entry == command);
+        if names(&self.blocked_commands) {
+            return Err(blocked_error(command));
+        }
+        if self.allowed_commands.as_deref().is_some_and(|allowed| !names(allowed)) {
+            return Err(not_allowed_error(command));
+        }
+        Ok(())
+    }
+
+    /// Refuses a path that leads to a blocked program, or to another file than the allowed path of the same name.
+    fn check_file(&self, workdir: &SandboxPath, program: ProgramRequest<'_>) -> Result<()> {
+        let command = program.command;
+        // As in every path of the workspace.
+        let cwd = program.cwd.unwrap_or(".").replace('\\', "/");
+        let file = workdir.resolve(&cwd)?.resolve(command)?;
+        for entry in &self.blocked_commands {
+            let is_blocked =
+                if entry.contains('/') { workdir.resolve(entry)? == file } else { file.file_name() == entry };
+            if is_blocked {
+                return Err(blocked_error(command));
+            }
+        }
+        if self.allowed_commands.is_some() && workdir.resolve(command)? != file {
+            return Err(not_allowed_error(command));
+        }
+        Ok(())
     }
 
     /// The deadline that these options give a command, which asks for `asked`; `None`: the sandbox's own.
@@ -92,17 +107,12 @@ impl ExecPolicy {
     }
 }
 
-impl ProgramName {
-    fn parse(from: &SandboxPath, name: &str) -> Result<Self> {
-        Ok(if name.contains('/') { Self::File(from.resolve(name)?) } else { Self::ByPath(name.to_owned()) })
-    }
+fn blocked_error(command: &str) -> Error {
+    policy_error(format!("Command is blocked by sandbox tool policy: {command}"))
+}
 
-    fn is_blocked_by(&self, entry: &Self) -> bool {
-        match (self, entry) {
-            (Self::File(file), Self::ByPath(name)) => file.file_name() == name,
-            (program, entry) => program == entry,
-        }
-    }
+fn not_allowed_error(command: &str) -> Error {
+    policy_error(format!("Command is not allowed by sandbox tool policy: {command}"))
 }
 
 #[cfg(test)]
@@ -155,9 +165,12 @@ mod tests {
     fn a_path_is_judged_by_where_it_leads_from_the_calls_own_directory() {
         let policy = allowing(&["./build.sh"]);
         assert_eq!(check(&policy, "./build.sh", None), Ok(()));
-        assert_eq!(check(&policy, "../build.sh", Some("sub")), Ok(()));
+        assert_eq!(check(&policy, "./build.sh", Some("sub\\..")), Ok(()));
+        assert!(check(&policy, "../build.sh", Some("sub")).is_err());
         assert!(check(&policy, "./build.sh", Some("sub")).is_err());
         assert!(check(&blocking(&["/workspace/x"]), "./y/../x", None).is_err());
+        assert!(check(&blocking(&["/workspace/x"]), "./x", Some("sub\\..")).is_err());
+        assert!(check(&blocking(&["./x"]), "./x", Some("sub")).is_err());
     }
 
     #[test]

@@ -47,7 +47,8 @@ fn page(asked: &Args, policy: &ReadFilePolicy) -> Result<PageOptions> {
     let line_count = positive(asked.line_count).unwrap_or(policy.default_line_count);
     let most = policy.max_line_count;
     if line_count > most {
-        return Err(policy_error(format!("Line count exceeds sandbox tool policy ({line_count} > {most}).")));
+        let message = format!("File read line count exceeds sandbox tool policy ({line_count} > {most}).");
+        return Err(policy_error(message));
     }
     let start_line = positive(asked.start_line).unwrap_or(1);
     Ok(PageOptions { start_line, line_count, max_bytes: policy.max_bytes })

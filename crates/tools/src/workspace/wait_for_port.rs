@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::list_ports::address;
-use super::options::WorkspaceToolsOptions;
+use super::options::{DEFAULT_WAIT_MS, WorkspaceToolsOptions};
 use super::policy_error;
 use crate::context::ToolContext;
 use crate::definition::ToolDef;
@@ -37,7 +37,8 @@ async fn wait(context: ToolContext, asked: Args, options: Arc<WorkspaceToolsOpti
     let port = asked.container_port;
     let policy = &options.process;
     let asked_ms = asked.timeout_ms.and_then(|timeout| u64::try_from(timeout).ok());
-    let (timeout, most) = (asked_ms.unwrap_or(policy.default_wait_timeout_ms), policy.max_wait_timeout_ms);
+    let timeout = asked_ms.or(policy.default_wait_timeout_ms).unwrap_or(DEFAULT_WAIT_MS);
+    let most = policy.max_wait_timeout_ms;
     if timeout > most {
         return Err(policy_error(format!(
             "Port wait timeout exceeds sandbox tool policy ({timeout} > {most})."

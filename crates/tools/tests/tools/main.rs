@@ -6,6 +6,7 @@ mod calls;
 mod commands;
 mod golden;
 mod own;
+mod policies;
 #[path = "../../../eyot/tests/handle/scripted.rs"]
 #[allow(dead_code)]
 mod scripted;
