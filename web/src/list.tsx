@@ -118,7 +118,7 @@ export function SandboxList({ pools }: { pools: string[] }) {
       {!value && !failure ? <Loading what="sandboxes" /> : null}
       {value?.length === 0 ? (
         <Empty title="There is no sandbox yet.">
-          <p>A sandbox is a private Linux world that is ready in milliseconds. Make one here, or from a terminal: <code>eyot --server {location.origin} create --name dev</code></p>
+          <p>A sandbox is a private Linux world that is ready in milliseconds. Make one here, or from a terminal: <code>eyot --server {location.origin} create dev</code></p>
           <button type="button" class="primary" onClick={() => create(true)}>New sandbox</button>
         </Empty>
       ) : null}
