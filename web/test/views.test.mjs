@@ -230,3 +230,15 @@ test("the list is sorted by its headings, and many are destroyed at once after a
   assert.deepEqual((await names()).toSorted(), ["asked", "detailed", "pictures"]);
   assert.deepEqual(faults, []);
 });
+
+test("the page about the API is compressed, keeps to its policy, and shows the operations", async () => {
+  const noted = complaints.length;
+  const [bundle] = await Promise.all([page.waitForResponse(/swagger-ui-bundle\.js$/), page.goto(`${server.url}/docs/`)]);
+  const headers = await bundle.allHeaders();
+  assert.equal(headers["content-encoding"], "gzip");
+  assert.match(headers["content-security-policy"], /default-src 'none'/);
+  await page.locator(".opblock-tag").filter({ hasText: "sandboxes" }).click();
+  await page.locator(".opblock-summary").first().click();
+  await page.locator(".opblock-body").first().waitFor();
+  assert.deepEqual(complaints.slice(noted), []);
+});

@@ -6,6 +6,7 @@
 mod about;
 mod access;
 mod coded;
+mod docs;
 mod document;
 mod egress;
 mod events;
@@ -52,7 +53,6 @@ use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::http::cors::cors;
 use crate::http::guard::{self, Guard};
@@ -73,11 +73,6 @@ use stopping::Stopping;
 
 pub use keys::{Keys, NewKey};
 pub use state::Api;
-
-/// The path of the page that documents the API.
-const PAGE: &str = "/docs";
-/// The path of the API's document.
-const DOCUMENT: &str = "/v1/openapi.json";
 
 /// Returns the routes that need a key.
 fn protected() -> OpenApiRouter<Api> {
@@ -148,21 +143,11 @@ pub fn router(api: &Api) -> Router {
         .route_layer(from_fn_with_state(api.clone(), access::require))
         .layer(DefaultBodyLimit::max(api.limits().max_json_bytes));
     Router::from(open())
-        .merge(page())
+        .merge(docs::router())
         .merge(protected)
         .fallback(nowhere)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(api.clone())
-}
-
-/// Serves the document as a readable page at `/docs/`.
-fn page() -> Router<Api> {
-    let config = Config::from(DOCUMENT)
-        .persist_authorization(false)
-        .doc_expansion("none")
-        .filter(true)
-        .validator_url("none");
-    SwaggerUi::new(PAGE).config(config).into()
 }
 
 async fn nowhere() -> Refusal {

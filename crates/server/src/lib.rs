@@ -12,5 +12,6 @@ pub mod mcp;
 mod page;
 mod preview;
 mod problem;
+mod static_file;
 
 pub use browse::Browse;

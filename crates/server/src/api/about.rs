@@ -1,10 +1,13 @@
 //! The server itself: its health, its version, and the document of its API.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use axum::Json;
+use axum::http::HeaderMap;
+use axum::response::Response;
 use eyot::wire::{Health, Version};
-use utoipa::openapi::OpenApi as Document;
+
+use crate::static_file::StaticFile;
 
 /// Returns `ok` when the server answers.
 ///
@@ -26,7 +29,10 @@ pub(super) async fn version() -> Json<Version> {
 ///
 /// Needs no key.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "server", security(()), responses((status = 200, body = Object)))]
-pub(super) async fn document() -> Json<&'static Document> {
-    static MADE: OnceLock<Document> = OnceLock::new();
-    Json(MADE.get_or_init(super::document))
+pub(super) async fn document(headers: HeaderMap) -> Response {
+    static MADE: LazyLock<StaticFile> = LazyLock::new(|| {
+        let text = serde_json::to_vec(&super::document()).unwrap_or_default();
+        StaticFile::made("application/json".to_owned(), text)
+    });
+    MADE.answer(&headers)
 }

@@ -135,3 +135,25 @@ async fn every_example_of_a_body_works_as_it_is_sent() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_about_the_api_is_compressed_and_has_a_policy() {
+    let ground = Ground::new().await;
+    let mut sent = 0;
+    let page = "/docs/index.html";
+    let document = "/v1/openapi.json";
+    for path in [page, "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css", "/docs/index.css", document] {
+        let answer = ground.bare(Method::GET, path).header("accept-encoding", "gzip").send().await.unwrap();
+        assert_eq!(answer.headers()["content-encoding"], "gzip", "{path}");
+        let again = ground.bare(Method::GET, path).header("accept-encoding", "gzip");
+        let again = again.header("if-none-match", &answer.headers()["etag"]).send().await.unwrap();
+        assert_eq!(again.status(), 304, "{path}");
+        if path != document {
+            let policy = answer.headers()["content-security-policy"].to_str().unwrap();
+            assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        }
+        sent += answer.bytes().await.unwrap().len();
+    }
+    assert!(sent < 700_000, "{sent} bytes");
+    assert_eq!(ground.bare(Method::GET, "/docs/nothing.js").send().await.unwrap().status(), 404);
+}
