@@ -10,8 +10,8 @@ Examples:
   eyot backup - | ssh box2 eyot restore -       onto another machine
   eyot --state /data/eyot backup state.tar.zst
 
-In it are pools, keys (their hashes), events, images, persistent workspaces, and the files of all native sandboxes, which
-must sleep. A server may run meanwhile. Whoever has the file has all of that, secrets in environments included: it is
+In it are pools, keys (their hashes), events, images, persistent workspaces, and the files of all native sandboxes, which \
+must sleep. A server may run meanwhile. Whoever has the file has all of that, secrets in environments included: it is \
 made for its owner alone. Containers of a Docker Engine are not in it.";
 
 /// `eyot backup`
@@ -32,7 +32,7 @@ Examples:
   eyot --state /data/eyot restore state.tar.zst
   zstd -dc state.tar.zst | tar -tvf -           look into one
 
-The state folder must not be there yet, or be empty; it is complete afterwards, or as it was. All sandboxes sleep in it,
+The state folder must not be there yet, or be empty; it is complete afterwards, or as it was. All sandboxes sleep in it, \
 and any use wakes them. Restore what you have made yourself: what a backup says of mounts and keys is believed.";
 
 /// `eyot restore`

@@ -11,8 +11,8 @@ Examples:
   eyot --provider docker bench --image debian:12
                                   containers, beside the Engine's own API and `docker`
 
-Run it on a machine that does nothing else, and compare ratios: absolute times differ
-between machines and hours. The sandboxes live beside the state folder (--state), on the
+Run it on a machine that does nothing else, and compare ratios: absolute times differ \
+between machines and hours. The sandboxes live beside the state folder (--state), on the \
 same disk, and are gone afterwards.";
 
 /// The arguments of `eyot bench`.

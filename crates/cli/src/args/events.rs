@@ -10,11 +10,11 @@ Examples:
   eyot events --json | jq -r 'select(.kind == \"exec_ended\").command'
   eyot events --verify                         whether the log is what was written
 
-A line holds the event's number, its time (UTC), pool and sandbox, what happened, and why. Commands
-are kept as they were given, so a secret on a command's line stands here too; what commands read
-and write is not. The oldest events go when there are too many: numbers begin above 1 then.
-With --json: one object a line, with the hashes that --verify checks. --verify exits with 1, and
-says where, if an event was changed, removed, inserted or moved, or if the log was removed or an
+A line holds the event's number, its time (UTC), pool and sandbox, what happened, and why. Commands \
+are kept as they were given, so a secret on a command's line stands here too; what commands read \
+and write is not. The oldest events go when there are too many: numbers begin above 1 then. \
+With --json: one object a line, with the hashes that --verify checks. --verify exits with 1, and \
+says where, if an event was changed, removed, inserted or moved, or if the log was removed or an \
 older copy was put in its place. --new-log goes on after that.";
 
 /// `eyot events`

@@ -16,11 +16,11 @@ Examples:
   eyot run --timeout 10s --memory 512m -- ./untrusted
   eyot run -it -- bash
 
-COMMAND is a program and its arguments, never a shell line: `eyot run 'echo hi'` looks for
+COMMAND is a program and its arguments, never a shell line: `eyot run 'echo hi'` looks for \
 a program called `echo hi`.
 
-Exit codes: the command's own; 128+n when signal n ended it; 124 when its deadline passed;
-125 when Eyot failed; 126 when the program may not be executed; 127 when it does not exist;
+Exit codes: the command's own; 128+n when signal n ended it; 124 when its deadline passed; \
+125 when Eyot failed; 126 when the program may not be executed; 127 when it does not exist; \
 2 for wrong arguments.
 
 Ctrl-C is sent to the command; a second one kills it. The sandbox is destroyed in any case.";

@@ -16,9 +16,9 @@ Examples:
   date | eyot cp - builder:/tmp/now            a file from stdin
   eyot cp builder:/workspace tester:/tmp/      from sandbox to sandbox
 
-NAME:PATH is inside a sandbox; write ./a:b for a file of the host with a colon in its name.
-Symbolic links in a tree are copied as links. Coming out of a sandbox, what could leave DST is
-not copied: links that lead out of the tree, devices, FIFOs are named and left out, and the
+NAME:PATH is inside a sandbox; write ./a:b for a file of the host with a colon in its name. \
+Symbolic links in a tree are copied as links. Coming out of a sandbox, what could leave DST is \
+not copied: links that lead out of the tree, devices, FIFOs are named and left out, and the \
 exit code is 125. setuid bits are dropped. What is copied is data: nothing of it is run.";
 
 /// `eyot cp`
@@ -167,7 +167,7 @@ One line for each event, until Ctrl-C or until the place itself is removed:
   removed PATH     it was removed or moved out
   renamed OLD -> NEW
   overflow PATH    more happened than could be told: look again; what follows is complete
-A file that `eyot write` replaces shows as a file `.eyot-…` that is created and renamed.
+A file that `eyot write` replaces shows as a file `.eyot-…` that is created and renamed. \
 Symbolic links below the place are not followed.";
 
 /// `eyot watch`

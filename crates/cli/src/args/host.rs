@@ -29,9 +29,9 @@ Examples:
   eyot verify --list
   eyot verify --json > report.json
 
-Tries every known threat from inside sandboxes, and every rule of the contract, on this host. Rows
-that pass may have cases that don't apply here (a program is missing); what this host can't enforce
-is said. Everything happens in a folder of its own, which is gone afterwards. The exit code is 0
+Tries every known threat from inside sandboxes, and every rule of the contract, on this host. Rows \
+that pass may have cases that don't apply here (a program is missing); what this host can't enforce \
+is said. Everything happens in a folder of its own, which is gone afterwards. The exit code is 0 \
 if nothing fails, else 1.";
 
 /// `eyot verify`

@@ -18,7 +18,7 @@ Examples:
   eyot image rm app:1
   eyot image prune                             what no image and no sandbox needs any more
 
-An image is kept once, in the state folder, and its layers are shared by all sandboxes made over it.
+An image is kept once, in the state folder, and its layers are shared by all sandboxes made over it. \
 Its environment, working directory and user count where a sandbox is not told otherwise.";
 
 /// `eyot image`

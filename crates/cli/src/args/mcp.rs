@@ -22,8 +22,8 @@ Clients:
   .cursor/mcp.json                              {\"mcpServers\": {\"eyot\": {\"command\": \"eyot\", \"args\": [\"mcp\"]}}}
   .vscode/mcp.json                              {\"servers\": {\"eyot\": {\"command\": \"eyot\", \"args\": [\"mcp\"]}}}
 
-Each session has its own sandboxes, which are destroyed when it ends: when the client closes stdin, or
-by HTTP when it deletes the session or leaves it unused. With --pool all sessions share those of that
+Each session has its own sandboxes, which are destroyed when it ends: when the client closes stdin, or \
+by HTTP when it deletes the session or leaves it unused. With --pool all sessions share those of that \
 pool, and they stay. There is no TLS: beyond this machine, put a proxy with a certificate before it.";
 
 /// `eyot mcp`

@@ -58,7 +58,7 @@ Examples:
   eyot cp ./src builder:/workspace/         files into it
   eyot rm builder                           and gone
 
-Configuration, highest precedence first: flags, EYOT_* variables,
+Configuration, highest precedence first: flags, EYOT_* variables, \
 ~/.config/eyot/config.toml, /etc/eyot/config.toml (docs/configuration.md has the keys).";
 
 /// Computers for AI agents: private Linux sandboxes in a few milliseconds.

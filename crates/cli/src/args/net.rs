@@ -13,12 +13,12 @@ Examples:
   eyot net builder --clear                     every public address again
   eyot net builder --events -f                 what it tries to reach, and why it may or may not
 
-For sandboxes of the network egress (eyot create --net egress). Without rules every public address
-is allowed. With an allow rule nothing else is; a deny rule wins over all. What is not public (the
-host, private networks, metadata services) needs a rule with its network; the host's loopback has
+For sandboxes of the network egress (eyot create --net egress). Without rules every public address \
+is allowed. With an allow rule nothing else is; a deny rule wins over all. What is not public (the \
+host, private networks, metadata services) needs a rule with its network; the host's loopback has \
 none. A change holds at once and for good, and closes what it no longer allows.
 
-A rule is a host (example.com), what is below a domain (*.example.com), an address or a network
+A rule is a host (example.com), what is below a domain (*.example.com), an address or a network \
 (10.1.0.0/16), or * for all that is public; each with :port if it is for one port alone.";
 
 /// `eyot net`

@@ -15,7 +15,7 @@ Examples:
   eyot pool rm agent-7                          the pool, with all its sandboxes
   eyot call pool shell '{\"sandbox\": \"web\", \"command\": \"ls\"}' --pool agent-7
 
-A pool has the named sandboxes of one agent session. One that is named for the first time is made;
+A pool has the named sandboxes of one agent session. One that is named for the first time is made; \
 one that nobody has used for its time sleeps, and any use wakes it. Pools share nothing.";
 
 /// `eyot pool`

@@ -56,10 +56,10 @@ Examples:
   eyot logs --stream stderr builder p1
   eyot logs --since-offset 4096 --limit 1024 builder p1
 
-What it wrote to stdout comes on stdout, what it wrote to stderr on stderr. About the last MiB is
-kept, and of each stream at least its last half MiB, however much the other one writes.
-With --json: one object a line, first {\"range\":{\"start\",\"end\",\"total_bytes\",\"dropped_bytes\"}}, then
-{\"stream\",\"offset\",\"stream_offset\",\"data\"}, or \"data_base64\" where it is not UTF-8. Offsets count both
+What it wrote to stdout comes on stdout, what it wrote to stderr on stderr. About the last MiB is \
+kept, and of each stream at least its last half MiB, however much the other one writes. \
+With --json: one object a line, first {\"range\":{\"start\",\"end\",\"total_bytes\",\"dropped_bytes\"}}, then \
+{\"stream\",\"offset\",\"stream_offset\",\"data\"}, or \"data_base64\" where it is not UTF-8. Offsets count both \
 streams together; `--since-offset` with the end of what was read misses nothing.";
 
 /// `eyot logs`

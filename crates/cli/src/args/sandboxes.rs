@@ -55,7 +55,7 @@ Examples:
   eyot inspect builder
   eyot inspect --json builder
 
-Values of variables and contents of manifest files are secrets and left out; --show-env shows
+Values of variables and contents of manifest files are secrets and left out; --show-env shows \
 the values.";
 
 /// `eyot inspect`
@@ -75,8 +75,8 @@ Examples:
   eyot stop builder                                 the same, in Docker's word
   eyot create --idle-timeout 10m --on-idle sleep    one that goes to sleep by itself
 
-What runs in them is killed, what lies in /dev/shm and /run is gone; every other file stays, and so do
-name, id, variables and limits. Any use wakes them: exec, read, write, cp, start and the like; so does
+What runs in them is killed, what lies in /dev/shm and /run is gone; every other file stays, and so do \
+name, id, variables and limits. Any use wakes them: exec, read, write, cp, start and the like; so does \
 `eyot wake`. Looking at them (ls, inspect, ps, logs, top) does not.";
 
 /// `eyot sleep`
@@ -132,8 +132,8 @@ Examples:
   eyot adopt --provider docker builder                 a container from before labels were signed
   eyot adopt --provider docker eyot-workspace-notes    the volume of a persistent workspace
 
-Anybody can copy or forge the labels of a container. So Eyot uses and removes only what a secret of
-its state folder has signed, and what you adopt: its labels are believed from then on. Adopt only
+Anybody can copy or forge the labels of a container. So Eyot uses and removes only what a secret of \
+its state folder has signed, and what you adopt: its labels are believed from then on. Adopt only \
 what you know that Eyot has made.";
 
 /// `eyot adopt`

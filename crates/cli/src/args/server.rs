@@ -18,14 +18,14 @@ Examples:
   eyot serve --listen 0.0.0.0:7443 --allow-host box.example --tls-cert chain.pem --tls-key key.pem
                                                 for other machines, as https://box.example:7443
 
-Whoever has a key may use the sandboxes of its pools, and no others. Beyond loopback, serve with a certificate, or put
+Whoever has a key may use the sandboxes of its pools, and no others. Beyond loopback, serve with a certificate, or put \
 a proxy with one in front. A renewed certificate is used from the next connection on; docs/operating.md has the rest.
 
-The sandboxes of a pool may have, together, three quarters of this host's memory, disk and processes, and there may be
-256 of them; one without limits gets a part of that. With `--no-keys` only their number is bounded. `[quotas]` of
+The sandboxes of a pool may have, together, three quarters of this host's memory, disk and processes, and there may be \
+256 of them; one without limits gets a part of that. With `--no-keys` only their number is bounded. `[quotas]` of \
 the configuration sets other numbers, or \"unlimited\".
 
-SIGTERM (or Ctrl-C) lets answers that are under way end, takes no new connections, and exits with 0; a second one ends
+SIGTERM (or Ctrl-C) lets answers that are under way end, takes no new connections, and exits with 0; a second one ends \
 at once. `GET /metrics` tells figures to Prometheus, with a key that `--metrics-key` names.";
 
 const PREVIEW_EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ Examples:
   eyot preview web 8000 --public --ttl 1h                  with EYOT_SERVER; for anybody, for an hour
   eyot --json preview web 8000                             with the token for a header
 
-The address has a token that works once, within an hour; the browser then has a cookie until the
+The address has a token that works once, within an hour; the browser then has a cookie until the \
 preview ends. docs/previews.md has the rest.";
 
 const KEYS_EXAMPLES: &str = "\

@@ -89,8 +89,8 @@ Examples:
   eyot call pool sandbox_list
   echo '{\"command\": \"make\"}' | eyot --json call pool shell -
 
-Prints what the model would read, and exits with 1 when the answer is an error; --json prints the
-whole answer: content, structured, is_error. Ctrl-C cancels the call. The URL of `browse` holds for
+Prints what the model would read, and exits with 1 when the answer is an error; --json prints the \
+whole answer: content, structured, is_error. Ctrl-C cancels the call. The URL of `browse` holds for \
 as long as the call's process lives: it stays until Ctrl-C.";
 
 /// `eyot call`
@@ -122,8 +122,8 @@ Examples:
   eyot transfer builder:/workspace/site web:/workspace/site --recursive
   eyot transfer --pool agent-7 builder:dist web:dist -r      the names of a pool
 
-The second path is what the copy is called, not a directory to put it in; parents are made. A tree
-needs a path that is free, or an empty directory. Either all of it arrives or nothing. `eyot cp`
+The second path is what the copy is called, not a directory to put it in; parents are made. A tree \
+needs a path that is free, or an empty directory. Either all of it arrives or nothing. `eyot cp` \
 copies from and to the host as well.";
 
 /// `eyot transfer`
@@ -168,8 +168,8 @@ Examples:
   eyot browse web 8000 > url &                 goes on in the background
   eyot browse --pool agent-7 web 8000          the name of a pool's sandbox
 
-HTTP and WebSocket, on this host's loopback alone. The address holds a token that lets in one browser,
-once, for a week; --json prints the token that programs send in a header. The sandbox needs no network
+HTTP and WebSocket, on this host's loopback alone. The address holds a token that lets in one browser, \
+once, for a week; --json prints the token that programs send in a header. The sandbox needs no network \
 for it, and its server may listen on 127.0.0.1. Other protocols: `eyot dial`.";
 
 /// `eyot browse`

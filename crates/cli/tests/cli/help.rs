@@ -101,3 +101,28 @@ fn the_version_is_said() {
     let version = Machine::new().run(&["--version"]).success();
     assert_eq!(version, format!("eyot {}\n", env!("CARGO_PKG_VERSION")));
 }
+
+/// Returns the lines after the examples that end early: the next line's first word would have fitted.
+fn stubs(help: &str, width: usize) -> Vec<&str> {
+    let lines: Vec<&str> = help.lines().skip_while(|line| *line != "Examples:").collect();
+    let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+    let fits = |line: &str, next: &str| {
+        let word = next.split(' ').next().unwrap_or_default();
+        line.chars().count() + 1 + word.chars().count() <= width
+    };
+    let pairs = lines.windows(2).filter(|pair| is_prose(pair[0]) && is_prose(pair[1]));
+    pairs.filter(|pair| fits(pair[0], pair[1])).map(|pair| pair[0]).collect()
+}
+
+#[test]
+fn help_is_wrapped_to_the_terminal_between_words() {
+    let machine = Machine::new();
+    for command in COMMANDS {
+        for width in ["80", "60"] {
+            let mut program = machine.command(&[command, "--help"]);
+            let output = program.env("COLUMNS", width).output().unwrap();
+            let help = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(stubs(&help, width.parse().unwrap()), [""; 0], "{command}: {help}");
+        }
+    }
+}
