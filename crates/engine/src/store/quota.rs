@@ -76,7 +76,7 @@ fn enforce_sum(
     let Some(asked) = asked else {
         let message =
             format!("pool `{pool}` has a quota of {quota} for `{limit}`, and the sandbox has no such limit");
-        return Err(Error::new(ErrorKind::Quota, message).with_hint(format!("give it `limits.{limit}`")));
+        return Err(Error::new(ErrorKind::Quota, message).with_hint(format!("give it {}", named(limit))));
     };
     if used.saturating_add(asked) <= quota {
         return Ok(());
@@ -86,6 +86,17 @@ fn enforce_sum(
         "pool `{pool}` may use {quota} {unit} by `{limit}`: {used} are taken and {asked} more were asked for"
     );
     Err(Error::new(ErrorKind::Quota, message).with_hint(format!(
-        "ask for less by `limits.{limit}`, or remove a sandbox that is not needed any more"
+        "ask for less by {}, or remove a sandbox that is not needed any more",
+        named(limit)
     )))
+}
+
+/// Names a limit in a spec and on the command line.
+fn named(limit: &str) -> String {
+    let option = match limit {
+        "memory_mib" => "--memory",
+        "disk_mib" => "--disk",
+        _ => "--pids",
+    };
+    format!("`limits.{limit}` ({option})")
 }

@@ -253,7 +253,7 @@ fn sums_of_memory_and_disk_are_held() {
         "pool `p` may use 100 MiB by `memory_mib`: 60 are taken and 41 more were asked for"
     );
     let error = begin(&with_limits("b", Some(40), None)).unwrap_err();
-    assert_eq!((error.kind(), error.hint()), (ErrorKind::Quota, Some("give it `limits.disk_mib`")));
+    assert_eq!((error.kind(), error.hint()), (ErrorKind::Quota, Some("give it `limits.disk_mib` (--disk)")));
     making(begin(&with_limits("b", Some(40), Some(600))).unwrap());
     let used = scene.store.quota_use(&name("p")).unwrap();
     assert_eq!(used, QuotaUse { sandboxes: 2, memory_mib: 100, disk_mib: 1000, processes: 1024 });
