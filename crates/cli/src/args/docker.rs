@@ -42,6 +42,10 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (Some("sleep" | "stop"), "-t" | "--time" | "--timeout") => {
             "processes are killed at once; `eyot kill NAME PROCESS` sends one a signal before that"
         }
+        (Some("update"), "--allow" | "--deny") => "`eyot net NAME` changes where it may connect to",
+        (Some("update"), "-m" | "--memory" | "--cpus" | "--pids" | "--pids-limit" | "--disk") => {
+            "limits are set when a sandbox is created: `eyot create NAME`"
+        }
         (_, "--detach-keys" | "--privileged" | "--cap-add" | "--device" | "--gpus") => return None,
         (_, "-v") => "--verbose shows the causes of an error; --mount is an option of `run` and `create`",
         (_, "-V") => "`eyot version` prints the version",

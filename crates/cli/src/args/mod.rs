@@ -21,6 +21,7 @@ mod side;
 mod spec;
 mod tools;
 mod top;
+mod update;
 mod values;
 
 use std::path::PathBuf;
@@ -47,6 +48,7 @@ pub use side::Side;
 pub use spec::SpecArgs;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
+pub use update::{ChangeArgs, UpdateArgs};
 pub use values::{NetworkArg, ProviderArg, parse_pull, resolve_env};
 
 const EXAMPLES: &str = "\
@@ -168,6 +170,7 @@ commands! {
     Inspect(InspectArgs), "inspect", "Show a sandbox: its spec, its usage and its isolation";
     Sleep(SleepArgs), "sleep" | "stop", "Stop the processes of sandboxes and keep their files";
     Wake(WakeArgs), "wake", "Make sleeping sandboxes usable again";
+    Update(UpdateArgs), "update", "Change the deadlines and labels of a sandbox";
     Rm(RmArgs), "rm", "Destroy sandboxes";
     Adopt(AdoptArgs), "adopt", "Take over a container that this state folder did not create (Docker)";
     Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";

@@ -40,6 +40,7 @@ mod start;
 mod tools;
 mod top;
 mod transfer;
+mod update;
 mod verify;
 mod version;
 mod wait;
@@ -129,6 +130,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Sleep(args) => sleep::run(&args, context).await,
         CliCommand::Wake(args) => wake::run(&args, context).await,
         CliCommand::Adopt(args) => adopt::run(&args, context).await,
+        CliCommand::Update(args) => update::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
         CliCommand::Transfer(args) => transfer::run(args, context).await,

@@ -148,3 +148,31 @@ fn limits_are_shown_with_numbers() {
         assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(word), "{word}: {help}");
     }
 }
+
+#[test]
+fn update_changes_the_deadlines_of_a_live_sandbox() {
+    let machine = Machine::new();
+    machine.run(&["create", "dev", "--ttl", "1h"]).success();
+    assert_eq!(machine.run(&["update", "dev", "--ttl", "1.5d", "--idle-timeout", "30m"]).success(), "dev\n");
+    let page = machine.run(&["inspect", "dev"]).success();
+    assert!(page.contains("ttl              1day 12h") && page.contains("idle timeout     30m"), "{page}");
+    machine.run(&["update", "dev", "--idle-timeout", "never", "--on-idle", "sleep"]).success();
+    let lifecycle = machine.run(&["--json", "inspect", "dev"]).json()["spec"]["lifecycle"].take();
+    assert_eq!((&lifecycle["ttl_ms"], &lifecycle["on_idle"]), (&129_600_000.into(), &"sleep".into()));
+    assert!(lifecycle["idle_timeout_ms"].is_null(), "{lifecycle}");
+    machine.run(&["update", "dev", "--ttl", "1ms"]).failure(125);
+    refused(&machine, &["update", "dev"]);
+    assert!(refused(&machine, &["update", "dev", "--allow", "example.com"]).contains("eyot net NAME"));
+    assert!(machine.run(&["update", "nobody", "--ttl", "1h"]).failure(125).contains("eyot ls"));
+}
+
+#[test]
+fn update_changes_labels_of_a_pools_sandbox() {
+    let machine = Machine::new();
+    machine.run(&["pool", "create", "team", "web"]).success();
+    let labels = || machine.run(&["--json", "inspect", "team/web"]).json()["spec"]["labels"].take();
+    machine.run(&["update", "team/web", "-l", "a=1", "-l", "b=2", "--ttl", "1h"]).success();
+    assert_eq!(labels(), serde_json::json!({ "a": "1", "b": "2" }));
+    let changed = machine.run(&["--json", "update", "team/web", "--remove-label", "a"]).json();
+    assert_eq!((labels(), &changed["spec"]["labels"]), (serde_json::json!({ "b": "2" }), &labels()));
+}

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 45] = [
+const COMMANDS: [&str; 46] = [
     "run",
     "create",
     "ls",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 45] = [
     "inspect",
     "sleep",
     "wake",
+    "update",
     "rm",
     "adopt",
     "dial",

@@ -278,3 +278,17 @@ fn what_is_about_this_host_is_refused_for_a_server_and_says_why() {
     let mut command = machine.command(&["--server", "", "image", "ls", "-q"]);
     assert_eq!(Ran::from(command.env("EYOT_SERVER", "http://127.0.0.1:9").output().unwrap()).success(), "");
 }
+
+#[test]
+fn a_sandbox_of_a_server_is_updated_and_got_again() {
+    let served = Served::new();
+    served.there(&["update", "box", "--ttl", "1h", "--label", "team=search"]).success();
+    let listed = served.there(&["ls", "-q", "--label", "team=search"]).success();
+    assert_eq!(listed.trim(), served.id);
+    let facts = served.there(&["--json", "inspect", "box"]).json();
+    assert_eq!(facts["spec"]["lifecycle"]["ttl_ms"], 3_600_000);
+    served.there(&["stop", "box"]).success();
+    assert_eq!(served.there(&["-q", "create", "box", "--get-or-create"]).success(), "box\n");
+    assert_eq!(served.there(&["create", "other", "-m", "64m"]).success(), "other\n");
+    assert!(served.there(&["inspect", "other"]).success().contains("64 MiB"));
+}

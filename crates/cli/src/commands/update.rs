@@ -1,0 +1,67 @@
+//! `eyot update`: changes the deadlines and the labels of a sandbox that is there.
+
+use std::collections::BTreeMap;
+
+use eyot::wire::{PatchLifecycle, PatchSandbox};
+use eyot::{Error, ErrorKind, Sandbox, SandboxInfo, SandboxProvider};
+use eyot_engine::Changes;
+
+use crate::args::{ChangeArgs, UpdateArgs};
+use crate::context::{Context, with_list_hint};
+use crate::errors::Failure;
+use crate::redaction;
+
+pub async fn run(args: &UpdateArgs, context: &Context) -> Result<u8, Failure> {
+    let (provider, name) = context.find(&args.name).await?;
+    let info = provider.info(name).await.map_err(with_list_hint)?;
+    let patch = patch(&args.changes);
+    match context.server()? {
+        Some(server) => server.change(&info.id, &patch).await?,
+        None => change(&info, patch, provider.as_ref(), context).await?,
+    }
+    if context.output.json {
+        let changed = provider.info(info.id.as_str()).await?;
+        context.output.value(&redaction::facts(&changed, false)?)?
+    } else {
+        context.output.text(&format!("{}\n", args.name))?
+    }
+    Ok(0)
+}
+
+fn patch(args: &ChangeArgs) -> PatchSandbox {
+    let set = args.label.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
+    let labels: BTreeMap<_, _> = args.remove_label.iter().map(|key| (key.clone(), None)).chain(set).collect();
+    let has_deadline = args.ttl.is_some() || args.idle_timeout.is_some() || args.on_idle.is_some();
+    let lifecycle = PatchLifecycle {
+        ttl_ms: args.ttl.map(|ttl| ttl.0),
+        idle_timeout_ms: args.idle_timeout.map(|timeout| timeout.0),
+        on_idle: args.on_idle,
+        // A deadline that is named is meant to hold.
+        auto_destroy: Some(true),
+    };
+    PatchSandbox { labels, lifecycle: has_deadline.then_some(lifecycle), egress: None }
+}
+
+/// Changes a sandbox of this host. That of a pool is changed through its pool, which remembers it.
+async fn change(
+    info: &SandboxInfo,
+    patch: PatchSandbox,
+    provider: &dyn SandboxProvider,
+    context: &Context,
+) -> Result<(), Failure> {
+    let lifecycle = patch.lifecycle.map(|lifecycle| lifecycle.applied(info.spec.lifecycle.clone()));
+    if let Some((pool, _)) = context.of_pools()?.remove(&info.id) {
+        let pool = context.pool_of(&context.engine().await?, pool)?;
+        let changes = Changes { labels: patch.labels, lifecycle, egress: None };
+        return Ok(pool.as_provider().change(info.id.as_str(), changes).await?);
+    }
+    if !patch.labels.is_empty() {
+        let message =
+            format!("change sandbox `{}`: only a sandbox of a pool can change its labels", info.name);
+        return Err(Error::new(ErrorKind::Unsupported, message).into());
+    }
+    if let Some(lifecycle) = &lifecycle {
+        Sandbox::wake(provider, info.id.as_str()).await?.set_lifecycle(lifecycle).await?;
+    }
+    Ok(())
+}
