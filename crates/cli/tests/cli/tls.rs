@@ -9,7 +9,7 @@ use crate::machine::{Machine, Ran};
 
 #[path = "../../../server/tests/api/authority.rs"]
 mod authority;
-use authority::{Authority, put};
+use authority::{Authority, put, self_signed};
 
 /// A server with a certificate of an authority that only `ca.pem` has.
 struct Secured {
@@ -22,12 +22,18 @@ struct Secured {
 
 impl Secured {
     fn new() -> Self {
-        let machine = Machine::new();
         let authority = Authority::new();
+        Self::with(authority.issue(), &authority.pem)
+    }
+
+    /// A server with this certificate and key, and the certificate that its clients trust.
+    fn with((certificate, key): (String, String), trusted: &str) -> Self {
+        let machine = Machine::new();
         let folder = machine.path("tls");
         std::fs::create_dir(&folder).unwrap();
-        authority.issue_into(&folder);
-        machine.write("ca.pem", &authority.pem);
+        put(&folder, "cert.pem", &certificate);
+        put(&folder, "key.pem", &key);
+        machine.write("ca.pem", trusted);
         let key = machine.run(&["keys", "create", "ours", "-q"]).text().trim().to_owned();
         let [certificate, private] = ["tls/cert.pem", "tls/key.pem"].map(|name| machine.path_text(name));
         let serve = ["serve", "--listen", "127.0.0.1:0", "--tls-cert", &certificate, "--tls-key", &private];
@@ -73,6 +79,31 @@ fn commands_over_https_work_with_the_authority_that_is_named_and_with_no_other()
     assert!(secured.run(Some("other.pem"), &["ls"]).failure(125).contains("can't be trusted"));
     secured.machine.write("none.pem", "nothing");
     assert!(secured.run(Some("none.pem"), &["ls"]).failure(125).contains("BEGIN CERTIFICATE"));
+}
+
+#[test]
+fn a_certificate_that_signs_itself_is_trusted_where_it_is_named() {
+    let (certificate, key) = self_signed(&["localhost", "127.0.0.1"], 4096);
+    let secured = Secured::with((certificate.clone(), key), &certificate);
+    assert_eq!(secured.run(Some("ca.pem"), &["ls", "-q"]).success(), "");
+    // By a WebSocket.
+    assert_eq!(secured.run(Some("ca.pem"), &["run", "--", "echo", "over TLS"]).success(), "over TLS\n");
+    // Another one of the same name is another one.
+    secured.machine.write("other.pem", self_signed(&["localhost", "127.0.0.1"], 4096).0);
+    assert!(secured.run(Some("other.pem"), &["ls"]).failure(125).contains("can't be trusted"));
+}
+
+#[test]
+fn a_certificate_that_signs_itself_holds_for_its_names_and_dates_alone() {
+    for (names, until, reason) in
+        [(["localhost", "192.0.2.1"], 4096, "127.0.0.1"), (["localhost", "127.0.0.1"], 2001, "expired")]
+    {
+        let (certificate, key) = self_signed(&names, until);
+        let secured = Secured::with((certificate.clone(), key), &certificate);
+        let told = secured.run(Some("ca.pem"), &["ls"]);
+        let sentence = told.failure(125);
+        assert!(sentence.contains("can't be trusted") && sentence.contains(reason), "{told:?}");
+    }
 }
 
 #[test]

@@ -10,13 +10,15 @@ use tokio_rustls::rustls::client::WantsClientCert;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::{self, ClientConfig, ConfigBuilder, RootCertStore};
+use tokio_rustls::rustls::{self, ClientConfig, ConfigBuilder};
+
+use super::named_certificates::NamedCertificates;
 
 /// Makes the TLS configuration. It trusts the certificates in this file, or else those that the
 /// system trusts.
 pub(super) fn config(ca_certificate: Option<&Path>) -> Result<Arc<ClientConfig>> {
     let builder = match ca_certificate {
-        Some(file) => builder()?.with_root_certificates(roots(file)?),
+        Some(file) => of_file(file)?,
         None => of_system()?,
     };
     let mut config = builder.with_no_client_auth();
@@ -51,26 +53,28 @@ fn of_system() -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
     builder()?.with_platform_verifier().map_err(failed)
 }
 
+fn of_file(file: &Path) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
+    let verifier = NamedCertificates::new(certificates(file)?).map_err(|reason| wrong_file(file, &reason))?;
+    Ok(builder()?.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
+}
+
 fn failed(error: rustls::Error) -> Error {
     Error::new(ErrorKind::Unavailable, format!("prepare TLS to the server: {error}"))
         .with_hint("name a PEM file with the certificates to trust: EYOT_CA_CERT")
         .with_source(error)
 }
 
-fn roots(file: &Path) -> Result<RootCertStore> {
-    let wrong = |reason: String| {
-        Error::invalid("EYOT_CA_CERT", format!("names `{}`: {reason}", file.display()))
-            .with_hint("name a PEM file with the certificates that the server's may come from")
-    };
-    let mut roots = RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        Err(wrong("it has no `-----BEGIN CERTIFICATE-----`".to_owned()))
+fn wrong_file(file: &Path, reason: &dyn std::fmt::Display) -> Error {
+    Error::invalid("EYOT_CA_CERT", format!("names `{}`: {reason}", file.display()))
+        .with_hint("name a PEM file with the certificates that the server's may come from")
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_file_iter(file).map_err(|error| wrong_file(file, &error))?;
+    let found: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| wrong_file(file, &error))?;
+    if found.is_empty() {
+        Err(wrong_file(file, &"it has no `-----BEGIN CERTIFICATE-----`"))
     } else {
-        Ok(roots)
+        Ok(found)
     }
 }

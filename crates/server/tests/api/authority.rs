@@ -38,6 +38,19 @@ impl Authority {
     }
 }
 
+/// Makes a certificate for this host's loopback that signs itself and says that it is an
+/// authority's, as `openssl req -x509` does. It is valid until the year `until`. Returns it with its
+/// key, PEM.
+#[allow(dead_code, reason = "not every test that has authorities needs one")]
+pub fn self_signed(names: &[&str], until: i32) -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_after = rcgen::date_time_ymd(until, 1, 1);
+    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+}
+
 /// Creates or replaces a file at once.
 pub fn put(folder: &Path, name: &str, content: &str) {
     let new = folder.join("new");
