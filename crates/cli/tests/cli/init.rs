@@ -105,12 +105,19 @@ fn what_is_missing_is_named_with_the_line_that_installs_it() {
     fs::remove_dir_all(machine.path("project/node_modules/@eyot")).unwrap();
     let done = machine.run(&["--json", "init", "flue", &project]).json();
     assert_eq!(done["missing"], serde_json::json!(["@eyot/client"]));
-    assert_eq!(done["install"], "npm install @eyot/client");
+    let pack = r#"npm ci --prefix "$EYOT/sdks/typescript" && npm pack "$EYOT/sdks/typescript""#;
+    // The registry has no `@eyot/client`, and a link would bring a second Flue.
+    assert_eq!(done["install"], format!("{pack} && npm install ./eyot-client-0.1.0.tgz"));
     assert_eq!(done["typecheck"]["status"], "not_run");
     machine.write("project/pnpm-lock.yaml", "");
     let text = machine.run(&["init", "flue", &project]).success();
-    assert!(text.contains("pnpm add @eyot/client") && text.contains("not checked"), "{text}");
+    assert!(text.contains("pnpm add ./eyot-client-0.1.0.tgz") && text.contains("not checked"), "{text}");
+    assert!(text.contains("$EYOT is your clone"), "{text}");
     assert!(text.contains("EYOT_SERVER") && text.contains("EYOT_API_KEY"), "{text}");
+    fs::remove_dir_all(machine.path("project/node_modules/@flue")).unwrap();
+    let both = machine.run(&["--json", "init", "flue", &project]).json();
+    let line = both["install"].as_str().unwrap();
+    assert!(line.ends_with("&& pnpm add ./eyot-client-0.1.0.tgz @flue/runtime"), "{line}");
 }
 
 #[test]

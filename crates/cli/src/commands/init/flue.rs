@@ -17,8 +17,14 @@ use crate::output::Output;
 const SANDBOX: &str = include_str!("eyot.ts");
 /// The path of the file in the source folder.
 const FILE: &str = "sandboxes/eyot.ts";
+/// The client's package. It is not published: a registry has nothing of this name, or a stranger's.
+const CLIENT: &str = "@eyot/client";
 /// The packages that the file imports.
-const PACKAGES: [&str; 2] = ["@eyot/client", "@flue/runtime"];
+const PACKAGES: [&str; 2] = [CLIENT, "@flue/runtime"];
+/// The folder of the client in a clone of Eyot. The user sets the variable.
+const CLIENT_SOURCE: &str = "\"$EYOT/sdks/typescript\"";
+/// The archive that `npm pack` makes of it.
+const CLIENT_ARCHIVE: &str = concat!("./eyot-client-", env!("CARGO_PKG_VERSION"), ".tgz");
 /// Exit code: the file is written, but the compiler rejects it.
 const REFUSED: u8 = 1;
 
@@ -91,7 +97,7 @@ pub fn run(args: &InitFlueArgs, output: Output) -> Result<u8, Failure> {
     let done = Done {
         file,
         typecheck,
-        install: (!missing.is_empty()).then(|| project.install_line(&missing)),
+        install: (!missing.is_empty()).then(|| install_line(&project, &missing)),
         missing,
         environment: VARIABLES.map(|(name, purpose)| Variable { name, purpose }).into(),
         snippet: if is_before_2(flue.as_deref()) { OLD_SNIPPET } else { SNIPPET },
@@ -102,6 +108,19 @@ pub fn run(args: &InitFlueArgs, output: Output) -> Result<u8, Failure> {
         output.text(&render(&done))?
     }
     Ok(if matches!(done.typecheck, Typecheck::Failed { .. }) { REFUSED } else { 0 })
+}
+
+/// Returns the command that installs these packages. The client is packed from a clone first: a link
+/// to its folder would bring the clone's own copy of Flue with it.
+fn install_line(project: &Project, missing: &[&str]) -> String {
+    let sources: Vec<_> =
+        missing.iter().map(|&name| if name == CLIENT { CLIENT_ARCHIVE } else { name }).collect();
+    let install = project.install_line(&sources);
+    if missing.contains(&CLIENT) {
+        format!("npm ci --prefix {CLIENT_SOURCE} && npm pack {CLIENT_SOURCE} && {install}")
+    } else {
+        install
+    }
 }
 
 /// Returns the folder where Flue looks for its sources: the first of these that exists. If there
@@ -182,7 +201,8 @@ fn render(done: &Done) -> String {
         Typecheck::NotRun { reason } => format!("  not checked: {reason}\n"),
     };
     if let Some(install) = &done.install {
-        text += &format!("\nMissing; this installs it:\n  {install}\n");
+        let clone = if done.missing.contains(&CLIENT) { " ($EYOT is your clone of Eyot)" } else { "" };
+        text += &format!("\nMissing; this installs it{clone}:\n  {install}\n");
     }
     text += "\nIn the environment of the agents:\n";
     for Variable { name, purpose } in &done.environment {

@@ -47,7 +47,7 @@ impl Project {
         places.into_iter().find(|place| place.is_file())
     }
 
-    /// Returns the command that installs these packages.
+    /// Returns the command that installs these packages: names of the registry, or archives.
     pub fn install_line(&self, packages: &[&str]) -> String {
         let lock = |name: &str| self.root.ancestors().any(|folder| folder.join(name).is_file());
         let installer =
