@@ -15,6 +15,7 @@ use crate::cgroup::GroupDescriptors;
 use crate::destroy::GuestHandle;
 use crate::disk::Disk;
 use crate::egress;
+use crate::image;
 use crate::launcher::client::{GuestDescriptors, PendingSandbox};
 use crate::maker::{as_root, caller_alone, failed};
 use crate::plan::{EGRESS_ID, IdMap, Plan, pack_filter};
@@ -235,6 +236,9 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &SandboxUsers, map: Id
     let path = record.program_path.iter().map(|path| ("PATH".to_owned(), path.clone()));
     let mut env = environment::completed(&path.collect::<Vec<_>>());
     environment::put_own_programs_first(&mut env, &users.default.home);
+    if image::is_host(spec.spec().image.as_deref()) {
+        env.extend(image::HOST_VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
     if spec.spec().network == NetworkMode::Egress {
         env.extend(egress::variables());
     }

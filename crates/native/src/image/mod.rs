@@ -93,6 +93,16 @@ pub(crate) const DEVICE_LINKS: [(&str, &str); 5] = [
 /// The image of a spec that names none.
 pub(crate) const DEFAULT: &str = "host";
 
+/// Variables of the image `host`. Python writes lines as it prints them, and `pip install` works
+/// although the distribution marks its Python as its own.
+pub(crate) const HOST_VARIABLES: [(&str, &str); 2] =
+    [("PIP_BREAK_SYSTEM_PACKAGES", "1"), ("PYTHONUNBUFFERED", "1")];
+
+/// Tells whether the image of a spec is `host`.
+pub(crate) fn is_host(image: Option<&str>) -> bool {
+    image.unwrap_or(DEFAULT) == DEFAULT
+}
+
 /// Unpacks a tarball (within [`eyot_image::unpack::UnpackLimits::SMALL`]) into the folder `layer`,
 /// which must not exist yet, and reads its `etc/passwd` as a create does.
 ///
