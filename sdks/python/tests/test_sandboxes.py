@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 
 import pytest
 
-from eyot import AlreadyExists, Client, Invalid, PermissionDenied, Sandbox, SandboxNotFound
+from eyot import AlreadyExists, Client, Invalid, Mount, PermissionDenied, Sandbox, SandboxNotFound
 
 
 def unused() -> str:
@@ -126,3 +127,17 @@ def test_every_wake_begins_another_life(client: Client) -> None:
         assert first and sandbox.refresh().life == first
         sandbox.sleep()
         assert sandbox.wake().life not in ("", first)
+
+
+def test_a_folder_of_the_host_is_mounted_by_a_server_without_keys(
+    client: Client, server_with_keys: tuple[str, str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "note").write_text("of the host")
+    tmp_path.chmod(0o755)
+    mounts: list[Mount] = [{"source": str(tmp_path), "target": "/mnt/host"}]
+    assert "mounts" in client.capabilities().capabilities
+    with client.create(mounts=mounts) as sandbox:
+        assert sandbox.read_text("/mnt/host/note") == "of the host"
+        assert not sandbox.exec("touch /mnt/host/mine").ok
+    with Client(server_with_keys[0], api_key=server_with_keys[1]) as keyed, pytest.raises(PermissionDenied):
+        keyed.create(mounts=mounts)

@@ -3,15 +3,30 @@
 use eyot::{EgressRules, Error, ErrorKind, NetworkMode, SandboxSpec};
 use eyot_engine::SandboxPool;
 
+use super::access::Access;
 use super::state::Api;
+use crate::http::Peer;
 use crate::problem::Refusal;
+
+/// Tells whether a request may name folders of the host: it needs no key and came by a unix socket.
+/// Only the server's own user and root open that, and they have the folders anyway.
+pub(super) fn may_name_folders(api: &Api, peer: Option<Peer>) -> bool {
+    api.access() == Access::Anybody && peer == Some(Peer::Socket)
+}
 
 /// Refuses a spec that would reach the host: its files, its network, or the networks and runtimes
 /// of its container engine.
-pub(super) fn refuse_spec(api: &Api, pool: &SandboxPool, spec: &SandboxSpec) -> Result<(), Refusal> {
+pub(super) fn refuse_spec(
+    api: &Api,
+    peer: Option<Peer>,
+    pool: &SandboxPool,
+    spec: &SandboxSpec,
+) -> Result<(), Refusal> {
     let is_open = api.may_use_host_networks();
     match () {
-        () if !spec.mounts.is_empty() => refused("mounts", "can't name folders of the server's host"),
+        () if !spec.mounts.is_empty() && !may_name_folders(api, peer) => {
+            refused("mounts", "can't name folders of the server's host")
+        }
         () if spec.network == NetworkMode::Host && !is_open => {
             refused("network", "can't be the server's host's")
         }

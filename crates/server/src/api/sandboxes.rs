@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use eyot::wire::{
     CapabilitiesAnswer, CreateSandbox, LIFE, PatchSandbox, SandboxAnswer, SandboxList, UsageAnswer,
 };
@@ -19,6 +19,7 @@ use super::access::Caller;
 use super::extract::{Asked, Chosen, InPool, JsonBody, Named, Params, ShowEnv, TheSandbox};
 use super::host_reach;
 use super::state::Api;
+use crate::http::Peer;
 use crate::problem::{Problems, Refusal};
 
 /// The most sandboxes in one answer.
@@ -96,12 +97,13 @@ pub struct ListSandboxes {
 pub(super) async fn create(
     State(api): State<Api>,
     caller: Caller,
+    peer: Option<Extension<Peer>>,
     Params(ShowEnv { pool: in_query, show_env }): Params<ShowEnv>,
     JsonBody(CreateSandbox { pool, spec, get_or_create }): JsonBody<CreateSandbox>,
 ) -> Result<Response, Refusal> {
     let pool = caller.pool(pool.or(in_query).as_deref())?;
     let provider = api.pool(&pool)?;
-    host_reach::refuse_spec(&api, provider.pool(), &spec)?;
+    host_reach::refuse_spec(&api, peer.map(|Extension(peer)| peer), provider.pool(), &spec)?;
     let (sandbox, is_new) =
         if get_or_create { provider.get_or_make(spec).await? } else { (provider.make(spec).await?, true) };
     let answer = live(&sandbox, &pool, show_env.unwrap_or(false));
@@ -294,15 +296,20 @@ pub(super) async fn usage(Chosen(sandbox): Chosen) -> Result<Json<UsageAnswer>, 
 pub(super) async fn capabilities(
     State(api): State<Api>,
     caller: Caller,
+    peer: Option<Extension<Peer>>,
 ) -> Result<Json<CapabilitiesAnswer>, Refusal> {
     let provider = api.pool(&caller.pool(None)?)?;
+    let has_folders = host_reach::may_name_folders(&api, peer.map(|Extension(peer)| peer));
     Ok(Json(CapabilitiesAnswer {
         provider: provider.name().to_owned(),
-        // What reaches the host is not for whoever asks by HTTP.
+        // What reaches the host is not for whoever asks by HTTP, but for the server's own user.
         capabilities: provider
             .capabilities()
             .iter()
-            .filter(|can| !matches!(can, Capability::Mounts | Capability::NetworkHost))
+            .filter(|can| match can {
+                Capability::Mounts => has_folders,
+                can => *can != Capability::NetworkHost,
+            })
             .collect(),
         isolation: provider.isolation().await?,
     }))
