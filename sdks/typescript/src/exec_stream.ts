@@ -24,6 +24,8 @@ export interface ExecStreamOptions extends ExecOptions {
   stdinFollows?: boolean;
   /** Runs it on a terminal; standard output and error are then one stream. */
   pty?: PtySize;
+  /** Reading is rejected with `timeout` when nothing came for so long. The command runs on until the stream is closed. */
+  readTimeoutMs?: number;
 }
 
 /** Something that a command wrote. */
@@ -75,16 +77,20 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   #result: ExecResult | undefined;
   #failure: unknown;
 
-  private constructor(socket: WebSocket, signal: AbortSignal | undefined) {
+  readonly #readTimeoutMs: number | undefined;
+
+  /** Use `sandbox.execStream`. */
+  protected constructor(socket: WebSocket, signal: AbortSignal | undefined, readTimeoutMs?: number) {
     this.#socket = socket;
     this.#signal = signal;
+    this.#readTimeoutMs = readTimeoutMs;
     this.#events = new Mailbox(MAX_WAITING, {
       full: () => socket.pause(),
       free: () => socket.resume(),
     });
     this.#onAbort = () => this.kill();
     socket.on("message", (data: Buffer, isBinary: boolean) => this.#take(data, isBinary));
-    socket.on("close", () => this.#fail(new EyotError("the connection to the command was lost", { kind: "unavailable" })));
+    socket.on("close", () => this.#fail(new EyotError(this.lost, { kind: "unavailable" })));
     socket.on("error", (cause) => this.#fail(new EyotError(`the connection to the command failed: ${cause.message}`, { kind: "unavailable", cause })));
     socket.resume();
   }
@@ -94,7 +100,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     const { signal } = options;
     if (signal?.aborted) throw abortError(signal);
     const socket = await connected(transport, path, signal);
-    const stream = new ExecStream(socket, signal);
+    const stream = new ExecStream(socket, signal, options.readTimeoutMs);
     const { stdin, ...others } = options;
     const large = isLargeStdin(stdin) ? stdin : undefined;
     const body = {
@@ -113,7 +119,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   /** What the command tells, as it comes. Leaving the loop early kills the command. */
   async *[Symbol.asyncIterator](): AsyncGenerator<ExecEvent, void> {
     try {
-      for await (const event of this.#events) {
+      for await (const event of this.#inTime()) {
         if (event.type === "end") this.#result = event.result;
         yield event;
         if (event.type === "end") return;
@@ -123,6 +129,32 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
       throw error;
     } finally {
       this.close();
+    }
+  }
+
+  /** What is said where the connection ends before the command. */
+  protected get lost(): string {
+    return "the connection to the command was lost";
+  }
+
+  /** What a message of bytes tells. */
+  protected output(data: Buffer): Output {
+    return this.#text.output(data[0] === STDOUT ? "stdout" : "stderr", new Uint8Array(data.subarray(1)));
+  }
+
+  /** The events, each of which has to come in time. */
+  async *#inTime(): AsyncGenerator<ExecEvent, void> {
+    const events = this.#events[Symbol.asyncIterator]();
+    for (;;) {
+      const deadline = this.#readTimeoutMs === undefined ? undefined : setTimeout(() => this.#events.fail(silent(this.#readTimeoutMs)), this.#readTimeoutMs);
+      let next: IteratorResult<ExecEvent, void>;
+      try {
+        next = await events.next();
+      } finally {
+        clearTimeout(deadline);
+      }
+      if (next.done) return;
+      yield next.value;
     }
   }
 
@@ -153,30 +185,30 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
       }
       const piece = rest.subarray(0, Math.min(rest.length, this.#window, STDIN_PIECE_BYTES));
       this.#window -= piece.length;
-      this.#send(piece);
+      this.send(piece);
       rest = rest.subarray(piece.length);
     }
   }
 
   /** Ends the input. */
   end(): void {
-    this.#send(new Uint8Array(0));
+    this.send(new Uint8Array(0));
   }
 
   /** Kills the command with its whole tree; its result has `aborted`. A server that does not answer is `unavailable`. */
   kill(): void {
-    this.#send(JSON.stringify("kill"));
+    this.send(JSON.stringify("kill"));
     if (!this.#isOver) this.#lastWords ??= setTimeout(() => this.#giveUp(), LAST_WORDS_MS);
   }
 
   /** Sends its process group a signal, by its Linux number. What fails with that comes as an event `refused`. */
   signal(number: number): void {
-    this.#send(JSON.stringify({ signal: number }));
+    this.send(JSON.stringify({ signal: number }));
   }
 
   /** Tells the command its terminal's size. */
   resize(size: PtySize): void {
-    this.#send(JSON.stringify({ resize: size }));
+    this.send(JSON.stringify({ resize: size }));
   }
 
   /** Lets go of the command; one that still runs is killed. */
@@ -187,7 +219,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     this.#socket.close();
   }
 
-  #send(message: string | Uint8Array): void {
+  protected send(message: string | Uint8Array): void {
     if (!this.#isOver && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message);
   }
 
@@ -202,8 +234,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   #take(data: Buffer, isBinary: boolean): void {
     this.#lastWords?.refresh();
     if (isBinary) {
-      const type = data[0] === STDOUT ? "stdout" : "stderr";
-      this.#events.put(this.#text.output(type, new Uint8Array(data.subarray(1))));
+      this.#events.put(this.output(data));
       return;
     }
     const event = JSON.parse(data.toString("utf8")) as SocketEvent;
@@ -241,4 +272,8 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     this.#credited = [];
     for (const wake of waiting) wake();
   }
+}
+
+function silent(timeoutMs: number | undefined): EyotError {
+  return new EyotError(`read the command's output: nothing came for ${timeoutMs} milliseconds`, { kind: "timeout" });
 }

@@ -15,5 +15,7 @@ export type { ExitStatus, LiveProcess, LiveProcesses, LogOptions, LogPiece, Proc
 export { Sandbox } from "./sandbox.js";
 export type { Usage } from "./sandbox.js";
 export type { Lifecycle, Limits, Mount, SandboxChanges, SandboxInfo, SandboxSpec } from "./spec.js";
+export type { KeepOptions, KeptCommand } from "./kept_command.js";
 export type { Streamed } from "./streamed.js";
+export type { Terminal, TerminalInfo, TerminalOptions } from "./terminal.js";
 export type { components, paths } from "./openapi.js";

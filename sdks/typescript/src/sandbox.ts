@@ -26,9 +26,11 @@ import type { DecisionOptions, EgressDecision, EgressRules, Preview, PreviewOpti
 import type { components } from "./openapi.js";
 import { type LiveProcesses, type LogOptions, type LogPiece, type ProcessInfo, type StartOptions, type WaitOptions, logPieces } from "./processes.js";
 import type { SandboxChanges, SandboxInfo } from "./spec.js";
-import { serverSentEvents } from "./sse.js";
+import { type KeepOptions, KeptCommand } from "./kept_command.js";
+import { type NamedEvent, namedEvents, serverSentEvents } from "./sse.js";
 import type { Streamed } from "./streamed.js";
 import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
+import { Terminal, type TerminalInfo, type TerminalOptions } from "./terminal.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
@@ -102,6 +104,55 @@ export class Sandbox {
     const path = this.#path("/exec/socket") + queryText(this.#where());
     if (options.signal?.aborted) throw abortError(options.signal);
     return await ExecStream.open(await this.#transport(), path, command, options);
+  }
+
+  /**
+   * Runs a command that outlives the connection and the server, whose output is read as it comes. It waits while it is 1 MiB ahead
+   * of its reader.
+   */
+  async keep(command: Command, options: KeepOptions = {}): Promise<KeptCommand> {
+    const { lingerMs, ...others } = options;
+    const events = await this.#kept({ method: "POST", path: "/exec/stream", query: { linger_ms: lingerMs }, json: execBody(command, others) });
+    const { value } = await events.next();
+    return new KeptCommand((value?.value as { exec: string }).exec, events, (id) => this.#endKept(id));
+  }
+
+  /** Reads on from a kept command, by its id: what comes behind the event `after`, or all that is kept. */
+  async attach(command: string, options: { after?: number } & CallOptions = {}): Promise<KeptCommand> {
+    const { after, signal } = options;
+    const headers = after === undefined ? {} : { "last-event-id": String(after) };
+    const events = await this.#kept({ method: "GET", path: `/exec/stream/${encodeURIComponent(command)}`, headers, signal });
+    return new KeptCommand(command, events, (id) => this.#endKept(id), after);
+  }
+
+  async #kept(asked: Asked): Promise<Streamed<NamedEvent>> {
+    return (await (await this.#transport()).stream(this.#request(asked))).through(namedEvents);
+  }
+
+  async #endKept(command: string): Promise<void> {
+    await this.#nothing({ method: "DELETE", path: `/exec/stream/${encodeURIComponent(command)}` });
+  }
+
+  /** Opens a terminal that outlives the connection and the server. {@link attachTerminal} shows it. */
+  async openTerminal(options: TerminalOptions = {}): Promise<TerminalInfo> {
+    const { signal, size = { rows: 24, cols: 80 }, ...others } = options;
+    return fromWire(await this.#json({ method: "POST", path: "/terminals", json: { ...others, size }, signal }));
+  }
+
+  /** Lists the terminals, oldest first. Asking wakes nothing. */
+  async terminals(options: CallOptions = {}): Promise<TerminalInfo[]> {
+    return fromWire((await this.#json<Schemas["TerminalList"]>({ method: "GET", path: "/terminals", ...options })).terminals);
+  }
+
+  /** Attaches to a terminal, by its id, in the place of who was attached. */
+  async attachTerminal(terminal: string, options: CallOptions = {}): Promise<Terminal> {
+    const path = this.#path(`/terminals/${encodeURIComponent(terminal)}/socket`) + queryText(this.#where());
+    return await Terminal.attach(await this.#transport(), path, terminal, options);
+  }
+
+  /** Ends a terminal with all that runs in it. */
+  async endTerminal(terminal: string): Promise<void> {
+    await this.#nothing({ method: "DELETE", path: `/terminals/${encodeURIComponent(terminal)}` });
   }
 
   /** Reads a file. */

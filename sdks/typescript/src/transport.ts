@@ -26,6 +26,7 @@ export interface Request {
   json?: unknown;
   /** Sent as it is. */
   body?: Body;
+  headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
 }
 
@@ -137,7 +138,7 @@ export class Transport {
 
   #send(request: Request): Promise<http.IncomingMessage> {
     const { base, socketPath } = this.address;
-    const headers: Record<string, string> = this.headers();
+    const headers: Record<string, string> = { ...this.headers(), ...request.headers };
     const body = request.json === undefined ? request.body : JSON.stringify(request.json);
     if (request.json !== undefined) headers["content-type"] = "application/json";
     else if (body !== undefined) headers["content-type"] = "application/octet-stream";

@@ -11,7 +11,9 @@ with Client() as client, client.create() as sandbox:
 from ._exec_socket import Output
 from .async_client import AsyncClient
 from .async_exec_stream import AsyncExecStream
+from .async_kept_command import AsyncKeptCommand
 from .async_sandbox import AsyncSandbox
+from .async_terminal import AsyncTerminal
 from .client import Client
 from .errors import (
     AlreadyExists,
@@ -39,19 +41,23 @@ from .events import Event
 from .exec_result import ExecResult, Outcome
 from .exec_stream import ExecStream
 from .files import DirEntry, FileStat, GlobResult, GrepMatch, GrepResult, WatchEvent
+from .kept_command import KeptCommand
 from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .pools import PoolEntry, Transferred
 from .port_forward import PortForward
-from .processes import LiveProcess, LiveProcesses, LogChunk, ProcessInfo, Usage
+from .processes import LiveProcess, LiveProcesses, LogChunk, ProcessInfo, TerminalInfo, Usage
 from .sandbox import Sandbox
 from .sandbox_info import Capabilities, Limits, Mount, SandboxInfo, SandboxOptions
+from .terminal import Terminal
 from .tools import ToolResult
 
 __all__ = [
     "AlreadyExists",
     "AsyncClient",
     "AsyncExecStream",
+    "AsyncKeptCommand",
     "AsyncSandbox",
+    "AsyncTerminal",
     "Cancelled",
     "Capabilities",
     "Client",
@@ -72,6 +78,7 @@ __all__ = [
     "Internal",
     "Invalid",
     "IsDirectory",
+    "KeptCommand",
     "Limits",
     "LiveProcess",
     "LiveProcesses",
@@ -93,6 +100,8 @@ __all__ = [
     "SandboxNotFound",
     "SandboxOptions",
     "SetupFailed",
+    "Terminal",
+    "TerminalInfo",
     "TimedOut",
     "TooLarge",
     "ToolResult",

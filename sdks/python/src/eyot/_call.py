@@ -23,10 +23,18 @@ class Call(Generic[T]):
     params: dict[str, str] = field(default_factory=dict)
     json: Any = None
     content: bytes | Iterable[bytes] | AsyncIterable[bytes] | None = None
+    headers: dict[str, str] | None = None
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         """The request, to be sent by this client."""
-        return http.build_request(self.method, self.path, params=self.params or None, json=self.json, content=self.content)
+        return http.build_request(
+            self.method,
+            self.path,
+            params=self.params or None,
+            json=self.json,
+            content=self.content,
+            headers=self.headers,
+        )
 
 
 def params(**given: str | int | bool | None) -> dict[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .errors import EyotError, Unavailable, of_problem
+from .errors import EyotError, TimedOut, Unavailable, of_problem
 from .exec_result import ExecResult
 
 #: How many bytes of standard input may be under way beyond what the server has given back.
@@ -117,6 +117,24 @@ class ExecSocketState:
             raise refusal
 
 
+class TerminalState(ExecSocketState):
+    """The same of a terminal, whose messages have no marks, and whose keys need no credit."""
+
+    @property
+    def credit(self) -> int:
+        return PIECE_BYTES
+
+    def take(self, message: str | bytes) -> None:
+        if isinstance(message, bytes):
+            self.waiting.append(self.text.output("stdout", message))
+        else:
+            super().take(message)
+
+    def broke_off(self) -> None:
+        if not self.is_over:
+            self.failure = Unavailable("terminal: the connection ended; the terminal goes on, and can be attached to again")
+
+
 def signal(number: int) -> str:
     """Asks for a signal."""
     return json.dumps({"signal": number})
@@ -138,3 +156,13 @@ def opening(body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -
     if pty is not None:
         body["pty"] = {"rows": pty[0], "cols": pty[1]}
     return json.dumps(body)
+
+
+def seconds(timeout_ms: int | None) -> float | None:
+    """A deadline as libraries take it."""
+    return None if timeout_ms is None else timeout_ms / 1000
+
+
+def silent(timeout_ms: int | None) -> TimedOut:
+    """What reading ends with when nothing comes. The command runs on until its stream is closed."""
+    return TimedOut(f"read the command's output: nothing came for {timeout_ms} milliseconds")

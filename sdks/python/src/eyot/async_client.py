@@ -21,7 +21,7 @@ from ._call import Call, broken, checked, closed, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
-from ._events import EventStream
+from ._events import EventStream, StreamEvent
 from ._local_server import LocalServer
 from ._server_address import ServerAddress, given_address, key_header
 from ._websocket import open_async_websocket
@@ -234,7 +234,13 @@ class AsyncClient:
     async def _events(self, call: Call[None]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """The same, of an answer that is a stream of events."""
         async with self._streamed(call) as response:
-            yield _values(response)
+            yield (event.value async for event in _stream_events(response))
+
+    @asynccontextmanager
+    async def _numbered_events(self, call: Call[None]) -> AsyncIterator[AsyncIterator[StreamEvent]]:
+        """The same, with their names and numbers."""
+        async with self._streamed(call) as response:
+            yield _stream_events(response)
 
     @asynccontextmanager
     async def _bytes(self, call: Call[bytes]) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -243,10 +249,20 @@ class AsyncClient:
             yield _pieces(response)
 
     def _exec_stream(
-        self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None, keeps_output: bool = True
+        self,
+        at: At,
+        body: dict[str, Any],
+        *,
+        stdin: bool,
+        pty: tuple[int, int] | None,
+        keeps_output: bool = True,
+        read_timeout_ms: int | None = None,
     ) -> AsyncExecStream:
         return AsyncExecStream(
-            partial(self._websocket, at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty), keeps_output=keeps_output
+            partial(self._websocket, at, "/exec/socket"),
+            wire.opening(body, stdin=stdin, pty=pty),
+            keeps_output=keeps_output,
+            read_timeout_ms=read_timeout_ms,
         )
 
     async def _websocket(self, at: At, path: str) -> Connection:
@@ -269,11 +285,11 @@ async def _ended(start: asyncio.Task[LocalServer]) -> None:
         await asyncio.to_thread(start.result().close)
 
 
-async def _values(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+async def _stream_events(response: httpx.Response) -> AsyncIterator[StreamEvent]:
     events = EventStream()
     async for piece in _pieces(response):
-        for value in events.take(piece):
-            yield value
+        for event in events.take(piece):
+            yield event
 
 
 async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:

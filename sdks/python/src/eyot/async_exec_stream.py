@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 
+import anyio
 from typing_extensions import Self
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
@@ -23,16 +24,28 @@ class AsyncExecStream:
     while another one reads.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], opening: str, *, keeps_output: bool = True) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Connection]],
+        opening: str | None,
+        *,
+        keeps_output: bool = True,
+        read_timeout_ms: int | None = None,
+    ) -> None:
         self._connect = connect
         self._opening = opening
-        self._state = ExecSocketState(keeps_output=keeps_output)
+        self._state = self._new_state(keeps_output)
+        self._read_timeout_ms = read_timeout_ms
         self._receiving = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._connection = await self._connect()
-        await self._send(self._opening)
+        if self._opening is not None:
+            await self._send(self._opening)
         return self
+
+    def _new_state(self, keeps_output: bool) -> ExecSocketState:
+        return ExecSocketState(keeps_output=keeps_output)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -105,7 +118,11 @@ class AsyncExecStream:
             if is_there() or self._state.is_over:
                 return
             try:
-                self._state.take(await self._connection.recv())
+                with anyio.fail_after(wire.seconds(self._read_timeout_ms)):
+                    message = await self._connection.recv()
+                self._state.take(message)
+            except TimeoutError as error:
+                raise wire.silent(self._read_timeout_ms) from error
             except ConnectionClosed:
                 self._state.broke_off()
 

@@ -22,11 +22,13 @@ from ._content import AsyncPieces, as_async_body
 from ._exec_socket import TextDecoder
 from ._folders import packed, partial_copy, permissions_of
 from .async_exec_stream import AsyncExecStream
+from .async_kept_command import AsyncKeptCommand
+from .async_terminal import AsyncTerminal
 from .exec_result import ExecResult
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
 from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .port_forward import PortForward, forwarded
-from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, Usage
+from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, TerminalInfo, Usage
 from .sandbox_info import SandboxInfo
 
 if TYPE_CHECKING:
@@ -114,16 +116,68 @@ class AsyncSandbox:
         stdin: bool = False,
         pty: tuple[int, int] | None = None,
         max_output_bytes: int | None = None,
+        read_timeout_ms: int | None = None,
     ) -> AsyncExecStream:
         """Runs a command and gives its output as it comes.
 
         `stdin`: something will be written to it; without it the command reads end of file. `pty`: it has a terminal of so
-        many rows and columns. Use it in an `async with` block, whose beginning starts the command.
+        many rows and columns. `read_timeout_ms`: reading raises `TimedOut` when nothing came for so long. Use it in
+        an `async with` block, whose beginning starts the command.
         """
         body = commands.exec_body(
             command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=max_output_bytes
         )
-        return self._client._exec_stream(self._at, body, stdin=stdin, pty=pty)
+        return self._client._exec_stream(self._at, body, stdin=stdin, pty=pty, read_timeout_ms=read_timeout_ms)
+
+    def keep(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        timeout_ms: int | None = None,
+        stdin: str | bytes | None = None,
+        linger_ms: int | None = None,
+    ) -> AsyncKeptCommand:
+        """Runs a command that outlives the connection and the server, and gives its output as it comes.
+
+        One that nobody reads for `linger_ms` (30 s; 10 minutes at the most) is killed. It waits while it is 1 MiB ahead of its
+        reader. Use it in an `async with` block, whose beginning starts the command.
+        """
+        body = commands.exec_body(command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=None)
+        call = commands.keep(self._at, body, commands.as_bytes(stdin), linger_ms)
+        return AsyncKeptCommand(self._client._numbered_events(call), self._kill_kept)
+
+    def attach(self, command: str, *, after: int = 0) -> AsyncKeptCommand:
+        """Reads on from a kept command, by its id: what comes behind the event `after`, or all that is kept."""
+        events = self._client._numbered_events(commands.attach(self._at, command, after))
+        return AsyncKeptCommand(events, self._kill_kept, command, after)
+
+    async def _kill_kept(self, command: str) -> None:
+        await self._client._send(commands.end_kept(self._at, command))
+
+    # Terminals
+
+    async def open_terminal(
+        self, command: str | None = None, *, cwd: str | None = None, rows: int = 24, cols: int = 80
+    ) -> TerminalInfo:
+        """Opens a terminal that outlives the connection and the server, with a shell or a command; see `attach_terminal`."""
+        return await self._client._send(commands.open_terminal(self._at, command, cwd, rows, cols))
+
+    async def terminals(self) -> list[TerminalInfo]:
+        """The terminals, oldest first. Asking wakes nothing."""
+        return await self._client._send(commands.terminals(self._at))
+
+    def attach_terminal(self, terminal: TerminalInfo | str) -> AsyncTerminal:
+        """Attaches to a terminal, by its id, in the place of who was attached. Use it in an `async with` block."""
+        terminal_id = terminal.id if isinstance(terminal, TerminalInfo) else terminal
+        return AsyncTerminal(partial(self._client._websocket, self._at, commands.terminal_socket(terminal_id)), terminal_id)
+
+    async def end_terminal(self, terminal: TerminalInfo | str) -> None:
+        """Ends a terminal with all that runs in it."""
+        terminal_id = terminal.id if isinstance(terminal, TerminalInfo) else terminal
+        await self._client._send(commands.end_terminal(self._at, terminal_id))
 
     # Processes
 

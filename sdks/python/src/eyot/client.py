@@ -23,7 +23,7 @@ from ._call import Call, broken, checked, closed, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
-from ._events import EventStream
+from ._events import EventStream, StreamEvent
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
 from ._websocket import open_async_websocket, open_websocket
@@ -218,7 +218,13 @@ class Client:
     def _events(self, call: Call[None]) -> Iterator[Iterator[dict[str, Any]]]:
         """The same, of an answer that is a stream of events."""
         with self._streamed(call) as response:
-            yield _values(response)
+            yield (event.value for event in _stream_events(response))
+
+    @contextmanager
+    def _numbered_events(self, call: Call[None]) -> Iterator[Iterator[StreamEvent]]:
+        """The same, with their names and numbers."""
+        with self._streamed(call) as response:
+            yield _stream_events(response)
 
     @contextmanager
     def _bytes(self, call: Call[bytes]) -> Iterator[Iterator[bytes]]:
@@ -227,10 +233,20 @@ class Client:
             yield _pieces(response)
 
     def _exec_stream(
-        self, at: At, body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None, keeps_output: bool = True
+        self,
+        at: At,
+        body: dict[str, Any],
+        *,
+        stdin: bool,
+        pty: tuple[int, int] | None,
+        keeps_output: bool = True,
+        read_timeout_ms: int | None = None,
     ) -> ExecStream:
         return ExecStream(
-            self._websocket(at, "/exec/socket"), wire.opening(body, stdin=stdin, pty=pty), keeps_output=keeps_output
+            self._websocket(at, "/exec/socket"),
+            wire.opening(body, stdin=stdin, pty=pty),
+            keeps_output=keeps_output,
+            read_timeout_ms=read_timeout_ms,
         )
 
     async def _dial(self, at: At, port: int) -> AsyncConnection:
@@ -255,7 +271,7 @@ class Client:
         return connection
 
 
-def _values(response: httpx.Response) -> Iterator[dict[str, Any]]:
+def _stream_events(response: httpx.Response) -> Iterator[StreamEvent]:
     events = EventStream()
     for piece in _pieces(response):
         yield from events.take(piece)

@@ -22,12 +22,24 @@ class ExecStream:
     while another one reads.
     """
 
-    def __init__(self, connection: Connection, opening: str, *, keeps_output: bool = True) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        opening: str | None,
+        *,
+        keeps_output: bool = True,
+        read_timeout_ms: int | None = None,
+    ) -> None:
         self._connection = connection
-        self._state = ExecSocketState(keeps_output=keeps_output)
+        self._state = self._new_state(keeps_output)
+        self._read_timeout_ms = read_timeout_ms
         self._changed = threading.Condition()
         self._is_receiving = False
-        self._send(opening)
+        if opening is not None:
+            self._send(opening)
+
+    def _new_state(self, keeps_output: bool) -> ExecSocketState:
+        return ExecSocketState(keeps_output=keeps_output)
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +120,9 @@ class ExecStream:
                 return
             self._is_receiving = True
         try:
-            self._state.take(self._connection.recv())
+            self._state.take(self._connection.recv(wire.seconds(self._read_timeout_ms)))
+        except TimeoutError as error:
+            raise wire.silent(self._read_timeout_ms) from error
         except ConnectionClosed:
             self._state.broke_off()
         finally:

@@ -44,6 +44,19 @@ class ProcessInfo:
 
 
 @dataclass(frozen=True)
+class TerminalInfo:
+    """A terminal that can be attached to."""
+
+    id: str
+    #: When it was opened, in milliseconds since 1970 (UTC).
+    started_ms: int
+    #: Somebody is attached to it.
+    attached: bool
+    #: What runs in it; `None`: a shell.
+    command: str | None = None
+
+
+@dataclass(frozen=True)
 class LiveProcess:
     """A process that runs in a sandbox, whoever started it."""
 

@@ -22,10 +22,12 @@ from ._folders import packed, partial_copy, permissions_of
 from .exec_result import ExecResult
 from .exec_stream import ExecStream
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
+from .kept_command import KeptCommand
 from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .port_forward import PortForward, forwarded_in_thread
-from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, Usage
+from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, TerminalInfo, Usage
 from .sandbox_info import SandboxInfo
+from .terminal import Terminal
 
 if TYPE_CHECKING:
     from .client import Client
@@ -110,16 +112,68 @@ class Sandbox:
         stdin: bool = False,
         pty: tuple[int, int] | None = None,
         max_output_bytes: int | None = None,
+        read_timeout_ms: int | None = None,
     ) -> ExecStream:
         """Runs a command and gives its output as it comes.
 
         `stdin`: something will be written to it; without it the command reads end of file. `pty`: it has a terminal of so
-        many rows and columns. Use it in a `with` block.
+        many rows and columns. `read_timeout_ms`: reading raises `TimedOut` when nothing came for so long. Use it in a
+        `with` block.
         """
         body = commands.exec_body(
             command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=max_output_bytes
         )
-        return self._client._exec_stream(self._at, body, stdin=stdin, pty=pty)
+        return self._client._exec_stream(self._at, body, stdin=stdin, pty=pty, read_timeout_ms=read_timeout_ms)
+
+    def keep(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        timeout_ms: int | None = None,
+        stdin: str | bytes | None = None,
+        linger_ms: int | None = None,
+    ) -> KeptCommand:
+        """Runs a command that outlives the connection and the server, and gives its output as it comes.
+
+        One that nobody reads for `linger_ms` (30 s; 10 minutes at the most) is killed. It waits while it is 1 MiB ahead of its
+        reader. Use it in a `with` block.
+        """
+        body = commands.exec_body(command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=None)
+        call = commands.keep(self._at, body, commands.as_bytes(stdin), linger_ms)
+        return KeptCommand(self._client._numbered_events(call), self._kill_kept)
+
+    def attach(self, command: str, *, after: int = 0) -> KeptCommand:
+        """Reads on from a kept command, by its id: what comes behind the event `after`, or all that is kept."""
+        events = self._client._numbered_events(commands.attach(self._at, command, after))
+        return KeptCommand(events, self._kill_kept, command, after)
+
+    def _kill_kept(self, command: str) -> None:
+        self._client._send(commands.end_kept(self._at, command))
+
+    # Terminals
+
+    def open_terminal(
+        self, command: str | None = None, *, cwd: str | None = None, rows: int = 24, cols: int = 80
+    ) -> TerminalInfo:
+        """Opens a terminal that outlives the connection and the server, with a shell or a command; see `attach_terminal`."""
+        return self._client._send(commands.open_terminal(self._at, command, cwd, rows, cols))
+
+    def terminals(self) -> list[TerminalInfo]:
+        """The terminals, oldest first. Asking wakes nothing."""
+        return self._client._send(commands.terminals(self._at))
+
+    def attach_terminal(self, terminal: TerminalInfo | str) -> Terminal:
+        """Attaches to a terminal, by its id, in the place of who was attached. Use it in a `with` block."""
+        terminal_id = terminal.id if isinstance(terminal, TerminalInfo) else terminal
+        return Terminal(self._client._websocket(self._at, commands.terminal_socket(terminal_id)), terminal_id)
+
+    def end_terminal(self, terminal: TerminalInfo | str) -> None:
+        """Ends a terminal with all that runs in it."""
+        terminal_id = terminal.id if isinstance(terminal, TerminalInfo) else terminal
+        self._client._send(commands.end_terminal(self._at, terminal_id))
 
     # Processes
 

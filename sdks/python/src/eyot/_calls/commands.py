@@ -10,8 +10,9 @@ from urllib.parse import quote
 import httpx
 
 from .._call import Call, nothing
+from .._wire import known
 from ..exec_result import ExecResult
-from ..processes import LiveProcesses, LogStream, ProcessInfo
+from ..processes import LiveProcesses, LogStream, ProcessInfo, TerminalInfo
 from .at import At
 
 #: A shell's source line, or a program with its arguments.
@@ -67,6 +68,50 @@ def exec(at: At, body: dict[str, Any], stdin: bytes) -> Call[ExecResult]:
     if stdin:
         body = {**body, "stdin_base64": base64.b64encode(stdin).decode()}
     return Call("POST", at.path("/exec"), lambda response: ExecResult.of_wire(response.json()), at.params(), body)
+
+
+def keep(at: At, body: dict[str, Any], stdin: bytes, linger_ms: int | None) -> Call[None]:
+    """Runs a command that is kept; the answer is a stream of events."""
+    if stdin:
+        body = {**body, "stdin_base64": base64.b64encode(stdin).decode()}
+    return Call("POST", at.path("/exec/stream"), nothing, at.params(linger_ms=linger_ms), body)
+
+
+def attach(at: At, command: str, after: int) -> Call[None]:
+    """Takes up the stream of a kept command behind one of its events."""
+    headers = {"last-event-id": str(after)} if after else None
+    return Call("GET", at.path(f"/exec/stream/{quote(command, safe='')}"), nothing, at.params(), headers=headers)
+
+
+def end_kept(at: At, command: str) -> Call[None]:
+    """Kills a kept command."""
+    return Call("DELETE", at.path(f"/exec/stream/{quote(command, safe='')}"), nothing, at.params())
+
+
+def open_terminal(at: At, command: str | None, cwd: str | None, rows: int, cols: int) -> Call[TerminalInfo]:
+    """Opens a terminal."""
+    given = {"command": command, "cwd": cwd}
+    body = {"size": {"rows": rows, "cols": cols}} | {name: value for name, value in given.items() if value is not None}
+    return Call("POST", at.path("/terminals"), lambda response: known(TerminalInfo, response.json()), at.params(), body)
+
+
+def terminals(at: At) -> Call[list[TerminalInfo]]:
+    """Lists terminals."""
+
+    def read(response: httpx.Response) -> list[TerminalInfo]:
+        return [known(TerminalInfo, one) for one in response.json()["terminals"]]
+
+    return Call("GET", at.path("/terminals"), read, at.params())
+
+
+def end_terminal(at: At, terminal: str) -> Call[None]:
+    """Ends a terminal."""
+    return Call("DELETE", at.path(f"/terminals/{quote(terminal, safe='')}"), nothing, at.params())
+
+
+def terminal_socket(terminal: str) -> str:
+    """The path of a terminal's WebSocket."""
+    return f"/terminals/{quote(terminal, safe='')}/socket"
 
 
 def start(at: At, command: Command, cwd: str | None, env: Mapping[str, str] | None, user: str | None) -> Call[ProcessInfo]:
