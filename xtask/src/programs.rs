@@ -57,8 +57,16 @@ impl Built {
 /// # Errors
 /// It is not there.
 pub fn eyot(built: &[Built]) -> Result<PathBuf, String> {
-    let eyot = built.iter().find(|built| built.name == "eyot" && built.kind == Kind::Program);
-    eyot.map(|built| built.path.clone()).ok_or_else(|| "cargo names no program `eyot`".to_owned())
+    program_named(built, "eyot")
+}
+
+/// Returns the program of this name, such as an example.
+///
+/// # Errors
+/// It is not there.
+pub fn program_named(built: &[Built], name: &str) -> Result<PathBuf, String> {
+    let found = built.iter().find(|built| built.name == name && built.kind == Kind::Program);
+    found.map(|built| built.path.clone()).ok_or_else(|| format!("cargo names no program `{name}`"))
 }
 
 /// Builds what is not built, and says what there is.

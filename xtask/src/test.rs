@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::engine::Engine;
 use crate::jobs::{self, Ended, Job};
 use crate::log::say;
-use crate::process::{all_of, cargo, has, is_root, run as run_program, target_directory};
+use crate::process::{all_of, cargo, has, is_root, root, run as run_program, target_directory};
 use crate::programs::{self, ARGUMENTS, Built, Kind};
 use crate::scratch::Scratch;
 use crate::targets::{TARGETS, Target, Tier, User};
@@ -190,11 +190,26 @@ impl Shared {
         Ok(Program { name, command: Arc::new(command), arguments, threads: target.threads, is_tried_again })
     }
 
-    /// Runs the examples in the documentation of the libraries.
+    /// Runs the examples in the documentation of the libraries, and the program `examples/plot.rs`.
+    /// The tests of the clients run the same job in Python and TypeScript.
     fn examples(&self) -> Result<(), String> {
         let mut examples = cargo();
         self.scratch.iter().for_each(|scratch| scratch.set(&mut examples));
-        run_program(examples.args(ARGUMENTS).arg("--doc"))
+        run_program(examples.args(ARGUMENTS).arg("--doc"))?;
+        self.plot()
+    }
+
+    /// Runs `examples/plot.rs` and looks at its picture. It stays in the target folder.
+    fn plot(&self) -> Result<(), String> {
+        let folder = target_directory()?.join("plot");
+        fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+        let project = root().join("examples/project");
+        run_program(Command::new("cp").arg("-R").arg(project).arg(&folder))?;
+        let mut plot = Command::new(programs::program_named(self.built()?, "plot")?);
+        self.scratch.iter().for_each(|scratch| scratch.set(&mut plot));
+        run_program(plot.current_dir(&folder))?;
+        let picture = fs::read(folder.join("plot.png")).map_err(|error| format!("read plot.png: {error}"))?;
+        if picture.starts_with(b"\x89PNG") { Ok(()) } else { Err("plot.png is no picture".to_owned()) }
     }
 
     fn start_engine(&self) -> Result<(), String> {
