@@ -79,8 +79,9 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
 
   readonly #readTimeoutMs: number | undefined;
 
-  /** Use `sandbox.execStream`. */
-  protected constructor(socket: WebSocket, signal: AbortSignal | undefined, readTimeoutMs?: number) {
+  /** Use `sandbox.execStream`. (The types of `ws` are not installed with this package, so they don't stand here.) */
+  protected constructor(opened: object, signal: AbortSignal | undefined, readTimeoutMs?: number) {
+    const socket = opened as WebSocket;
     this.#socket = socket;
     this.#signal = signal;
     this.#readTimeoutMs = readTimeoutMs;

@@ -15,7 +15,7 @@ test("the published types need no package that is not installed with this one", 
   const seen = new Set<string>(begins);
   const packages = new Set<string>();
   for (const file of seen) {
-    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(/(?:from|import\() ?"([^"]+)"/g)) {
+    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(/(?<!["\w])(?:from|import\() ?"([^"]+)"/g)) {
       if (name.startsWith(".")) seen.add(resolve(dirname(file), name.replace(/\.js$/, ".d.ts")));
       else packages.add(name);
     }
