@@ -13,15 +13,15 @@ mod progress;
 mod session;
 mod stdio;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, ErrorKind, Result, SandboxSpec};
 use eyot_tools::Toolset;
 use rmcp::model::Tool;
 use tokio_util::task::TaskTracker;
 
 pub use http::{AllowedHost, AllowedOrigin, HttpOptions, Tokens, serve_http};
-pub(crate) use http::{SESSION_ID, SessionLimits, service};
+pub(crate) use http::{POOL_HEADER, SESSION_ID, SessionLimits, service};
 pub(crate) use pools::CallersPool;
 pub use pools::SessionPools;
 pub use stdio::serve_stdio;
@@ -42,6 +42,8 @@ struct Inner {
     tools: Toolset,
     listing: Vec<Tool>,
     pools: SessionPools,
+    /// The spec that sandboxes are made from, as far as it is known here.
+    template: OnceLock<SandboxSpec>,
     /// Tracks the sessions that are open or ending.
     sessions: TaskTracker,
 }
@@ -53,7 +55,16 @@ impl McpServer {
         let listing = listing::tools(&tools).map_err(|error| {
             Error::new(ErrorKind::Internal, format!("declare the tools: {error}")).with_source(error)
         })?;
-        Ok(Self { inner: Arc::new(Inner { tools, listing, pools, sessions: TaskTracker::new() }) })
+        let (template, sessions) = (OnceLock::new(), TaskTracker::new());
+        Ok(Self { inner: Arc::new(Inner { tools, listing, pools, template, sessions }) })
+    }
+
+    /// Tells clients what sandboxes that are made from this spec reach and hold. Pools of callers say
+    /// it themselves.
+    #[must_use]
+    pub fn with_template(self, template: SandboxSpec) -> Self {
+        self.inner.template.get_or_init(|| template);
+        self
     }
 
     /// Waits until every session has ended and its pool is destroyed.

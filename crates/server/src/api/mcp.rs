@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::{self, Caller};
 use super::state::Api;
-use super::tools::{POOL, POOL_HEADER};
-use crate::mcp::{CallersPool, McpServer, SessionLimits, SessionPools, service};
+use super::tools::POOL;
+use crate::mcp::{CallersPool, McpServer, POOL_HEADER, SessionLimits, SessionPools, service};
 use crate::problem::Refusal;
 
 /// The limits of sessions: of all keys together, and of one key.

@@ -14,12 +14,11 @@ use utoipa::IntoParams;
 use super::access::Caller;
 use super::extract::{JsonBody, Params};
 use super::state::Api;
+use crate::mcp::POOL_HEADER;
 use crate::problem::{Problems, Refusal};
 
 /// The toolset behind `/tool/{tool}`.
 pub(super) const POOL: &str = "pool";
-/// The header with which a request to `/tool/{tool}` names a pool other than the key's first.
-pub(super) const POOL_HEADER: &str = "eyot-pool";
 
 /// The query of the declarations.
 #[derive(Deserialize, IntoParams)]

@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, Method, header, request};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::guard::{self, AllowedOrigin};
-use crate::mcp::SESSION_ID;
+use crate::mcp::{POOL_HEADER, SESSION_ID};
 
 /// Lets pages of these origins send the requests that clients send, and read the answers.
 pub(crate) fn cors(origins: &[AllowedOrigin]) -> CorsLayer {
@@ -20,8 +20,10 @@ pub(crate) fn cors(origins: &[AllowedOrigin]) -> CorsLayer {
             header::RANGE,
             SESSION_ID,
             HeaderName::from_static(eyot::wire::LIFE),
-            HeaderName::from_static("eyot-pool"),
+            POOL_HEADER,
             HeaderName::from_static("mcp-protocol-version"),
+            HeaderName::from_static("mcp-method"),
+            HeaderName::from_static("mcp-name"),
             HeaderName::from_static("last-event-id"),
         ])
         .expose_headers([SESSION_ID, header::CONTENT_RANGE, header::RETRY_AFTER])

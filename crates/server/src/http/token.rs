@@ -79,7 +79,7 @@ fn hash(token: &str) -> [u8; 32] {
 }
 
 /// A client that was let in, as sessions tell clients apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
     /// The holder of a token: its index in the list.
     Token(usize),

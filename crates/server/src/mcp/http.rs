@@ -33,6 +33,8 @@ pub use crate::http::token::Tokens;
 pub use crate::http::{AllowedHost, AllowedOrigin};
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The header by which a client has more than one pool without sessions, or another than its key's.
+pub(crate) const POOL_HEADER: HeaderName = HeaderName::from_static("eyot-pool");
 
 /// The options of a server: its callers, and the lifetime of sessions.
 #[derive(Debug, Clone)]
@@ -103,7 +105,7 @@ fn router(server: &McpServer, options: HttpOptions, stop: &CancellationToken) ->
 /// as a [`token::Client`].
 pub(crate) fn service(server: &McpServer, limits: SessionLimits, stop: &CancellationToken) -> Router {
     let manager = Arc::new(session_manager());
-    let sessions = McpSessions::new(Arc::clone(&manager), limits);
+    let sessions = McpSessions::new(Arc::clone(&manager), server, limits, stop);
     // Ours comes first and says more; two lists would only differ.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()

@@ -50,8 +50,12 @@ pub(super) struct SessionPool {
 impl SessionPool {
     /// Takes this caller's pool as the session's.
     pub(super) fn is_of(&self, CallersPool(pool): &CallersPool) {
-        // A second `initialize` changes nothing.
         self.callers.get_or_init(|| pool.clone());
+    }
+
+    /// Returns the caller's pool, if the session has such.
+    pub(super) fn callers(&self) -> Option<&SandboxPool> {
+        self.callers.get()
     }
 
     /// Returns the session's pool, and makes it if there is none yet.

@@ -1,13 +1,18 @@
 //! One MCP session: it introduces the server, lists the tools and answers calls. It is dropped when
-//! its last call has ended, and then destroys its pool.
+//! its last call has ended, and then destroys its pool. Requests of a revision without sessions share
+//! the state that a session would have with the others of their client.
 
-use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use axum::http::Extensions;
 use axum::http::request::Parts;
+use eyot::{NetworkMode, SandboxSpec, WorkspaceSpec};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, InitializeRequestParams, InitializeResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
+    DiscoverResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -22,45 +27,75 @@ use super::{MAX_CALLS, McpServer};
 const INSTRUCTIONS: &str = "The tools act inside sandboxes: private Linux machines that cannot touch the host. A \
 sandbox is made when it is first named and keeps its files and processes between calls.";
 
-/// The transport of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reached {
-    /// Standard input and output: the process is the session.
-    Stdio,
-    /// HTTP: `initialize` opens a session.
-    Http,
-}
-
 /// The token that is cancelled when a session is over. The transport adds it to the request that
 /// opens the session.
 #[derive(Debug, Clone)]
 pub(super) struct SessionEnd(pub CancellationToken);
 
-/// One MCP session.
-pub(super) struct McpSession {
-    server: McpServer,
-    reached: Reached,
+/// The state that the calls of a session share. Dropping it ends the session and destroys its pool.
+pub(super) struct SessionState {
     pool: SessionPool,
-    end: OnceLock<SessionEnd>,
+    end: SessionEnd,
     calls: Semaphore,
     /// Keeps the server from ending before the pool is destroyed.
     open: TaskTrackerToken,
 }
 
+impl SessionState {
+    /// Begins a session that is over at `end`, in the pool of this caller if there is one.
+    pub(super) fn new(server: &McpServer, end: SessionEnd, caller: Option<&CallersPool>) -> Self {
+        let pool = SessionPool::default();
+        caller.into_iter().for_each(|caller| pool.is_of(caller));
+        Self { pool, end, calls: Semaphore::new(MAX_CALLS), open: server.inner.sessions.token() }
+    }
+}
+
+impl Drop for SessionState {
+    fn drop(&mut self) {
+        self.end.0.cancel();
+        let Some(pool) = self.pool.take() else { return };
+        let open = self.open.clone();
+        // Without a runtime the process is at its end, and the next one sweeps.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            if let Err(error) = pool.close().await {
+                tracing::error!(%error, "a session's sandboxes could not all be destroyed");
+            }
+            drop(open);
+        });
+    }
+}
+
+/// One MCP session, or one request of a revision that has none.
+pub(super) struct McpSession {
+    server: McpServer,
+    state: OnceLock<Arc<SessionState>>,
+}
+
 impl McpSession {
-    /// Makes the session that a client opens by HTTP, with `initialize`.
+    /// Makes the session that a client opens by HTTP with `initialize`, or answers a request that
+    /// needs none.
     pub(super) fn over_http(server: &McpServer) -> Self {
-        Self::new(server, Reached::Http, OnceLock::new())
+        Self { server: server.clone(), state: OnceLock::new() }
     }
 
     /// Makes the one session of this process, which is over at `end`.
     pub(super) fn over_stdio(server: &McpServer, end: SessionEnd) -> Self {
-        Self::new(server, Reached::Stdio, OnceLock::from(end))
+        let state = Arc::new(SessionState::new(server, end, None));
+        Self { server: server.clone(), state: OnceLock::from(state) }
     }
 
-    fn new(server: &McpServer, reached: Reached, end: OnceLock<SessionEnd>) -> Self {
-        let (pool, calls) = (SessionPool::default(), Semaphore::new(MAX_CALLS));
-        Self { server: server.clone(), reached, pool, end, calls, open: server.inner.sessions.token() }
+    /// Returns the state of the session, or of the requests without one that a request belongs to.
+    fn state(&self, context: &RequestContext<RoleServer>) -> Option<Arc<SessionState>> {
+        self.state.get().cloned().or_else(|| came_with(context)?.get::<Arc<SessionState>>().cloned())
+    }
+
+    fn info(&self, state: Option<&SessionState>) -> ServerConfig {
+        let callers = state.and_then(|state| state.pool.callers());
+        let template = callers.map(|pool| &pool.options().template).or(self.server.inner.template.get());
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("eyot", env!("CARGO_PKG_VERSION")).with_title("Eyot"))
+            .with_instructions(instructions(template))
     }
 
     async fn answer(
@@ -74,39 +109,56 @@ impl McpSession {
             let message = format!("Unknown tool: {}; there are: {names}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         }
-        let Some(SessionEnd(ended)) = self.end.get() else {
+        let Some(state) = self.state(context) else {
             return Err(ErrorData::invalid_request(
                 "this server needs a session: send `initialize` first",
                 None,
             ));
         };
-        let Ok(_running) = self.calls.try_acquire() else {
+        let Ok(_running) = state.calls.try_acquire() else {
             let message = format!("{MAX_CALLS} calls of this session are running; wait for one to end");
             return Ok(super::call::refused(message));
         };
-        let pool = match self.pool.get(&self.server.inner.pools).await {
+        let pool = match state.pool.get(&self.server.inner.pools).await {
             Ok(pool) => pool,
             Err(error) => return Ok(super::call::refused(error.to_string())),
         };
-        let call = McpCall { tools, pool, request, context, ended };
+        let call = McpCall { tools, pool, request, context, ended: &state.end.0 };
         Ok(call.run().await)
     }
 }
 
+/// Returns what the layers above the protocol noted on a request.
+fn came_with(context: &RequestContext<RoleServer>) -> Option<&Extensions> {
+    context.extensions.get::<Parts>().map(|parts| &parts.extensions)
+}
+
+/// Tells a model about sandboxes that are made from this template.
+fn instructions(template: Option<&SandboxSpec>) -> String {
+    let Some(template) = template else { return INSTRUCTIONS.to_owned() };
+    let network = match template.network {
+        NetworkMode::None => {
+            "They have no network: nothing can be downloaded, cloned or installed from the internet."
+        }
+        NetworkMode::Egress => {
+            "They reach the internet by the proxy in their environment, as far as its rules allow."
+        }
+        NetworkMode::Bridge | NetworkMode::Host => "They have a network.",
+    };
+    let targets: Vec<_> = template.mounts.iter().map(|mount| mount.target.as_str()).collect();
+    let files = if !targets.is_empty() {
+        format!("Folders of the user are at {}.", targets.join(", "))
+    } else if template.manifest.files.is_empty() && template.workspace == WorkspaceSpec::default() {
+        "A new one is empty: it has none of the user's files until a tool writes them.".to_owned()
+    } else {
+        "A new one has the files that whoever set it up put there.".to_owned()
+    };
+    format!("{INSTRUCTIONS} {network} {files}")
+}
+
 impl ServerHandler for McpSession {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("eyot", env!("CARGO_PKG_VERSION")).with_title("Eyot"))
-            .with_instructions(INSTRUCTIONS)
-    }
-
-    /// Returns the revisions that have sessions, if over HTTP: without a session there is nothing
-    /// that sandboxes could belong to.
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(match self.reached {
-            Reached::Stdio => ProtocolVersion::KNOWN_VERSIONS,
-            Reached::Http => ProtocolVersion::known_up_to(&ProtocolVersion::V_2025_11_25),
-        })
+        self.info(self.state.get().map(Arc::as_ref))
     }
 
     async fn initialize(
@@ -114,16 +166,19 @@ impl ServerHandler for McpSession {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let came_with = context.extensions.get::<Parts>().map(|parts| &parts.extensions);
-        if let Some(pool) = came_with.and_then(|extensions| extensions.get::<CallersPool>()) {
-            self.pool.is_of(pool);
-        }
+        let came_with = came_with(&context);
         if let Some(end) = came_with.and_then(|extensions| extensions.get::<SessionEnd>()) {
+            let caller = came_with.and_then(|extensions| extensions.get::<CallersPool>());
             // A second `initialize` changes nothing: the session is what the first one opened.
-            self.end.get_or_init(|| end.clone());
+            self.state.get_or_init(|| Arc::new(SessionState::new(&self.server, end.clone(), caller)));
         }
         context.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.info(self.state(&context).as_deref())))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -145,22 +200,55 @@ impl ServerHandler for McpSession {
     ) -> Result<CallToolResponse, ErrorData> {
         self.answer(request, &context).await
     }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
 }
 
-impl Drop for McpSession {
-    fn drop(&mut self) {
-        if let Some(SessionEnd(ended)) = self.end.get() {
-            ended.cancel();
-        }
-        let Some(pool) = self.pool.take() else { return };
-        let open = self.open.clone();
-        // Without a runtime the process is at its end, and the next one sweeps.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            if let Err(error) = pool.close().await {
-                tracing::error!(%error, "a session's sandboxes could not all be destroyed");
-            }
-            drop(open);
-        });
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_told_what_its_sandboxes_reach_and_hold() {
+        let text = instructions(Some(&SandboxSpec::default()));
+        assert!(text.contains("no network") && text.contains("is empty"), "{text}");
+        let spec: SandboxSpec = serde_json::from_str(
+            r#"{"network": "egress", "mounts": [{"source": "/srv/code", "target": "/workspace"}]}"#,
+        )
+        .unwrap();
+        let text = instructions(Some(&spec));
+        assert!(text.contains("the internet by the proxy") && text.contains("at /workspace."), "{text}");
+        assert!(!text.contains("/srv/code"), "{text}");
+        assert_eq!(instructions(None), INSTRUCTIONS);
     }
 }

@@ -48,7 +48,7 @@ async fn a_session_acts_in_the_pool_of_its_key_and_its_sandboxes_stay() {
     let ran = answer(say(&ground, &ground.ours, Some(&id), shell("echo hello > f; cat f")).await).await;
     assert_eq!(ran["result"]["structuredContent"]["stdout"], "hello\n", "{ran}");
     let ended = ground.request(Method::DELETE, "/mcp").header("mcp-session-id", &id).send().await.unwrap();
-    assert!(ended.status().is_success(), "{}", ended.status());
+    assert_eq!(ended.status(), 204);
     let read = value(ground.get("/v1/sandboxes").await).await;
     assert_eq!(read["sandboxes"][0]["name"], "default");
     let theirs = ground.as_whom(&ground.theirs, Method::GET, "/v1/sandboxes").send().await.unwrap();
@@ -67,4 +67,30 @@ async fn n4_a_session_is_nobodys_but_its_keys() {
     assert_eq!(elsewhere.status(), 404);
     ground.api.keys().revoke("ours").await.unwrap();
     assert_eq!(say(&ground, &ground.ours, Some(&id), shell("true")).await.status(), 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_a_session_acts_in_the_pool_of_its_key() {
+    let ground = Ground::new().await;
+    let mut call = shell("echo hello");
+    call["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for key in [&ground.ours, &ground.theirs] {
+        let request = ground
+            .as_whom(key, Method::POST, "/mcp")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "shell");
+        let answer = request.body(call.to_string()).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let text = answer.text().await.unwrap();
+        assert!(text.contains("hello\\n"), "{text}");
+        let list = ground.as_whom(key, Method::GET, "/v1/sandboxes").send().await.unwrap();
+        assert_eq!(value(list).await["sandboxes"][0]["name"], "default");
+    }
 }

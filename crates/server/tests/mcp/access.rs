@@ -43,6 +43,16 @@ pub async fn post(http: &Http, headers: &[(&str, String)], body: &str) -> Answer
     raw(http, "POST /mcp", &all, body).await
 }
 
+/// Ends a session as a client does.
+pub async fn delete(http: &Http, token: &str, session: &str) -> Answer {
+    let headers = [
+        ("host", http.address.clone()),
+        ("authorization", format!("Bearer {token}")),
+        ("mcp-session-id", session.to_owned()),
+    ];
+    raw(http, "DELETE /mcp", &headers, "").await
+}
+
 /// Sends a request written by hand: clients would add what is missing and drop what is doubled.
 async fn raw(http: &Http, line: &str, headers: &[(&str, String)], body: &str) -> Answer {
     let mut stream = TcpStream::connect(&http.address).await.unwrap();

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use eyot::SandboxSpec;
 use rmcp::model::{ClientRequest, Request};
 use rmcp::service::PeerRequestOptions;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::access::{Answer, initialize, post};
+use super::access::{Answer, delete, initialize, post};
 use super::client::{Http, OTHER_TOKEN, TOKEN, call, each_tool, request, shell};
 use super::ground::{Ground, settled};
 
@@ -113,27 +114,110 @@ async fn a_server_that_is_stopped_cuts_calls_short_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_session_nothing_is_called_and_the_revision_without_sessions_is_refused() {
+async fn a_client_that_ends_its_session_is_answered_as_it_expects() {
     let ground = Ground::new();
     let http = Http::start(&ground.server(), |_| {}).await;
-    let call = |version: &str| {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": version,
-            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let params = json!({ "name": "shell", "arguments": { "command": "true" }, "_meta": meta });
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string()
-    };
-    for version in ["2026-07-28", "2025-11-25"] {
-        let headers = [
-            ("authorization", format!("Bearer {TOKEN}")),
-            ("mcp-protocol-version", version.to_owned()),
-            ("mcp-method", "tools/call".to_owned()),
-            ("mcp-name", "shell".to_owned()),
-        ];
-        let Answer { body, .. } = post(&http, &headers, &call(version)).await;
-        assert!(body.contains("\"error\""), "{version}: {body}");
+    let session = initialize(&http, TOKEN).await.session.unwrap();
+    assert_eq!(delete(&http, TOKEN, &session).await.status, 204);
+    settled(async { while delete(&http, TOKEN, &session).await.status != 404 {} }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_method_of_something_that_is_not_declared_is_not_found() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |_| {}).await;
+    let session = initialize(&http, TOKEN).await.session.unwrap();
+    let headers = [("authorization", format!("Bearer {TOKEN}")), ("mcp-session-id", session)];
+    let reference =
+        json!({ "ref": { "type": "ref/prompt", "name": "a" }, "argument": { "name": "b", "value": "" } });
+    for (method, params) in [
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("prompts/list", json!({})),
+        ("completion/complete", reference),
+    ] {
+        let message = json!({ "jsonrpc": "2.0", "id": 2, "method": method, "params": params });
+        let answer = post(&http, &headers, &message.to_string()).await;
+        assert!(answer.body.contains("-32601"), "{method}: {answer:?}");
     }
+}
+
+/// Sends a request of this revision without a session.
+async fn ask(http: &Http, token: &str, version: &str, more: &[(&str, &str)], body: Value) -> Answer {
+    let mut message =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": body["method"], "params": body["params"] });
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut headers = vec![
+        ("authorization", format!("Bearer {token}")),
+        ("mcp-protocol-version", version.to_owned()),
+        ("mcp-method", body["method"].as_str().unwrap().to_owned()),
+    ];
+    headers.extend(body["params"]["name"].as_str().map(|name| ("mcp-name", name.to_owned())));
+    headers.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    post(http, &headers, &message.to_string()).await
+}
+
+fn shell_call(command: &str) -> Value {
+    json!({ "method": "tools/call", "params": { "name": "shell", "arguments": { "command": command } } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_without_a_session_share_the_sandboxes_of_their_token_and_pool_while_they_come() {
+    let ground = Ground::new();
+    let timeout = Duration::from_secs(5);
+    let http = Http::start(&ground.server(), |options| options.session_timeout = timeout).await;
+    let run = async |token: &str, more: &[(&str, &str)], line: &str| {
+        let answer = ask(&http, token, "2026-07-28", more, shell_call(line)).await;
+        assert_eq!((answer.status, answer.session.as_deref()), (200, None), "{answer:?}");
+        answer.body
+    };
+    run(TOKEN, &[], "echo secret > mine").await;
+    assert!(run(TOKEN, &[], "cat mine").await.contains("secret"));
+    for (token, more) in [(OTHER_TOKEN, [].as_slice()), (TOKEN, [("eyot-pool", "two")].as_slice())] {
+        assert!(!run(token, more, "cat mine").await.contains("secret"), "{token} {more:?}");
+    }
+    assert_eq!(ground.count(), 3);
+    ground.until_count(0).await;
+    let wrong = ask(&http, TOKEN, "2026-07-28", &[("eyot-pool", "No Name")], shell_call("true")).await;
+    assert_eq!(wrong.status, 400, "{wrong:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_without_a_session_have_the_limits_of_sessions_and_end_with_the_server() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |options| options.max_sessions = 1).await;
+    assert_eq!(ask(&http, TOKEN, "2026-07-28", &[], shell_call("true")).await.status, 200);
+    assert_eq!(
+        ask(&http, TOKEN, "2026-07-28", &[("eyot-pool", "two")], shell_call("true")).await.status,
+        503
+    );
+    http.stop.cancel();
+    settled(http.serving).await.unwrap().unwrap();
+    assert_eq!(ground.count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_learns_the_revisions_and_what_its_sandboxes_reach() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server().with_template(SandboxSpec::default()), |_| {}).await;
+    let found =
+        ask(&http, TOKEN, "2026-07-28", &[], json!({ "method": "server/discover", "params": {} })).await;
+    let opened = initialize(&http, TOKEN).await;
+    assert!(found.body.contains("2026-07-28") && found.body.contains("2025-06-18"), "{found:?}");
+    for answer in [found, opened] {
+        assert!(answer.body.contains("They have no network"), "{answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_revision_with_sessions_nothing_is_called_without_one() {
+    let ground = Ground::new();
+    let http = Http::start(&ground.server(), |_| {}).await;
+    let answer = ask(&http, TOKEN, "2025-11-25", &[], shell_call("true")).await;
+    assert!(answer.body.contains("\"error\""), "{answer:?}");
     assert_eq!(ground.count(), 0);
 }

@@ -51,7 +51,8 @@ async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Resu
     // It makes the state folder, whose disk is the measure of a quota.
     let engine = context.engine_for(template.image.as_deref()).await?;
     let options = pool_options(args, template, context)?;
-    Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?)
+    let template = options.template.clone();
+    Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?.with_template(template))
 }
 
 /// Makes the tools that a server answers. A pool per session cannot be made this way: only the

@@ -2,7 +2,8 @@
 //!
 //! rmcp makes a session's id (122 random bits) and carries its messages. This module notes which
 //! client opened it, so that no other can use it, and closes it when it has been unused for long
-//! enough.
+//! enough. From the revision 2026-07-28 on there are no sessions: the requests of one client that
+//! name the same pool, or none, share what a session would have, with the same limits and end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use eyot::SandboxName;
 use futures_util::StreamExt;
+use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde::de::IgnoredAny;
@@ -21,10 +24,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::SESSION_ID;
+use super::{POOL_HEADER, SESSION_ID};
 use crate::http::token::Client;
-use crate::mcp::MAX_MESSAGE_BYTES;
-use crate::mcp::session::SessionEnd;
+use crate::mcp::session::{SessionEnd, SessionState};
+use crate::mcp::{CallersPool, MAX_MESSAGE_BYTES, McpServer};
 
 /// The time in which a client must send a message.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -50,7 +53,13 @@ struct Inner {
     max_of_client: usize,
     places: Arc<Semaphore>,
     open: Mutex<HashMap<String, Arc<OpenSession>>>,
+    without_id: Mutex<HashMap<PoolKey, Arc<OpenSession>>>,
+    server: McpServer,
+    stop: CancellationToken,
 }
+
+/// A client, and the pool that its requests without a session name.
+type PoolKey = (Client, Option<SandboxName>);
 
 /// An open session.
 struct OpenSession {
@@ -58,18 +67,83 @@ struct OpenSession {
     end: SessionEnd,
     /// The number of its answers that are being sent.
     uses: watch::Sender<usize>,
+    /// The state of requests that have no session of rmcp's.
+    state: Option<Arc<SessionState>>,
     _place: OwnedSemaphorePermit,
 }
 
 impl McpSessions {
-    pub(super) fn new(manager: Arc<LocalSessionManager>, limits: SessionLimits) -> Self {
+    pub(super) fn new(
+        manager: Arc<LocalSessionManager>,
+        server: &McpServer,
+        limits: SessionLimits,
+        stop: &CancellationToken,
+    ) -> Self {
         let SessionLimits { timeout, max, max_of_client } = limits;
-        let places = Arc::new(Semaphore::new(max));
-        Self(Arc::new(Inner { manager, timeout, max_of_client, places, open: Mutex::default() }))
+        let (places, server, stop) = (Arc::new(Semaphore::new(max)), server.clone(), stop.clone());
+        let (open, without_id) = Default::default();
+        Self(Arc::new(Inner { manager, timeout, max_of_client, places, open, without_id, server, stop }))
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<OpenSession>>> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn without_id(&self) -> MutexGuard<'_, HashMap<PoolKey, Arc<OpenSession>>> {
+        self.0.without_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place for one more session of this client. `None`: there are too many.
+    fn place(&self, client: &Client) -> Option<OwnedSemaphorePermit> {
+        let is_theirs = |open: &&Arc<OpenSession>| open.client == *client;
+        let theirs = self.open().values().filter(is_theirs).count();
+        let theirs = theirs + self.without_id().values().filter(is_theirs).count();
+        if theirs >= self.0.max_of_client {
+            return None;
+        }
+        Arc::clone(&self.0.places).try_acquire_owned().ok()
+    }
+
+    /// Begins a use of what requests without a session share. `None`: there are too many sessions.
+    fn share(&self, key: PoolKey, caller: Option<&CallersPool>) -> Option<SessionUse> {
+        if let Some(open) = self.without_id().get(&key) {
+            return Some(SessionUse::begin(Arc::clone(open)));
+        }
+        let place = self.place(&key.0)?;
+        let end = SessionEnd(self.0.stop.child_token());
+        let state = Arc::new(SessionState::new(&self.0.server, end.clone(), caller));
+        let (client, uses) = (key.0.clone(), watch::Sender::new(0));
+        let open = OpenSession { client, end, uses, state: Some(state), _place: place };
+        // Another request may have been faster since.
+        let mut without_id = self.without_id();
+        let open = without_id.entry(key.clone()).or_insert_with(|| self.end_when_unused(key, open));
+        Some(SessionUse::begin(Arc::clone(open)))
+    }
+
+    /// Ends what requests without a session share, once none has come for the timeout.
+    fn end_when_unused(&self, key: PoolKey, open: OpenSession) -> Arc<OpenSession> {
+        let (sessions, open) = (self.clone(), Arc::new(open));
+        let watched = Arc::clone(&open);
+        tokio::spawn(async move {
+            loop {
+                over(&watched, sessions.0.timeout).await;
+                if sessions.forget_unused(&key, &watched) {
+                    return;
+                }
+            }
+        });
+        open
+    }
+
+    /// Forgets it, unless a request has come just now.
+    fn forget_unused(&self, key: &PoolKey, open: &OpenSession) -> bool {
+        let mut without_id = self.without_id();
+        let is_over = open.end.0.is_cancelled() || *open.uses.borrow() == 0;
+        if is_over {
+            without_id.remove(key);
+            open.end.0.cancel();
+        }
+        is_over
     }
 
     /// Returns the session with this id, if this client opened it.
@@ -139,6 +213,7 @@ pub(super) async fn keep(State(sessions): State<McpSessions>, request: Request, 
             Some(open) => use_it(open, request, next).await,
             None => (StatusCode::NOT_FOUND, "Not Found: there is no such session\n").into_response(),
         },
+        None if is_without_session(&request) => without_session(&sessions, client, request, next).await,
         None => open_one(&sessions, client, request, next).await,
     }
 }
@@ -148,7 +223,14 @@ async fn use_it(open: Arc<OpenSession>, request: Request, next: Next) -> Respons
     let response = next.run(request).await;
     if ends && response.status().is_success() {
         open.end.0.cancel();
+        // rmcp answers 202. Clients take that for a refusal: they expect 200 or 204.
+        return StatusCode::NO_CONTENT.into_response();
     }
+    held(using, response)
+}
+
+/// Keeps a session in use until its answer has been sent.
+fn held(using: SessionUse, response: Response) -> Response {
     // An answer may be a stream that goes on for long.
     response.map(|body| {
         let frames = body.into_data_stream().map(move |frame| {
@@ -160,20 +242,43 @@ async fn use_it(open: Arc<OpenSession>, request: Request, next: Next) -> Respons
 }
 
 async fn open_one(sessions: &McpSessions, client: Client, mut request: Request, next: Next) -> Response {
-    if sessions.open().values().filter(|open| open.client == client).count() >= sessions.0.max_of_client {
-        return too_many();
-    }
-    let Ok(place) = Arc::clone(&sessions.0.places).try_acquire_owned() else {
-        return too_many();
-    };
+    let Some(place) = sessions.place(&client) else { return too_many() };
     let end = SessionEnd(CancellationToken::new());
     request.extensions_mut().insert(end.clone());
     let response = next.run(request).await;
     if let Some(id) = session_id(response.headers()) {
-        let open = OpenSession { client, end, uses: watch::Sender::new(0), _place: place };
+        let open = OpenSession { client, end, uses: watch::Sender::new(0), state: None, _place: place };
         sessions.note(&id, Arc::new(open));
     }
     response
+}
+
+/// Tells whether a request is of a revision without sessions.
+fn is_without_session(request: &Request) -> bool {
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let version = header("mcp-protocol-version").unwrap_or_default();
+    request.method() == Method::POST
+        && version >= ProtocolVersion::NO_INITIALIZE.as_str()
+        && header("mcp-method") != Some("initialize")
+}
+
+async fn without_session(
+    sessions: &McpSessions,
+    client: Client,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let named = request.headers().get(POOL_HEADER).map(|name| String::from_utf8_lossy(name.as_bytes()));
+    let pool = match named.map(|name| SandboxName::parse(&name)).transpose() {
+        Ok(pool) => pool,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("Eyot-Pool: {error}\n")).into_response(),
+    };
+    let caller = request.extensions().get::<CallersPool>().cloned();
+    let Some(using) = sessions.share((client, pool), caller.as_ref()) else { return too_many() };
+    if let Some(state) = &using.0.state {
+        request.extensions_mut().insert(Arc::clone(state));
+    }
+    held(using, next.run(request).await)
 }
 
 fn too_many() -> Response {
