@@ -10,6 +10,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use eyot::{PullPolicy, SandboxName, SandboxSpec};
 use eyot_engine::{DefaultLimits, PoolOptions, PoolQuotas};
+use eyot_image::ImagePattern;
 use eyot_image::pull::PullOptions;
 use serde::Deserialize;
 
@@ -139,6 +140,9 @@ pub struct RegistrySettings {
     pub plain_http_on_loopback: Option<bool>,
     /// Asks a Docker Engine for images before a registry; `true` by default.
     pub docker_engine: Option<bool>,
+    /// The images that are fetched for models and for the keys of a server, beside those that
+    /// `[images]` and the defaults name.
+    pub allow: Option<Vec<ImagePattern>>,
 }
 
 impl RegistrySettings {
@@ -155,7 +159,8 @@ impl RegistrySettings {
         mirrors.extend(self.mirrors);
         let plain_http_on_loopback = self.plain_http_on_loopback.or(below.plain_http_on_loopback);
         let docker_engine = self.docker_engine.or(below.docker_engine);
-        Self { mirrors, plain_http_on_loopback, docker_engine }
+        let allow = self.allow.or(below.allow);
+        Self { mirrors, plain_http_on_loopback, docker_engine, allow }
     }
 }
 

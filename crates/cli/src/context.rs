@@ -1,14 +1,14 @@
 //! The context of a command that touches sandboxes: the provider, the configuration and the form of
 //! the output.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{Error, ErrorKind, Sandbox, SandboxId, SandboxName, SandboxProvider, SandboxSpec};
 use eyot_engine::store::Store;
 use eyot_engine::{Engine, SandboxPool};
-use eyot_image::ImageName;
+use eyot_image::{AllowedImages, ImageName};
 use eyot_providers::remote::{RemoteOptions, RemoteServer};
 
 use crate::args::{GlobalArgs, ProviderArg, SpecArgs};
@@ -105,7 +105,7 @@ impl Context {
         }
     }
 
-    fn settings_with_images(&self, only: Option<BTreeSet<ImageName>>) -> ProviderSettings {
+    fn settings_with_images(&self, only: Option<AllowedImages>) -> ProviderSettings {
         let sources = provider::image_sources(&self.config.registries, only, progress(self.output));
         ProviderSettings { images: Some(sources), ..self.provider_settings.clone() }
     }
@@ -123,21 +123,21 @@ impl Context {
     }
 
     /// Opens the pools for a program that serves models, with sandboxes of `image` by default.
-    /// Models name images too: only this one is fetched for them, and those of the configuration.
+    /// Models name images too: only this one is fetched for them, and those that the configuration
+    /// names or allows.
     pub async fn engine_for(&self, image: Option<&str>) -> Result<Engine, Failure> {
         self.refuse_server("this is about this host's own sandboxes")?;
         let image = image.and_then(|name| ImageName::parse(name).ok());
-        let named = self.configured_images().chain(image).collect();
-        self.open_engine(self.settings_with_images(Some(named))).await
+        let patterns = self.config.registries.allow.clone().unwrap_or_default();
+        let allowed = AllowedImages::new(self.configured_images().chain(image), patterns);
+        self.open_engine(self.settings_with_images(Some(allowed))).await
     }
 
     /// Opens the pools for a server without keys. Every client of it may do what its owner may, so
-    /// an Engine fetches the images that they name.
+    /// the images that they name are fetched.
     pub async fn engine_without_keys(&self) -> Result<Engine, Failure> {
         self.refuse_server("this is about this host's own sandboxes")?;
-        let named = self.configured_images().collect();
-        let provider_settings = self.settings_with_images(Some(named));
-        self.open_engine(ProviderSettings { engine_fetches_all: true, ..provider_settings }).await
+        self.open_engine(self.settings_with_images(None)).await
     }
 
     fn configured_images(&self) -> impl Iterator<Item = ImageName> {

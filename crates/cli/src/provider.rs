@@ -1,11 +1,10 @@
 //! Opens the provider of sandboxes. This is the only file that knows which providers there are.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{Capabilities, Enforcement, Error, Limits, LimitsEnforced, Result, SandboxProvider};
-use eyot_image::{ImageName, ImageSource, ImageStore, ImageUse, Progress};
+use eyot_image::{AllowedImages, ImageSource, ImageStore, ImageUse, Progress};
 use eyot_native::host;
 use eyot_native::{ImageSources, NativeOptions, NativeProvider, default_state_dir};
 use eyot_providers::docker::{DockerOptions, DockerProvider, EngineImages};
@@ -38,8 +37,6 @@ pub struct ProviderSettings {
     /// The sources of images that native's state folder does not have. On Docker, the names that are
     /// fetched.
     pub images: Option<Arc<ImageSources>>,
-    /// An Engine fetches every image that is named: the clients may do what its owner may.
-    pub engine_fetches_all: bool,
 }
 
 /// Simulated facts about the host, for tests: see `NativeOptions`.
@@ -97,8 +94,7 @@ pub fn of_name(settings: &ProviderSettings, name: &str) -> Option<Arc<dyn Sandbo
 /// Opens Docker's provider, whichever provider the settings name.
 pub fn docker_provider(settings: &ProviderSettings) -> Arc<DockerProvider> {
     let state = settings.state.clone().unwrap_or_else(default_state_folder);
-    let named = settings.images.as_ref().and_then(|images| images.only.clone());
-    let fetched = named.filter(|_| !settings.engine_fetches_all);
+    let fetched = settings.images.as_ref().and_then(|images| images.only.clone());
     DockerProvider::new(DockerOptions { fetched, ..DockerOptions::node(state) })
 }
 
@@ -135,7 +131,7 @@ pub fn engine_images() -> EngineImages {
 /// they may fetch.
 pub fn image_sources(
     registries: &RegistrySettings,
-    only: Option<BTreeSet<ImageName>>,
+    only: Option<AllowedImages>,
     progress: Arc<dyn Progress>,
 ) -> Arc<ImageSources> {
     let engine = registries.docker_engine.unwrap_or(true);

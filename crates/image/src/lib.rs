@@ -11,6 +11,7 @@
 //! sandboxes tells that to the functions that remove images.
 
 mod abandoned;
+mod allowed;
 mod base;
 mod blob;
 mod collect;
@@ -35,6 +36,7 @@ pub mod testing;
 pub mod unpack;
 
 pub use abandoned::{keep, sweep_abandoned};
+pub use allowed::{AllowedImages, ImagePattern};
 pub use base::BaseOptions;
 pub use collect::{ImageUse, PruneReport};
 pub use config::RunConfig;

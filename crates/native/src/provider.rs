@@ -174,6 +174,18 @@ impl NativeProvider {
         fetched.map_err(|error| error.context("create sandbox"))
     }
 
+    /// Says of an image that is missing and not fetched for clients who can change that.
+    fn with_advice(&self, error: Error, spec: &ValidSpec) -> Error {
+        let (Some(sources), Some(name)) = (&self.host.sources, &spec.spec().image) else { return error };
+        if !is_absent(&error) || !sources.refuses(name) {
+            return error;
+        }
+        error.with_hint(format!(
+            "it is not fetched for clients: on the server's host, eyot image pull {name}, or allow it under \
+             `[registries]`, `allow`, of the configuration"
+        ))
+    }
+
     /// Shakes hands with the guest of a sandbox that was made or woken, and adopts it.
     async fn complete(&self, unfinished: Unfinished, stream: UnixStream) -> Result<Created> {
         let lost = |error| {
@@ -537,7 +549,7 @@ impl SandboxProvider for NativeProvider {
             Err(error) if is_absent(&error) && self.fetch_image(spec).await? => self.make(spec).await,
             made => made,
         };
-        let (unfinished, stream) = made?;
+        let (unfinished, stream) = made.map_err(|error| self.with_advice(error, spec))?;
         self.complete(unfinished, stream).await
     }
 

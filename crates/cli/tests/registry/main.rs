@@ -14,6 +14,9 @@ mod machine;
 mod measured;
 mod pulling;
 mod registry;
+#[path = "../cli/server.rs"]
+#[allow(dead_code, reason = "shared with the other tests of the program")]
+mod server;
 mod sources;
 
 use libtest_mimic::{Arguments, Completion, Trial};

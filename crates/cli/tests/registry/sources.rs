@@ -1,17 +1,21 @@
 //! Images that a create names and that the store lacks: their sources, and who may use them.
 
 use eyot_image::testing::{TestImage, TestLayer};
+use serde_json::json;
 
 use crate::Case;
 use crate::damage::kind;
 use crate::machine::Machine;
 use crate::pulling::{blobs, image};
 use crate::registry::Registry;
+use crate::server::Server;
 
 pub fn trials() -> Vec<Case> {
     vec![
         ("an_image_that_is_missing_is_pulled_for_a_create_as_the_policy_has_it", policies),
         ("what_a_model_names_is_fetched_only_if_the_configuration_names_it", models),
+        ("a_server_without_keys_fetches_an_image_that_is_missing", without_keys),
+        ("a_key_has_only_images_fetched_that_the_configuration_allows", with_keys),
         ("a_create_whose_image_can_not_be_had_says_who_was_asked_and_leaves_nothing", nowhere),
     ]
 }
@@ -50,7 +54,7 @@ fn models() {
     registry.push(&image, "app:1");
     let name = registry.name("app:1");
     let create = |sandbox: &str, image: &str| {
-        let arguments = serde_json::json!({ "sandbox": sandbox, "image": image }).to_string();
+        let arguments = json!({ "sandbox": sandbox, "image": image }).to_string();
         machine.run(&["call", "pool", "sandbox_create", &arguments])
     };
     let refused = create("web", &name);
@@ -61,6 +65,38 @@ fn models() {
     let made = create("web", "app");
     assert_eq!(made.code, Some(0), "{made:?}");
     assert_eq!(machine.run(&["image", "ls", "-q"]).success(), format!("{name}\n"));
+}
+
+/// Returns the status and the body of a create of this image.
+fn created(server: &Server, image: &str) -> (u16, String) {
+    server.ask("POST", "/v1/sandboxes", &json!({ "spec": { "image": image } }).to_string())
+}
+
+fn without_keys() {
+    let (registry, machine) = (Registry::new(), Machine::new());
+    registry.push(&image(), "app:1");
+    let server = Server::start(&machine, &[], &["--no-keys"], &[]);
+    let name = registry.name("app:1");
+    let (status, body) = created(&server, &name);
+    assert_eq!(status, 201, "{body}");
+    assert_eq!(machine.run(&["image", "ls", "-q"]).success(), format!("{name}\n"));
+    let never = json!({ "spec": { "image": registry.name("app:2"), "container": { "pull": "never" } } });
+    let (status, body) = server.ask("POST", "/v1/sandboxes", &never.to_string());
+    assert_eq!(status, 404, "{body}");
+}
+
+fn with_keys() {
+    let (registry, machine, image) = (Registry::new(), Machine::new(), image());
+    registry.push(&image, "team/app:1");
+    registry.push(&released("other"), "other/app:1");
+    let pattern = registry.name("team/*");
+    machine.write("home/.config/eyot/config.toml", format!("[registries]\nallow = [\"{pattern}\"]\n"));
+    let server = Server::start(&machine, &[], &[], &[]);
+    let (status, body) = created(&server, &registry.name("team/app:1"));
+    assert_eq!(status, 201, "{body}");
+    let (status, body) = created(&server, &registry.name("other/app:1"));
+    assert!(status == 404 && body.contains("`allow`"), "{status} {body}");
+    assert_eq!(machine.run(&["image", "ls", "-q"]).success(), format!("{}\n", registry.name("team/app:1")));
 }
 
 fn nowhere() {

@@ -2,12 +2,12 @@
 //! provider decides which sources there are, and for which names. Without sources nothing is
 //! fetched, and an image that the store does not have is absent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use eyot::{Error, ErrorKind, PullPolicy, Result};
-use eyot_image::{ImageName, ImageSource, ImageStore, NoProgress, Progress};
+use eyot_image::{AllowedImages, ImageName, ImageSource, ImageStore, NoProgress, Progress};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The sources that a provider fetches images from.
@@ -18,7 +18,7 @@ pub struct ImageSources {
     pub registry: Option<Arc<dyn ImageSource>>,
     /// The only images that may be fetched; `None`: all. Set this where the users who make
     /// sandboxes must not choose from everything that the host's owner can reach.
-    pub only: Option<BTreeSet<ImageName>>,
+    pub only: Option<AllowedImages>,
     /// Receives the progress of fetches.
     pub progress: Arc<dyn Progress>,
     turns: FetchTurns,
@@ -72,7 +72,7 @@ impl ImageSources {
     pub fn new(
         engine: Option<Arc<dyn ImageSource>>,
         registry: Option<Arc<dyn ImageSource>>,
-        only: Option<BTreeSet<ImageName>>,
+        only: Option<AllowedImages>,
         progress: Arc<dyn Progress>,
     ) -> Self {
         Self { engine, registry, only, progress, ..Self::default() }
@@ -97,7 +97,12 @@ impl ImageSources {
             return None;
         }
         let name = ImageName::parse(name).ok()?;
-        self.only.as_ref().is_none_or(|only| only.contains(&name)).then_some(name)
+        self.only.as_ref().is_none_or(|only| only.has(&name)).then_some(name)
+    }
+
+    /// Tells whether the name is of an image that may not be fetched.
+    pub(crate) fn refuses(&self, name: &str) -> bool {
+        self.only.is_some() && ImageName::parse(name).is_ok() && self.allowed(name).is_none()
     }
 
     async fn bring_missing(&self, store: &ImageStore, name: &ImageName) -> Result<bool> {

@@ -1,13 +1,11 @@
 //! Images in the Engine's own store, and the policy for fetching them from a registry. An image is
 //! fetched only if the policy says so.
 
-use std::collections::BTreeSet;
-
 use bollard::Docker;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 
 use eyot::{Error, ErrorKind, PullPolicy, Result};
-use eyot_image::ImageName;
+use eyot_image::{AllowedImages, ImageName};
 use futures_util::TryStreamExt;
 
 use super::engine::{Engine, is_absent};
@@ -38,23 +36,23 @@ pub(crate) enum Fetchable {
     /// Every image.
     All,
     /// Only these.
-    Only(BTreeSet<ImageName>),
+    Only(AllowedImages),
 }
 
 impl Fetchable {
     /// Allows the images in `only` and the default image, which the operator chose. Without `only`,
     /// allows all.
-    pub(crate) fn new(only: Option<BTreeSet<ImageName>>, default: &str) -> Self {
-        only.map_or(Self::All, |mut only| {
-            only.extend(ImageName::parse(default));
-            Self::Only(only)
+    pub(crate) fn new(only: Option<AllowedImages>, default: &str) -> Self {
+        only.map_or(Self::All, |only| match ImageName::parse(default) {
+            Ok(default) => Self::Only(only.with(default)),
+            Err(_) => Self::Only(only),
         })
     }
 
     fn has(&self, name: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Only(only) => ImageName::parse(name).is_ok_and(|name| only.contains(&name)),
+            Self::Only(only) => ImageName::parse(name).is_ok_and(|name| only.has(&name)),
         }
     }
 }
@@ -89,8 +87,8 @@ fn not_fetched(name: &str) -> Error {
     let message =
         format!("create sandbox: the Engine has no image `{name}`, and it is not fetched for clients");
     let hint = format!(
-        "name an image that the Engine has; or, on the server's host, docker pull {name}, or name it under `[images]` \
-         of the configuration"
+        "name an image that the Engine has; or, on the server's host, docker pull {name}, or name it under `[images]`, \
+         or a pattern under `[registries]`, `allow`, of the configuration"
     );
     Error::new(ErrorKind::NotFound, message).with_hint(hint)
 }
@@ -202,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_may_be_fetched_is_told_by_the_reference_however_it_is_written() {
-        let only = BTreeSet::from([ImageName::parse("python:3.13").unwrap()]);
+        let only = AllowedImages::new(ImageName::parse("python:3.13"), Vec::new());
         let fetchable = Fetchable::new(Some(only), NODE_IMAGE);
         for name in ["python:3.13", "library/python:3.13", "docker.io/library/python:3.13", NODE_IMAGE] {
             assert!(fetchable.has(name), "{name}");

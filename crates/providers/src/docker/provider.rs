@@ -1,6 +1,5 @@
 //! The Docker provider.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxInfo, SandboxProvider,
     SandboxSpec, ValidSpec,
 };
-use eyot_image::ImageName;
+use eyot_image::AllowedImages;
 
 use super::adopt::{self, Adopted, Foreign};
 use super::engine::Engine;
@@ -32,7 +31,7 @@ pub struct DockerOptions {
     pub state: PathBuf,
     /// The only images that are fetched, beside `image`; `None`: all. Set this for programs whose
     /// clients or models name images: they can then choose from these and from what the Engine has.
-    pub fetched: Option<BTreeSet<ImageName>>,
+    pub fetched: Option<AllowedImages>,
 }
 
 impl DockerOptions {

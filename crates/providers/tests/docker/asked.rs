@@ -1,7 +1,7 @@
 //! The requests to the Engine: Anvia's create options, inspected on the Engine's side.
 
 use eyot::{Enforcement, Limits, NetworkMode, PullPolicy, Sandbox, SandboxSpec, WorkspaceSpec};
-use eyot_image::ImageName;
+use eyot_image::{AllowedImages, ImageName};
 use eyot_providers::docker::{DockerOptions, DockerProvider};
 
 use crate::check::{Check, docker, ensure, ensure_eq, inspected, output, refused, with_sandbox};
@@ -35,7 +35,10 @@ async fn a6_an_image_that_is_not_allowed_is_not_fetched_and_one_that_is_there_is
     registry.set_nonblocking(true)?;
     let named = format!("{}/eyot-test/none:1", registry.local_addr()?);
     let allowed = ImageName::parse("eyot-test-allowed:1")?;
-    let options = DockerOptions { fetched: Some([allowed].into()), ..DockerOptions::node(state()) };
+    let options = DockerOptions {
+        fetched: Some(AllowedImages::new([allowed], Vec::new())),
+        ..DockerOptions::node(state())
+    };
     let clients = DockerProvider::new(options);
     for pull in [PullPolicy::Missing, PullPolicy::Always] {
         let mut wanted = spec(&named);
