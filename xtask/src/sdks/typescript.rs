@@ -12,8 +12,8 @@ use super::{Ground, step};
 use crate::process::root;
 
 /// The folders in which npm installs: the client's own packages, then the old runtime with the
-/// newer Node, then the older Node, then what Anvia's own tests run in.
-const FOLDERS: [&str; 4] = ["", "test/flue-v1", "test/node-20", "test/anvia-original"];
+/// newer Node, then the older Node.
+const FOLDERS: [&str; 3] = ["", "test/flue-v1", "test/node-20"];
 
 /// The folder of the newer Node.
 const NEWER: &str = "test/flue-v1/node_modules/node/bin";
@@ -52,9 +52,8 @@ pub(super) fn run(ground: &Ground) -> Result<(), String> {
     SCRIPTS.iter().try_for_each(|(script, node)| run_script(ground.program("npm"), script, node))
 }
 
-/// Tests the drop-in for Anvia on the older Node: beside Anvia's own code, then on sandboxes.
+/// Tests the drop-in for Anvia on the older Node.
 pub(super) fn run_anvia(ground: &Ground) -> Result<(), String> {
-    run_script(ground.program("npm"), "test:anvia:original", OLDER)?;
     run_script(ground.program("npm"), "test:anvia:rules", OLDER)
 }
 

@@ -1,5 +1,5 @@
-//! The policies of Anvia's tools, by the table that the TypeScript drop-in and Anvia's own code answer too
-//! (`sdks/typescript/test/anvia-original`): the same decision in the same words.
+//! The policies of Anvia's tools, by the table of what Anvia 0.6.0 answered. The TypeScript
+//! drop-in is held against it too (`sdks/typescript/test/anvia/policies.test.ts`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
