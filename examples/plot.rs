@@ -1,3 +1,5 @@
+//! Makes a sandbox, runs a program of a folder in it and brings its picture back.
+
 use eyot::{ExecOptions, NetworkMode, Sandbox, SandboxSpec, TarInOptions};
 use eyot_native::{NativeOptions, NativeProvider};
 use futures_util::{StreamExt, stream};
