@@ -2795,8 +2795,8 @@ export interface operations {
                 /**
                  * @example {
                  *       "allow": [
-                 *         "pypi.org:443",
-                 *         "files.pythonhosted.org:443"
+                 *         "api.example.com:443",
+                 *         "*.cdn.example.com:443"
                  *       ]
                  *     }
                  */
