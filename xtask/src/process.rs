@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::log;
 
@@ -13,6 +14,24 @@ pub fn run(command: &mut Command) -> Result<(), String> {
         Ok(status) => Err(format!("{shown}: {status}")),
         Err(error) => Err(format!("{shown}: {error}")),
     }
+}
+
+/// The same command, ended when it takes longer than this. It stays in the terminal's process
+/// group, so ^C ends it, too.
+pub fn limited(command: &Command, limit: Duration) -> Command {
+    let mut limited = Command::new("timeout");
+    limited.args(["--foreground", "--kill-after=10"]).arg(limit.as_secs().to_string());
+    limited.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    command.get_current_dir().iter().for_each(|folder| {
+        limited.current_dir(folder);
+    });
+    limited
 }
 
 /// Does all of it, and gives everything that failed in one error.

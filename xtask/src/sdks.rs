@@ -11,11 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::engine::Engine;
 use crate::log::say;
-use crate::process::{all_of, run as run_program, target_directory};
+use crate::process::{all_of, limited, run as run_program, target_directory};
 use crate::scratch::Scratch;
 use crate::{packages, programs};
 
@@ -27,6 +27,9 @@ pub const PARTS: [Part; 5] = [
     Part { name: "document", installer: "pip", prepare: document::prepare, run: document::run },
     Part { name: "web", installer: "npm", prepare: web::prepare, run: web::run },
 ];
+
+/// The time that one step may take. The longest takes five minutes beside others.
+const STEP: Duration = Duration::from_secs(15 * 60);
 
 /// A part that can be named on the command line.
 pub struct Part {
@@ -110,13 +113,13 @@ impl Ground {
     }
 }
 
-/// Runs one step, and says what is run and how long it took.
+/// Runs one step, and says what is run and how long it took. A step that hangs fails.
 pub fn step(what: &str, command: &mut Command) -> Result<(), String> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     say(format_args!("\n     Running {what}: {}", words.join(" ")));
     let begun = Instant::now();
-    let done = run_program(command);
+    let done = run_program(&mut limited(command, STEP));
     let word = if done.is_ok() { "done" } else { "FAILED" };
     say(format_args!("     {what}: {word} after {:.0?}", begun.elapsed()));
     done.map_err(|error| format!("{what}: {error}"))

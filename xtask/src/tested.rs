@@ -22,6 +22,8 @@ const MAX_UNSTEADY: usize = 3;
 /// The time that a line may be on its way after its program's end. A process that a test left
 /// running may hold the pipe for ever.
 const LAST_LINES: Duration = Duration::from_secs(1);
+/// The time that a test program may run. The longest of the soak takes 25 minutes.
+const LONGEST: Duration = Duration::from_secs(45 * 60);
 /// The number of slowest tests that are printed.
 const SLOWEST: usize = 30;
 
@@ -216,6 +218,9 @@ fn watch(command: &mut Command) -> Result<(ExitStatus, Said), String> {
             Some((_, at)) if at.elapsed() > LAST_LINES => break,
             Some(_) => {}
             None => {
+                if began.elapsed() > LONGEST {
+                    child.kill().map_err(|error| error.to_string())?;
+                }
                 let status = child.try_wait().map_err(|error| error.to_string())?;
                 ended = status.map(|status| (status, Instant::now()));
             }

@@ -166,12 +166,15 @@ async fn k14_docker_x11_and_dbus_are_not_there(stage: Stage) -> Check {
 async fn k14_nothing_of_the_callers_environment_is_inside(stage: Stage) -> Check {
     const KNOWN: [&str; 12] =
         ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "TZ", "SHLVL", "OLDPWD", "_", "TERM"];
+    // Of the image `host`.
+    const SET_BY_THE_IMAGE: [&str; 2] = ["PIP_BREAK_SYSTEM_PACKAGES=1", "PYTHONUNBUFFERED=1"];
     if std::env::vars_os().count() <= 3 {
         return not_here("the caller has no environment that could show");
     }
     for who in stage.everybody() {
         let listed = stage.sh_as(who, "env").await?.stdout_text();
-        for name in listed.lines().filter_map(|line| line.split('=').next()) {
+        for line in listed.lines().filter(|line| !SET_BY_THE_IMAGE.contains(line)) {
+            let name = line.split('=').next().unwrap_or_default();
             ensure!(KNOWN.contains(&name), "{who} has `{name}`");
         }
         let path = listed.lines().find(|line| line.starts_with("PATH=")).unwrap_or_default();

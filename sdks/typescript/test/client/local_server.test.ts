@@ -11,7 +11,9 @@ import { program, until } from "../ground.js";
 
 const run = promisify(execFile);
 const stateDir = mkdtempSync(join(tmpdir(), "eyot-ts-state-"));
-after(() => rmSync(stateDir, { recursive: true, force: true }));
+// Other programs start servers, too: here are the folders of this one's.
+process.env["TMPDIR"] = mkdtempSync(join(tmpdir(), "eyot-ts-tmp-"));
+after(() => [stateDir, tmpdir()].forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 
 const folders = () => new Set(readdirSync(tmpdir()).filter((name) => /^eyot-[A-Za-z0-9]{6}$/.test(name)));
 
