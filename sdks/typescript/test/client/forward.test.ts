@@ -40,7 +40,9 @@ server = socketserver.ThreadingTCPServer(("127.0.0.1", 4567), Echo)
 print("up", flush=True)
 server.serve_forever()`;
   const { id } = await sandbox.start(["python3", "-c", server]);
-  for await (const { data } of sandbox.logs(id, { follow: true, stream: "stdout" })) if (Buffer.from(data).toString() === "up\n") break;
+  let said = "";
+  // A line may come in pieces.
+  for await (const { data } of sandbox.logs(id, { follow: true, stream: "stdout" })) if ((said += Buffer.from(data).toString()) === "up\n") break;
   for (const client of clients) {
     const forward = await client.sandbox("ports").forward(4567);
     assert.deepEqual([forward.host, forward.sandboxPort], ["127.0.0.1", 4567]);
