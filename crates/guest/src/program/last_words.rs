@@ -28,6 +28,7 @@ pub struct LastWords {
     silent_since: Instant,
     ends_at: Instant,
     ends_at_last: Instant,
+    has_looked: bool,
     at_work: Vec<(i32, Option<u64>)>,
     stalled_since: Option<Instant>,
 }
@@ -42,6 +43,7 @@ impl LastWords {
             silent_since: now,
             ends_at: now + LONGEST,
             ends_at_last: now + LONGEST_STARVED,
+            has_looked: false,
             at_work: Vec::new(),
             stalled_since: None,
         }
@@ -76,9 +78,10 @@ impl LastWords {
     }
 
     /// Notes who has work to do, each with the processor time that it has had, in nanoseconds, if
-    /// that is known. Tells whether one of them has had next to none since it was first noted.
+    /// that is known. Tells whether one of them has had next to none since it was first noted. At
+    /// the first look nobody has: it comes late when the guest itself got no processor.
     pub fn note(&mut self, at_work: Vec<(i32, Option<u64>)>) -> bool {
-        let mut any = false;
+        let mut any = !std::mem::replace(&mut self.has_looked, true) && !at_work.is_empty();
         for (pid, time) in at_work {
             match self.at_work.iter().find(|(known, _)| *known == pid) {
                 Some((_, first)) => {
@@ -127,13 +130,22 @@ mod tests {
     fn who_gets_no_processor_is_waited_for_longer_but_not_for_ever() {
         let mut words = LastWords::begin();
         let start = words.silent_since;
-        assert!(!words.note(vec![(7, Some(1_000_000)), (8, Some(0)), (5, None)]));
+        words.note(vec![(7, Some(1_000_000)), (8, Some(0)), (5, None)]);
+        assert!(!words.note(vec![(6, Some(0))]));
         assert!(words.note(vec![(7, Some(9_000_000)), (9, Some(0))]));
         assert!(!words.note(vec![(7, Some(30_000_000)), (9, Some(20_000_000)), (5, None)]));
         assert!(words.extend(start + ms(50)) && !words.is_over(start + ms(54)));
         assert!(words.is_over(start + ms(55)));
         assert!(words.extend(start + ms(498)) && words.is_over(start + ms(500)));
         assert!(!words.extend(start + ms(500)));
+    }
+
+    #[test]
+    fn who_is_seen_at_work_when_the_time_is_already_over_is_waited_for() {
+        let mut words = LastWords::begin();
+        assert!(words.note(vec![(7, Some(0))]));
+        let mut words = LastWords::begin();
+        assert!(!words.note(Vec::new()) && !words.note(vec![(7, Some(0))]));
     }
 
     #[test]
