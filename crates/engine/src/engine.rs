@@ -6,7 +6,7 @@ mod reconcile;
 use std::path::Path;
 use std::sync::Arc;
 
-use eyot::{Result, SandboxId, SandboxInfo, SandboxName, SandboxProvider};
+use eyot::{Result, SandboxId, SandboxImages, SandboxInfo, SandboxName, SandboxProvider};
 
 use crate::blocking::blocking;
 use crate::events::{EventLog, EventLogOptions};
@@ -57,6 +57,12 @@ impl Engine {
     ) -> Self {
         self.records.others = Some(Arc::new(find));
         self
+    }
+
+    /// Returns the images that sandboxes are made from, to list and change them. `unsupported` if the
+    /// provider does not keep its images itself.
+    pub fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+        self.provider.images()
     }
 
     /// Opens the pool of this name, with these options from now on.

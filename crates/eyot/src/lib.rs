@@ -14,6 +14,7 @@ mod error;
 mod exec;
 mod files;
 mod forward;
+mod images;
 #[doc(hidden)]
 pub mod internal;
 mod isolation;
@@ -53,6 +54,7 @@ pub use files::{
     WriteOptions,
 };
 pub use forward::PortForward;
+pub use images::{ImageInfo, PruneReport, PullObserver, PullProgress, SandboxImages};
 pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced, UserCounts};
 pub use kept::{KeepOptions, KeptControl, KeptEvent, KeptInfo, KeptPiece};
 pub use observer::{

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::capabilities::Capabilities;
 use crate::driver::SandboxDriver;
 use crate::error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
+use crate::images::SandboxImages;
 use crate::isolation::Isolation;
 use crate::path::SandboxPath;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec};
@@ -115,6 +116,11 @@ pub trait SandboxProvider: Send + Sync + 'static {
     async fn remove(&self, id_or_name: &str) -> Result<()>;
 
     // The methods below are optional; each is refused unless the provider has it.
+
+    /// Returns the images that its sandboxes are made from, to list and change them.
+    fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+        Err(SandboxOperationUnsupported::new("images", self.name(), &[]).into())
+    }
 
     /// Puts a sandbox to sleep, by id or name: every process is stopped for good, every file that was written is kept
     /// (what lies in memory, such as `/dev/shm`, is not), and so is its env. One that sleeps already is fine. Commands

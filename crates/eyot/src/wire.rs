@@ -3,6 +3,7 @@
 
 mod about;
 mod exec;
+mod images;
 mod page;
 mod patch;
 mod previews;
@@ -14,6 +15,7 @@ pub use exec::{
     ExecAnswer, ExecBody, ExecPiece, ExecStarted, LogPiece, STDERR, STDIN_WINDOW, STDOUT, SignalBody,
     SocketControl, SocketEvent, StartBody,
 };
+pub use images::ImageList;
 pub use page::{PAGE_PROOF, SessionAnswer, SessionBody, TerminalAnswer, TerminalBody, TerminalList};
 pub use patch::{PatchLifecycle, PatchSandbox};
 pub use previews::{PREVIEW_TOKEN, PreviewAnswer, PreviewBody};

@@ -6,10 +6,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, ErrorKind, ImageInfo, Result};
 
 use crate::import::ImportOptions;
-use crate::listing::ImageInfo;
 use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::store::ImageStore;

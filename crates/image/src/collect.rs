@@ -7,9 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, ErrorKind, PruneReport, Result};
 use eyot_archive::remove_tree;
-use serde::Serialize;
 
 use crate::config::{self, ImageParts};
 use crate::digest::Digest;
@@ -26,19 +25,6 @@ pub struct ImageUse {
     pub sandbox: String,
     /// The names of its layers, the topmost first.
     pub layers: Vec<String>,
-}
-
-/// The removed items.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct PruneReport {
-    /// Names of images.
-    pub images: Vec<String>,
-    /// The number of unpacked layers.
-    pub layers: usize,
-    /// The number of blobs.
-    pub blobs: usize,
-    /// The blobs' bytes.
-    pub blob_bytes: u64,
 }
 
 /// The diffs and blobs that must stay.

@@ -2,32 +2,13 @@
 
 use std::io;
 
-use eyot::Result;
-use serde::Serialize;
+use eyot::{ImageInfo, Result};
 
 use crate::config::{self, ImageParts};
 use crate::digest::Digest;
 use crate::failure::failed;
 use crate::reference::ImageName;
 use crate::store::ImageStore;
-
-/// An image of the store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ImageInfo {
-    /// The image's name, as short as it can be.
-    pub name: String,
-    /// The manifest's digest.
-    pub digest: String,
-    /// The number of layers.
-    pub layers: usize,
-    /// The size of the blobs together, as they are kept. Layers that images share count for each
-    /// image.
-    pub size_bytes: u64,
-    /// The time at which it was made, as the image says (RFC 3339).
-    pub created: Option<String>,
-    /// Tells whether every part is there.
-    pub complete: bool,
-}
 
 impl ImageStore {
     /// Lists every image, sorted by name.

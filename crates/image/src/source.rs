@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::Result;
+use eyot::{ImageInfo, Result};
 
-use crate::listing::ImageInfo;
 use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::store::ImageStore;

@@ -10,8 +10,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, PullPolicy,
-    Result, SandboxId, SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec,
-    SandboxStatus, ValidSpec,
+    Result, SandboxId, SandboxImages, SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider,
+    SandboxSpec, SandboxStatus, ValidSpec,
 };
 use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
 use tokio::sync::Semaphore;
@@ -22,7 +22,7 @@ use crate::destroy::{GuestHandle, destroy, sweep};
 use crate::disk::Disks;
 use crate::egress;
 use crate::host::{self, SetupFailure};
-use crate::image::{ImageCache, ImageSources, image_store, is_absent};
+use crate::image::{ImageCache, ImageSources, NativeImages, image_store, is_absent, not_allowed_hint};
 use crate::isolation;
 use crate::launcher::client::{Launcher, is_launcher_ended};
 use crate::launcher::current::CurrentLauncher;
@@ -180,10 +180,7 @@ impl NativeProvider {
         if !is_absent(&error) || !sources.refuses(name) {
             return error;
         }
-        error.with_hint(format!(
-            "it is not fetched for clients: on the server's host, eyot image pull {name}, or allow it under \
-             `[registries]`, `allow`, of the configuration"
-        ))
+        error.with_hint(not_allowed_hint(name))
     }
 
     /// Shakes hands with the guest of a sandbox that was made or woken, and adopts it.
@@ -529,6 +526,11 @@ impl SandboxProvider for NativeProvider {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+        let (state, sources) = (self.host.state.root().to_owned(), self.host.sources.clone());
+        Ok(Arc::new(NativeImages { state, sources }))
     }
 
     async fn isolation(&self) -> Result<Isolation> {

@@ -17,6 +17,7 @@ mod exec_stream;
 mod extract;
 mod files;
 mod host_reach;
+mod images;
 pub(crate) mod keys;
 mod mcp;
 mod metrics;
@@ -107,6 +108,9 @@ fn protected() -> OpenApiRouter<Api> {
         .routes(routes!(ports::published))
         .routes(routes!(ports::connect))
         .routes(routes!(previews::open, previews::close))
+        .routes(routes!(images::list, images::remove))
+        .routes(routes!(images::pull))
+        .routes(routes!(images::import))
         .routes(routes!(pools::list))
         .routes(routes!(pools::get, pools::close))
         .routes(routes!(pools::transfer))

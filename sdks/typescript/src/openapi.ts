@@ -98,6 +98,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/images": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the images, sorted by name. Every key may use them. */
+        get: operations["images_list"];
+        put?: never;
+        post?: never;
+        /**
+         * Removes an image, and what no other image and no sandbox needs of it. An image that sandboxes
+         *     are made over is refused (`409`).
+         * @description Only keys that `eyot serve --image-key` names may remove.
+         */
+        delete: operations["images_remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/images/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Imports the images of an archive, the request's body: an OCI layout, what `docker save` writes,
+         *     or a tarball of a root file system. It may be compressed by gzip or zstd.
+         * @description Only keys that `eyot serve --image-key` names may import.
+         */
+        post: operations["images_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/images/pull": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pulls an image from its registry, even if there is one of that name: the events `progress`, and
+         *     last `image` or `problem`. The pull ends when the connection does, and a later one continues.
+         * @description With a key: images that the configuration names or that `allow` under `[registries]` matches.
+         *     Others are refused (`403`).
+         */
+        post: operations["images_pull"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/openapi.json": {
         parameters: {
             query?: never;
@@ -1180,6 +1245,33 @@ export interface components {
          * @enum {string}
          */
         IdleAction: "destroy" | "sleep";
+        /** @description An image. */
+        ImageInfo: {
+            /** @description Tells whether every part is there. */
+            complete: boolean;
+            /** @description The time at which it was made, as the image says (RFC 3339). */
+            created?: string | null;
+            /** @description The manifest's digest. */
+            digest: string;
+            /** @description The number of layers. */
+            layers: number;
+            /**
+             * @description The image's name, as short as it can be.
+             * @example node:22
+             */
+            name: string;
+            /**
+             * Format: int64
+             * @description The size of the blobs together, in bytes, as they are kept. Layers that images share count
+             *     for each image.
+             */
+            size_bytes: number;
+        };
+        /** @description Images of a server. */
+        ImageList: {
+            /** @description The images, sorted by name. */
+            images: components["schemas"]["ImageInfo"][];
+        };
         /** @description The protections around a sandbox. */
         Isolation: {
             /** @description The capabilities that the sandbox's processes may hold, such as `CAP_CHOWN`; within its own user namespace. */
@@ -1563,6 +1655,20 @@ export interface components {
         ProcessStatus: "running" | {
             /** @description It ended. */
             ended: components["schemas"]["ExitStatus"];
+        };
+        /** @description The removed items. */
+        PruneReport: {
+            /**
+             * Format: int64
+             * @description The blobs' bytes.
+             */
+            blob_bytes: number;
+            /** @description The number of blobs. */
+            blobs: number;
+            /** @description Names of images. */
+            images: string[];
+            /** @description The number of unpacked layers. */
+            layers: number;
         };
         /** @description The size of a terminal, in character cells. */
         PtySize: {
@@ -2175,6 +2281,183 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+        };
+    };
+    images_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Images of a server. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageList"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    images_remove: {
+        parameters: {
+            query: {
+                /**
+                 * @description The image's name.
+                 * @example node:22
+                 */
+                name: string;
+                /** @description Removes the name even if sandboxes are made over the image. They keep their layers. */
+                force?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The removed items. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PruneReport"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    images_import: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The image's name. By default it has the name in the archive. A tarball of a root file system
+                 *     has none.
+                 */
+                name?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The archive */
+        requestBody?: {
+            content: {
+                "application/x-tar": string;
+            };
+        };
+        responses: {
+            /** @description Images of a server. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageList"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    images_pull: {
+        parameters: {
+            query: {
+                /**
+                 * @description The image's name, such as `node:22` or `registry.example/team/app:1`.
+                 * @example node:22
+                 */
+                name: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The progress, and the image */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

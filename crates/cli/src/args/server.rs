@@ -88,6 +88,9 @@ pub struct ServeArgs {
     /// Let the key with this name read `/metrics`, which is about the whole server; by default no key may
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub metrics_key: Vec<SandboxName>,
+    /// Let the key with this name import and remove images, which all keys share; by default no key may
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub image_key: Vec<SandboxName>,
     #[command(flatten)]
     pub limits: LimitArgs,
 }
@@ -112,6 +115,9 @@ pub struct LimitArgs {
     /// The largest JSON body, in bytes; files and trees have no such limit [default: 16 MiB]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1024..))]
     pub max_json_bytes: Option<u32>,
+    /// The largest archive of images that a request may import, in bytes [default: 16 GiB]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1024..))]
+    pub max_image_bytes: Option<u64>,
     /// Close a connection that sends nothing, or no complete header, for this long: 10s, 2m [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = durations::parse_ms)]
     pub header_timeout: Option<u64>,
@@ -132,6 +138,7 @@ impl LimitArgs {
             max_requests_per_second: per_second,
             max_request_burst: self.max_request_burst.unwrap_or(per_second.saturating_mul(2)),
             max_json_bytes: or(self.max_json_bytes, usual.max_json_bytes),
+            max_image_bytes: self.max_image_bytes.unwrap_or(usual.max_image_bytes),
             header_timeout_ms: self.header_timeout.unwrap_or(usual.header_timeout_ms),
             drain_timeout_ms: self.drain_timeout.unwrap_or(usual.drain_timeout_ms),
             ..usual

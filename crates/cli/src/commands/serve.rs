@@ -167,7 +167,8 @@ async fn api(args: &ServeArgs, listeners: usize, context: &Context) -> Result<Ap
              key at once; `ulimit -n` raises it"
         ));
     }
-    let api = api.limited(limits).showing_metrics_to(args.metrics_key.clone());
+    let api = api.limited(limits);
+    let api = api.showing_metrics_to(args.metrics_key.clone()).changing_images_by(args.image_key.clone());
     if !args.no_keys && api.keys().list().await?.iter().all(|key| key.revoked_ms.is_some()) {
         context.output.note("there is no key yet, so nobody gets in: eyot keys create NAME");
     }

@@ -12,13 +12,13 @@ mod rootfs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use eyot::{Error, Result};
+use eyot::{Error, ImageInfo, Result};
 use oci_spec::image::{Descriptor, ImageManifestBuilder, MediaType};
+use tempfile::NamedTempFile;
 
 use crate::config::{self, BlobRef, ImageParts};
 use crate::digest::Digest;
 use crate::failure::{CORRUPT, failed, refused};
-use crate::listing::ImageInfo;
 use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::store::ImageStore;
@@ -66,15 +66,45 @@ impl ImageStore {
         progress: &dyn Progress,
     ) -> Result<Vec<ImageInfo>> {
         let what = format!("import `{}`", source.display());
-        let failed = failed(what.as_str());
+        let _importing = self.begin_import().map_err(failed(what.as_str()))?;
+        self.import_source(source, options, &what, progress)
+    }
+
+    /// Imports every image of an archive of any form, which is first written to a file of the
+    /// store's folder. Errors call it "the archive".
+    ///
+    /// # Errors
+    /// Errors of [`Self::import`], and of `input`.
+    pub fn import_upload(
+        &self,
+        mut input: impl Read,
+        options: &ImportOptions,
+        progress: &dyn Progress,
+    ) -> Result<Vec<ImageInfo>> {
+        let what = "import the archive";
+        let failed = failed(what);
         let _importing = self.begin_import().map_err(&failed)?;
+        let mut file = NamedTempFile::new_in(self.incoming()).map_err(&failed)?;
+        io::copy(&mut input, &mut file).map_err(&failed)?;
+        self.import_source(file.path(), options, what, progress)
+    }
+
+    /// Imports a file or a folder. The caller has begun the import.
+    fn import_source(
+        &self,
+        source: &Path,
+        options: &ImportOptions,
+        what: &str,
+        progress: &dyn Progress,
+    ) -> Result<Vec<ImageInfo>> {
+        let failed = failed(what);
         let bundle =
             ImageArchive::open(source, &self.incoming(), self.limits.max_unpacked_bytes).map_err(&failed)?;
         let Some(bundle) = bundle else {
-            let name = options.name.as_ref().ok_or_else(|| missing_name_error(&what))?;
+            let name = options.name.as_ref().ok_or_else(|| missing_name_error(what))?;
             return Ok(vec![self.import_rootfs(source, name, progress).map_err(&failed)?]);
         };
-        self.import_bundle(&bundle, options, &what, progress)
+        self.import_bundle(&bundle, options, what, progress)
     }
 
     /// Imports an archive that comes as a stream: an OCI layout or a `docker save` archive. Errors

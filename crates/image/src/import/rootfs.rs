@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use eyot::ImageInfo;
 use oci_spec::image::{Arch, ImageConfigurationBuilder, Os, RootFsBuilder};
 
 use super::manifest_of;
 use crate::config::BlobRef;
 use crate::failure::refused;
-use crate::listing::ImageInfo;
 use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::store::ImageStore;

@@ -10,7 +10,7 @@ mod proxy;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::{CancellationToken, Error, ErrorKind, Result};
+use eyot::{CancellationToken, Error, ErrorKind, ImageInfo, Result};
 use futures_util::{StreamExt, stream};
 use oci_client::manifest::{
     IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE,
@@ -23,7 +23,6 @@ use crate::config::{self, BlobRef, ImageParts, RunConfig};
 use crate::digest::Digest;
 use crate::failure::{CORRUPT, failed, refused};
 use crate::import::platform_digest;
-use crate::listing::ImageInfo;
 use crate::progress::Progress;
 use crate::reference::ImageName;
 use crate::source::ImageSource;

@@ -5,6 +5,7 @@ mod directory;
 mod etc;
 mod host;
 mod lower;
+mod managed;
 mod masks;
 pub(crate) mod points;
 mod programs;
@@ -27,8 +28,10 @@ use crate::plan::RebuiltFolder;
 use crate::state::StateDir;
 
 pub(crate) use lower::Lower;
+pub(crate) use managed::NativeImages;
 pub(crate) use read::read_of_image;
 pub use sources::ImageSources;
+pub(crate) use sources::not_allowed_hint;
 pub use uses::{image_store, image_uses};
 
 /// An image, in the form that the set-up needs.

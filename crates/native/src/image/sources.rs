@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use eyot::{Error, ErrorKind, PullPolicy, Result};
+use eyot::{Error, ErrorKind, ImageInfo, PullPolicy, Result, SandboxOperationUnsupported};
 use eyot_image::{AllowedImages, ImageName, ImageSource, ImageStore, NoProgress, Progress};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -90,6 +90,26 @@ impl ImageSources {
         if bring_anew { self.bring_anew(store, &name).await } else { self.bring_missing(store, &name).await }
     }
 
+    /// Pulls an image from the registry, even if the store has one of that name.
+    pub(crate) async fn pull(
+        &self,
+        store: &ImageStore,
+        name: &ImageName,
+        progress: Arc<dyn Progress>,
+    ) -> Result<ImageInfo> {
+        let what = format!("pull image `{}`", name.short());
+        if self.only.as_ref().is_some_and(|only| !only.has(name)) {
+            let message = format!("{what}: the configuration does not allow it");
+            return Err(Error::new(ErrorKind::Permission, message).with_hint(not_allowed_hint(name.short())));
+        }
+        let Some(registry) = &self.registry else {
+            return Err(SandboxOperationUnsupported::new("images.pull", crate::NAME, &[]).into());
+        };
+        let _turn = self.turns.take(name).await;
+        let pulled = registry.bring(store, name, progress).await?;
+        pulled.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{what}: the registry has none")))
+    }
+
     /// Returns the image that may be fetched by this name; `None` for the image `host` and for
     /// names that are not allowed.
     fn allowed(&self, name: &str) -> Option<ImageName> {
@@ -131,10 +151,17 @@ impl ImageSources {
     }
 }
 
+/// Returns the hint for an image that may not be fetched for clients.
+pub(crate) fn not_allowed_hint(name: &str) -> String {
+    format!(
+        "it is not fetched for clients: on the server's host, eyot image pull {name}, or allow it under \
+         `[registries]`, `allow`, of the configuration"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
-    use eyot_image::ImageInfo;
     use tokio::sync::Barrier;
 
     use super::*;

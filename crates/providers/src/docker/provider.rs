@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxInfo, SandboxProvider,
-    SandboxSpec, ValidSpec,
+    Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxImages, SandboxInfo,
+    SandboxProvider, SandboxSpec, ValidSpec,
 };
 use eyot_image::AllowedImages;
 
@@ -120,6 +120,12 @@ impl SandboxProvider for DockerProvider {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+        let message = "docker keeps its images in its Engine, and they are not listed or changed here";
+        let hint = "on the Engine's host: docker images, docker pull, docker load, docker rmi";
+        Err(Error::new(ErrorKind::Unsupported, message).with_hint(hint))
     }
 
     async fn isolation(&self) -> Result<Isolation> {

@@ -8,6 +8,7 @@ mod create;
 mod driver;
 mod exec;
 mod http;
+mod images;
 mod named_certificates;
 mod options;
 mod parts;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::wire::{CapabilitiesAnswer, CreateSandbox, PreviewAnswer, PreviewBody, SandboxAnswer, SandboxList};
 use eyot::{
-    Capabilities, Created, Error, ErrorKind, Isolation, Manifest, Result, SandboxInfo, SandboxProvider,
-    ValidSpec,
+    Capabilities, Created, Error, ErrorKind, Isolation, Manifest, Result, SandboxImages, SandboxInfo,
+    SandboxProvider, ValidSpec,
 };
 use reqwest::Method;
 
 use super::create;
 use super::http::ServerClient;
+use super::images::RemoteImages;
 use super::options::RemoteOptions;
 
 /// The number of sandboxes in one page of a list.
@@ -80,6 +81,10 @@ impl SandboxProvider for RemoteProvider {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+        Ok(Arc::new(RemoteImages(self.server.clone())))
     }
 
     async fn isolation(&self) -> Result<Isolation> {

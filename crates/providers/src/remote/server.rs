@@ -7,12 +7,13 @@ mod tools;
 
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, Result, SandboxName};
+use eyot::{Error, ErrorKind, Result, SandboxImages, SandboxName};
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::http::ServerClient;
+use super::images::RemoteImages;
 use super::options::RemoteOptions;
 use super::provider::RemoteProvider;
 
@@ -41,6 +42,11 @@ impl RemoteServer {
     pub async fn provider(&self, pool: Option<&SandboxName>) -> Result<Arc<RemoteProvider>> {
         let named = pool.map(ToString::to_string).or_else(|| self.inner.options.pool.clone());
         RemoteProvider::open(RemoteOptions { pool: named, ..self.inner.options.clone() }).await
+    }
+
+    /// Returns the images of the server.
+    pub fn images(&self) -> Arc<dyn SandboxImages> {
+        Arc::new(RemoteImages(self.server().clone()))
     }
 
     fn server(&self) -> &ServerClient {

@@ -1,14 +1,15 @@
-//! Extractors: a request's JSON body, its query, and the sandbox that it names. They refuse wrong
-//! input with a problem, like any other error.
+//! Extractors: a request's JSON body, its bytes, its query, and the sandbox that it names. They
+//! refuse wrong input with a problem, like any other error.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use eyot::wire::LIFE;
-use eyot::{Error, ErrorKind, Sandbox, SandboxInfo, SandboxName, SandboxProvider};
+use eyot::{ByteStream, Error, ErrorKind, Sandbox, SandboxInfo, SandboxName, SandboxProvider};
+use futures_util::{StreamExt, TryStreamExt};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -53,6 +54,15 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
         json.end().map_err(|error| Refusal::from(Error::invalid("body", error)))?;
         Ok(Self(value))
     }
+}
+
+/// Returns the bytes of a request's body as they come.
+pub(super) fn content(body: Body) -> ByteStream {
+    let broken = |error: axum::Error| {
+        Error::new(ErrorKind::Cancelled, "the request's body broke off, or nothing of it came for too long")
+            .with_source(error)
+    };
+    body.into_data_stream().map_err(broken).boxed()
 }
 
 /// The query of a request.

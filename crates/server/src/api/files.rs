@@ -6,14 +6,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use eyot::wire::{Exists, Listing, Unpacked, Written};
 use eyot::{
-    ByteRange, ByteStream, CreateDirOptions, Error, ErrorKind, FileStat, RemoveOptions, TarInOptions,
-    WriteMode, WriteOptions,
+    ByteRange, ByteStream, CreateDirOptions, FileStat, RemoveOptions, TarInOptions, WriteMode, WriteOptions,
 };
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::StreamExt;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Chosen, Params, TheSandbox, Where};
+use super::extract::{Chosen, Params, TheSandbox, Where, content};
 use crate::problem::{Problems, Refusal};
 
 /// The query of a route about one file.
@@ -132,14 +131,6 @@ pub(super) async fn write(
     let options = WriteOptions { mode, permissions, max_file_bytes };
     let size = sandbox.write_stream(&path, content(body), options).await?;
     Ok(Json(Written { size }))
-}
-
-fn content(body: Body) -> ByteStream {
-    let broken = |error: axum::Error| {
-        Error::new(ErrorKind::Cancelled, "the request's body broke off, or nothing of it came for too long")
-            .with_source(error)
-    };
-    body.into_data_stream().map_err(broken).boxed()
 }
 
 /// The query of a removal.

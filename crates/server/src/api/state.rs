@@ -35,6 +35,8 @@ struct Options {
     may_use_host_networks: bool,
     /// The names of the keys that may read the metrics.
     metrics_keys: Vec<SandboxName>,
+    /// The names of the keys that may import and remove images.
+    image_keys: Vec<SandboxName>,
 }
 
 struct Inner {
@@ -81,6 +83,7 @@ impl Api {
             may_open_private_networks: false,
             may_use_host_networks: false,
             metrics_keys: Vec::new(),
+            image_keys: Vec::new(),
         }))
     }
 
@@ -123,6 +126,17 @@ impl Api {
 
     pub(super) fn metrics_keys(&self) -> &[SandboxName] {
         &self.0.metrics_keys
+    }
+
+    /// Lets the keys of these names import and remove images, which all keys share. By default no
+    /// key may; if the server needs no key, everybody may.
+    #[must_use]
+    pub fn changing_images_by(self, keys: Vec<SandboxName>) -> Self {
+        self.with(|options| Options { image_keys: keys, ..options })
+    }
+
+    pub(super) fn image_keys(&self) -> &[SandboxName] {
+        &self.0.image_keys
     }
 
     pub(super) fn may_use_host_networks(&self) -> bool {

@@ -15,6 +15,9 @@ pub struct ServeLimits {
     /// request asks for; by default 16 MiB. Longer output is `truncated`. Streamed output has no
     /// such limit.
     pub max_output_bytes: u64,
+    /// The largest archive of images that a request may import, in bytes; by default 16 GiB. A
+    /// larger one is `too_large` (413).
+    pub max_image_bytes: u64,
     /// The time in which a JSON body must arrive, in milliseconds; by default 60,000. A later one
     /// is refused (408).
     pub json_timeout_ms: u64,
@@ -64,6 +67,7 @@ impl Default for ServeLimits {
         Self {
             max_json_bytes: 16 << 20,
             max_output_bytes: 16 << 20,
+            max_image_bytes: 16 << 30,
             json_timeout_ms: 60_000,
             body_stall_ms: 30_000,
             max_header_bytes: 64 << 10,

@@ -10,6 +10,7 @@ mod dropped;
 mod ends;
 mod files;
 mod ground;
+mod images;
 mod limits;
 mod lives;
 mod mcp;
