@@ -1,8 +1,10 @@
-//! A progress bar for each blob that is fetched, for a person who watches.
+//! Progress bars for a person who watches: one for each blob that is fetched, or one for a pull of
+//! a server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use eyot::PullObserver;
 use eyot_image::{Digest, NoProgress, Progress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
@@ -11,6 +13,27 @@ use crate::output::Output;
 /// Returns progress bars if a person watches, and otherwise no progress.
 pub fn progress(output: Output) -> Arc<dyn Progress> {
     if output.shows_progress() { Arc::new(Bars::default()) } else { Arc::new(NoProgress) }
+}
+
+/// Returns a progress bar for a server's pull of this image if a person watches, and otherwise no
+/// progress.
+pub fn pull_observer(output: Output, name: &str) -> PullObserver {
+    if !output.shows_progress() {
+        return Arc::new(|_| {});
+    }
+    let bar = styled(ProgressBar::new(0)).with_prefix(name.to_owned());
+    Arc::new(move |progress| {
+        bar.set_length(progress.total_bytes);
+        bar.set_position(progress.received_bytes);
+        bar.set_message(format!("{}/{} blobs", progress.blobs_done, progress.blobs));
+    })
+}
+
+fn styled(bar: ProgressBar) -> ProgressBar {
+    match ProgressStyle::with_template("{prefix} {bytes:>10}/{total_bytes:<10} {wide_bar} {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }
 
 #[derive(Default)]
@@ -30,13 +53,8 @@ impl Bars {
 
 impl Progress for Bars {
     fn begin(&self, blob: &Digest, total_bytes: u64) {
-        let bar = self.all.add(ProgressBar::new(total_bytes));
-        let style = ProgressStyle::with_template("{prefix} {bytes:>10}/{total_bytes:<10} {wide_bar} {msg}");
-        let bar = bar.with_prefix(blob.hex()[..12].to_owned());
-        let bar = match style {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        };
+        let bar =
+            styled(self.all.add(ProgressBar::new(total_bytes))).with_prefix(blob.hex()[..12].to_owned());
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(blob.clone(), bar);
     }
 

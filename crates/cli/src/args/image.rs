@@ -17,6 +17,7 @@ Examples:
   eyot run --image node:22 -- node -e 'console.log(6 * 7)'
   eyot image rm app:1
   eyot image prune                             what no image and no sandbox needs any more
+  eyot --server URL image pull node:22         on a server: ls, pull, import and rm
 
 An image is kept once, in the state folder, and its layers are shared by all sandboxes made over it. \
 Its environment, working directory and user count where a sandbox is not told otherwise.";

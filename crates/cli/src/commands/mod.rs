@@ -97,7 +97,6 @@ fn of_this_host(command: &CliCommand) -> Option<&'static str> {
         CliCommand::Keys(_) => "`keys` keeps the keys of this host's own server",
         CliCommand::Backup(_) => "`backup` writes down what this host has",
         CliCommand::Restore(_) => "`restore` makes a state folder of this host",
-        CliCommand::Image(_) => "`image` keeps the images of this host",
         _ => return None,
     })
 }

@@ -22,6 +22,7 @@ use crate::errors::Failure;
 pub use across::across;
 pub use inward::{inward, inward_stdin};
 pub use outward::{outward, outward_stdout};
+pub use pipe::{StreamWriter, writer};
 pub use progress::{ByteMeter, watch};
 
 /// The most entries of a tree.

@@ -262,7 +262,7 @@ fn what_is_about_this_host_is_refused_for_a_server_and_says_why() {
         &["bench"],
         &["serve"],
         &["keys", "ls"],
-        &["image", "ls"],
+        &["image", "prune"],
         &["pool", "reconcile"],
         &["events", "--verify"],
         &["mcp"],

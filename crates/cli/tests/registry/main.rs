@@ -12,6 +12,7 @@ mod fetched;
 #[allow(dead_code, reason = "shared with the other tests of the program")]
 mod machine;
 mod measured;
+mod over_server;
 mod pulling;
 mod registry;
 #[path = "../cli/server.rs"]
@@ -26,10 +27,10 @@ fn main() {
     let no_registry = no_registry.map(|program| format!("there is no {program}"));
     let no_engine = (!engine::answers()).then(|| "no Docker Engine answers: cargo xtask engine".to_owned());
     let with_registry = [pulling::trials(), damage::trials(), access::trials(), sources::trials()];
-    let with_registry = [with_registry.concat(), measured::small_trials()].concat();
+    let with_registry = [with_registry.concat(), measured::small_trials(), over_server::trials()].concat();
     let trials = [
         listed(with_registry, no_registry.as_deref()),
-        listed([engine::trials(), damage::import_trials()].concat(), None),
+        listed([engine::trials(), damage::import_trials(), over_server::plain_trials()].concat(), None),
         listed(engine::real_trials(), no_engine.as_deref()),
         listed(fetched::trials(), no_registry.as_deref().or(no_engine.as_deref())),
         listed(base::trials(), base::missing()).into_iter().map(of_soak).collect(),

@@ -1,7 +1,8 @@
-//! `eyot image`: the images of the state folder.
+//! `eyot image`: the images of the state folder, or of a server.
 
 mod build_base;
 mod import;
+mod on_server;
 mod pull;
 
 use eyot::Error;
@@ -16,11 +17,14 @@ use crate::provider;
 use crate::table::Table;
 
 pub async fn run(args: ImageArgs, context: &Context) -> Result<u8, Failure> {
+    if let Some(server) = context.server()? {
+        return on_server::run(args.command, server.images().as_ref(), context).await;
+    }
     match args.command {
         ImageCommand::Import(args) => import::run(args, context).await,
         ImageCommand::Pull(args) => pull::run(args, context).await,
         ImageCommand::BuildBase(args) => build_base::run(args, context).await,
-        ImageCommand::Ls => list(context),
+        ImageCommand::Ls => show(&store(context)?.list()?, context),
         ImageCommand::Rm { names, force } => remove(&names, force, context),
         ImageCommand::Prune { all } => prune(all, context),
     }
@@ -30,8 +34,8 @@ fn store(context: &Context) -> Result<ImageStore, Failure> {
     Ok(provider::images(&context.state_folder()?))
 }
 
-fn list(context: &Context) -> Result<u8, Failure> {
-    let images = store(context)?.list()?;
+/// Prints the list of images.
+fn show(images: &[ImageInfo], context: &Context) -> Result<u8, Failure> {
     match (context.output.json, context.output.quiet) {
         (true, _) => context.output.value(&images)?,
         (false, true) => {
@@ -39,7 +43,7 @@ fn list(context: &Context) -> Result<u8, Failure> {
                 .output
                 .text(&images.iter().map(|image| format!("{}\n", image.name)).collect::<String>())?;
         }
-        (false, false) => context.output.text(&table(&images))?,
+        (false, false) => context.output.text(&table(images))?,
     }
     Ok(0)
 }
