@@ -3,6 +3,7 @@
 import { fromWire, toWire } from "./case.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
+import { Images } from "./images.js";
 import { type LocalServer, findProgram, startServer } from "./local_server.js";
 import type { components } from "./openapi.js";
 import { type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
@@ -55,11 +56,14 @@ export type ToolFormat = "mcp" | "anthropic" | "openai" | "openai-responses";
 
 /** A client of one server. Close it when done: that ends a server that was started for it. */
 export class EyotClient {
+  /** The images that the server's sandboxes are made from. */
+  readonly images: Images;
   readonly #options: ClientOptions;
   #connection: Promise<Connection> | undefined;
 
   constructor(options: ClientOptions = {}) {
     this.#options = options;
+    this.images = new Images(() => this.#transport());
     const url = options.url ?? process.env["EYOT_SERVER"];
     if (url) parseAddress(url);
   }

@@ -9,6 +9,7 @@ export type { Command, ExecOptions, ExecResult, OnOutput, Outcome } from "./exec
 export type { ExecEvent, ExecStream, ExecStreamOptions, Output, PtySize } from "./exec_stream.js";
 export type * from "./files.js";
 export type { PortForward } from "./forward.js";
+export type { ImageInfo, Images, ImportOptions, PullOptions, PullProgress, RemoveImageOptions, RemovedImages } from "./images.js";
 export type * from "./network.js";
 export type { EventOptions, PoolCreate, PoolCreated, PoolEntry, SandboxEvent, Transfer, Transferred } from "./pools.js";
 export type { ExitStatus, LiveProcess, LiveProcesses, LogOptions, LogPiece, ProcessInfo, StartOptions, WaitOptions } from "./processes.js";

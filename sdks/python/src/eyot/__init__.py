@@ -13,6 +13,7 @@ from .async_client import AsyncClient
 from .async_exec_stream import AsyncExecStream
 from .async_kept_command import AsyncKeptCommand
 from .async_sandbox import AsyncSandbox
+from .async_server_images import AsyncImages
 from .async_terminal import AsyncTerminal
 from .client import Client
 from .errors import (
@@ -41,6 +42,7 @@ from .events import Event
 from .exec_result import ExecResult, Outcome
 from .exec_stream import ExecStream
 from .files import DirEntry, FileStat, GlobResult, GrepMatch, GrepResult, WatchEvent
+from .images import ImageInfo, PullProgress, RemovedImages
 from .kept_command import KeptCommand
 from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .pools import PoolEntry, Transferred
@@ -48,6 +50,7 @@ from .port_forward import PortForward
 from .processes import LiveProcess, LiveProcesses, LogChunk, ProcessInfo, TerminalInfo, Usage
 from .sandbox import Sandbox
 from .sandbox_info import Capabilities, Limits, Mount, SandboxInfo, SandboxOptions
+from .server_images import Images
 from .terminal import Terminal
 from .tools import ToolResult
 
@@ -55,6 +58,7 @@ __all__ = [
     "AlreadyExists",
     "AsyncClient",
     "AsyncExecStream",
+    "AsyncImages",
     "AsyncKeptCommand",
     "AsyncSandbox",
     "AsyncTerminal",
@@ -75,6 +79,8 @@ __all__ = [
     "GlobResult",
     "GrepMatch",
     "GrepResult",
+    "ImageInfo",
+    "Images",
     "Internal",
     "Invalid",
     "IsDirectory",
@@ -94,7 +100,9 @@ __all__ = [
     "Preview",
     "ProcessInfo",
     "PublishedPort",
+    "PullProgress",
     "QuotaExceeded",
+    "RemovedImages",
     "Sandbox",
     "SandboxInfo",
     "SandboxNotFound",

@@ -27,6 +27,7 @@ from ._server_address import ServerAddress, given_address, key_header
 from ._websocket import open_async_websocket
 from .async_exec_stream import AsyncExecStream
 from .async_sandbox import AsyncSandbox
+from .async_server_images import AsyncImages
 from .errors import SandboxNotFound
 from .events import Event
 from .pools import PoolEntry, Transferred
@@ -61,6 +62,8 @@ class AsyncClient:
         self._address = given_address(url)
         self._headers = key_header(api_key) if self._address else {}
         self.pool = pool
+        #: The images that the server's sandboxes are made from.
+        self.images = AsyncImages(self)
         self._start_server = start
         #: The start of the server that is this client's own. No call's: who is cancelled takes nothing from the others.
         self._start: asyncio.Task[LocalServer] | None = None

@@ -34,6 +34,7 @@ from .exec_stream import ExecStream
 from .pools import PoolEntry, Transferred
 from .sandbox import Sandbox
 from .sandbox_info import Capabilities, SandboxInfo, SandboxOptions, UnnamedOptions
+from .server_images import Images
 from .tools import ToolResult
 
 T = TypeVar("T")
@@ -66,6 +67,8 @@ class Client:
         self._address = address or self._local.address  # type: ignore[union-attr]
         self._headers = key_header(api_key) if address else {}
         self.pool = pool
+        #: The images that the server's sandboxes are made from.
+        self.images = Images(self)
         #: Those that are open, and perhaps some that are not any more.
         self._websockets: WeakSet[Connection] = WeakSet()
         #: Likewise those of event loops, which carry forwarded ports.
