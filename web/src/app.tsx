@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused, ask, json, keepProof, sentence, signedOut } from "./api.js";
 import { Lost, drafts, useDrafts } from "./drafts.js";
 import { AllEvents } from "./events.js";
+import { Images } from "./images.js";
 import { feed } from "./live.js";
 import { SandboxList } from "./list.js";
 import { Login } from "./login.js";
@@ -11,12 +12,12 @@ import { Confirm, Failure, Loading } from "./parts.js";
 import { SandboxView, type View, VIEWS } from "./sandbox.js";
 import type { Session } from "./types.js";
 
-/** Where somebody is: `#/`, `#/events`, `#/sandboxes/ID/VIEW`. */
-type Place = { at: "list" } | { at: "events" } | { at: "sandbox"; id: string; view: View };
+/** Where somebody is: `#/`, `#/images`, `#/events`, `#/sandboxes/ID/VIEW`. */
+type Place = { at: "list" } | { at: "images" } | { at: "events" } | { at: "sandbox"; id: string; view: View };
 
 function placeOf(hash: string): Place {
   const [first, id, view] = hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
-  if (first === "events") return { at: "events" };
+  if (first === "events" || first === "images") return { at: first };
   if (first === "sandboxes" && id) {
     return { at: "sandbox", id, view: VIEWS.find((known) => known === view) ?? "files" };
   }
@@ -131,6 +132,7 @@ function Inside({ session, out }: { session: Session; out: () => void }) {
         <a class="brand" href="#/"><img src="/assets/icon.svg" alt="" width="24" height="24" /> Eyot</a>
         <nav aria-label="Page">
           <a href="#/" aria-current={place.at === "list" || place.at === "sandbox" ? "page" : undefined}>Sandboxes</a>
+          <a href="#/images" aria-current={place.at === "images" ? "page" : undefined}>Images</a>
           <a href="#/events" aria-current={place.at === "events" ? "page" : undefined}>Events</a>
         </nav>
         {unsaved[0] ? <a class="not-saved" href={`#/sandboxes/${unsaved[0].sandbox}/files`}>{unsaved.length}<span class="words"> not saved</span></a> : null}
@@ -147,6 +149,7 @@ function Inside({ session, out }: { session: Session; out: () => void }) {
       </header>
       <main id="content" tabIndex={-1}>
         {place.at === "list" ? <SandboxList pools={session.pools} /> : null}
+        {place.at === "images" ? <Images /> : null}
         {place.at === "events" ? <AllEvents pools={session.pools} /> : null}
         {place.at === "sandbox" ? <SandboxView key={place.id} id={place.id} view={place.view} /> : null}
       </main>

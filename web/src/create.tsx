@@ -2,6 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { json } from "./api.js";
+import { bytes } from "./format.js";
+import { useImages } from "./images.js";
 import { Dialog, Failure, Field } from "./parts.js";
 import type { Sandbox } from "./types.js";
 
@@ -65,6 +67,8 @@ function bodyOf(form: Form): unknown {
 
 export function Create({ pools, close, made }: { pools: string[]; close: () => void; made: (sandbox: Sandbox) => void }) {
   const [form, set] = useState<Form>({ name: "", pool: pools[0] ?? "", image: "", network: "", memory: "", cpus: "", idle: "", onIdle: "sleep", labels: "", env: "", ttl: "", disk: "", allow: "", deny: "" });
+  // A server that lists none has its images elsewhere: any name may be typed.
+  const { value: images } = useImages();
   const [isBusy, busy] = useState(false);
   const [error, fail] = useState<unknown>();
   const change = (field: keyof Form) => (event: { currentTarget: { value: string } }) => {
@@ -96,8 +100,13 @@ export function Create({ pools, close, made }: { pools: string[]; close: () => v
               ? <select id={id} value={form.pool} onChange={change("pool")}>{pools.map((pool) => <option key={pool}>{pool}</option>)}</select>
               : <input id={id} value={form.pool} onInput={change("pool")} placeholder="default" readOnly={pools.length === 1} autocomplete="off" spellcheck={false} />}
           </Field>
-          <Field label="Image" hint="Empty: the server's default, which needs no download.">
-            {(id) => <input id={id} value={form.image} onInput={change("image")} placeholder="debian:12" autocomplete="off" spellcheck={false} />}
+          <Field label="Image" hint="One that is there, or any that the server may fetch. Empty: the server's default, which needs no download.">
+            {(id) => (
+              <>
+                <input id={id} list={`${id}-images`} value={form.image} onInput={change("image")} placeholder="debian:12" autocomplete="off" spellcheck={false} />
+                <datalist id={`${id}-images`}>{images?.map(({ name, size_bytes }) => <option key={name} value={name}>{bytes(size_bytes)}</option>)}</datalist>
+              </>
+            )}
           </Field>
           <Field label="Network">
             {(id) => (

@@ -28,6 +28,24 @@ export interface Limits {
   disk_mib?: number | null;
 }
 
+/** An image that sandboxes are made from. */
+export interface Image {
+  name: string;
+  digest: string;
+  layers: number;
+  size_bytes: number;
+  created: string | null;
+  complete: boolean;
+}
+
+/** How far a pull is. The size grows until the last blob was begun. */
+export interface PullProgress {
+  received_bytes: number;
+  total_bytes: number;
+  blobs: number;
+  blobs_done: number;
+}
+
 export interface Spec {
   image?: string | null;
   network?: string;

@@ -1,8 +1,11 @@
 /** Single properties of the views, each on a page of its own sandbox. */
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { createServer } from "node:http";
+import { arch } from "node:os";
 import { after, before, test } from "node:test";
-import { deflateSync, crc32 } from "node:zlib";
+import { deflateSync, crc32, gzipSync } from "node:zlib";
 import { browse, picture, serve } from "./ground.mjs";
 
 let server;
@@ -241,4 +244,84 @@ test("the page about the API is compressed, keeps to its policy, and shows the o
   await page.locator(".opblock-summary").first().click();
   await page.locator(".opblock-body").first().waitFor();
   assert.deepEqual(complaints.slice(noted), []);
+});
+
+/** A registry on this host with the image `app:1`; it never answers for any other. */
+async function registry() {
+  const digest = (content) => `sha256:${createHash("sha256").update(content).digest("hex")}`;
+  const layer = gzipSync(tarOf("bin/sh", "#!"));
+  const diff = digest(tarOf("bin/sh", "#!"));
+  const architecture = arch() === "arm64" ? "arm64" : "amd64";
+  const config = Buffer.from(JSON.stringify({ architecture, os: "linux", created: "2026-01-02T03:04:05Z", config: {}, rootfs: { type: "layers", diff_ids: [diff] } }));
+  const described = (content, kind) => ({ mediaType: `application/vnd.oci.image.${kind}`, digest: digest(content), size: content.length });
+  const mediaType = "application/vnd.oci.image.manifest.v1+json";
+  const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, config: described(config, "config.v1+json"), layers: [described(layer, "layer.v1.tar+gzip")] }));
+  const served = new Map([["/v2/", Buffer.from("{}")], ["/v2/app/manifests/1", manifest], ...[config, layer].map((blob) => [`/v2/app/blobs/${digest(blob)}`, blob])]);
+  const listening = createServer((request, response) => {
+    const content = served.get(request.url);
+    if (content) response.writeHead(200, { "content-type": mediaType, "content-length": content.length }).end(request.method === "HEAD" ? undefined : content);
+  });
+  await new Promise((done) => listening.listen(0, "127.0.0.1", done));
+  const stop = () => {
+    listening.closeAllConnections();
+    listening.close();
+  };
+  return { listening, host: `127.0.0.1:${listening.address().port}`, stop };
+}
+
+/** A tar with one file. */
+function tarOf(name, content) {
+  const head = Buffer.alloc(512);
+  const put = (text, at) => head.write(text, at);
+  put(name, 0); put("0000755\0", 100); put("0000000\0", 108); put("0000000\0", 116);
+  put(`${content.length.toString(8).padStart(11, "0")}\0`, 124); put("00000000000\0", 136); put("        ", 148); put("0", 156); put("ustar\x0000", 257);
+  put(`${head.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, "0")}\0 `, 148);
+  const body = Buffer.alloc(Math.ceil(content.length / 512) * 512);
+  body.write(content);
+  return Buffer.concat([head, body, Buffer.alloc(1024)]);
+}
+
+test("images are pulled, offered to a new sandbox, and removed unless a sandbox is made over them", async () => {
+  const { listening, host, stop } = await registry();
+  const name = `${host}/app:1`;
+  await page.goto(`${server.url}/#/images`);
+  await page.getByText("There is no image yet.").waitFor();
+  assert.deepEqual(await picture(page, "images-none"), []);
+  const field = page.getByLabel("Pull an image");
+  // One that does not come is given up, by the button too.
+  const gone = new Promise((done) => listening.on("request", (request) => request.url.includes("/none/") && request.once("close", done)));
+  await field.fill(`${host}/none:1`);
+  await page.getByRole("button", { name: "Pull", exact: true }).click();
+  await page.getByRole("progressbar").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await gone;
+  await field.fill(name);
+  await page.getByRole("button", { name: "Pull", exact: true }).click();
+  const row = page.getByRole("row").filter({ hasText: name });
+  await row.filter({ hasText: "2026-01-02" }).waitFor();
+  assert.deepEqual(await picture(page, "images"), []);
+
+  await page.goto(`${server.url}/#/`);
+  await page.getByRole("button", { name: "New sandbox" }).first().click();
+  const image = dialog().getByLabel("Image");
+  await dialog().locator("datalist option").first().waitFor({ state: "attached" });
+  assert.deepEqual(await image.evaluate((input) => [...input.list.options].map(({ value }) => value)), [name]);
+  await dialog().getByLabel("Name").fill("over");
+  await image.fill(name);
+  await dialog().getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: "over" }).waitFor();
+
+  await page.goto(`${server.url}/#/images`);
+  const remove = async () => {
+    await page.getByRole("button", { name: `Remove ${name}` }).click();
+    await dialog().getByRole("button", { name: "Remove" }).click();
+  };
+  await remove();
+  await dialog().getByText("sandboxes are made over it: over").waitFor();
+  await dialog().getByRole("button", { name: "Cancel" }).click();
+  const { sandboxes } = await server.call("GET", "/v1/sandboxes");
+  await server.call("DELETE", `/v1/sandboxes/${sandboxes.find((one) => one.name === "over").id}`);
+  await remove();
+  await page.getByText("There is no image yet.").waitFor();
+  stop();
 });
