@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Capabilities, Enforcement, Error, Limits, LimitsEnforced, Result, SandboxProvider};
+use eyot::{Capabilities, Enforcement, Error, Limits, LimitsEnforced, Result, SandboxNamer, SandboxProvider};
+use eyot_engine::store::Store;
 use eyot_image::{AllowedImages, ImageSource, ImageStore, ImageUse, Progress};
 use eyot_native::host;
 use eyot_native::{ImageSources, NativeOptions, NativeProvider, default_state_dir};
@@ -140,9 +141,12 @@ pub fn image_sources(
     Arc::new(ImageSources::new(engine, Some(Arc::new(registry)), only, progress))
 }
 
-/// Returns the sandboxes that use images.
+/// Returns the sandboxes that use images, by the names that users know.
 pub fn image_uses(state: &Path) -> Result<Vec<ImageUse>> {
-    eyot_native::image_uses(state)
+    let store = state.join("eyot.db");
+    let names: SandboxNamer =
+        if Store::is_missing(&store) { Arc::new(|_| None) } else { Store::open(store)?.namer() };
+    eyot_native::image_uses(state, names.as_ref())
 }
 
 /// Returns the default state folder.

@@ -60,9 +60,9 @@ impl Engine {
     }
 
     /// Returns the images that sandboxes are made from, to list and change them. `unsupported` if the
-    /// provider does not keep its images itself.
+    /// provider does not keep its images itself. Errors name sandboxes with their pools.
     pub fn images(&self) -> Result<Arc<dyn SandboxImages>> {
-        self.provider.images()
+        self.provider.images(self.store().namer())
     }
 
     /// Opens the pool of this name, with these options from now on.

@@ -14,6 +14,7 @@ mod claim;
 mod keys;
 mod making;
 mod mark;
+mod names;
 mod owner;
 mod pools;
 mod quota;

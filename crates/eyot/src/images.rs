@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::ByteStream;
 use crate::error::Result;
+use crate::spec::SandboxId;
 
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +60,10 @@ pub struct PruneReport {
 
 /// A function that receives the progress of a pull, many times a second and from any thread.
 pub type PullObserver = Arc<dyn Fn(PullProgress) + Send + Sync>;
+
+/// A function that returns the name by which users know a sandbox, for errors; `None`: the
+/// provider's own name for it.
+pub type SandboxNamer = Arc<dyn Fn(&SandboxId) -> Option<String> + Send + Sync>;
 
 /// The images of a provider.
 #[async_trait]

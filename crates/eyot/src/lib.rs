@@ -54,7 +54,7 @@ pub use files::{
     WriteOptions,
 };
 pub use forward::PortForward;
-pub use images::{ImageInfo, PruneReport, PullObserver, PullProgress, SandboxImages};
+pub use images::{ImageInfo, PruneReport, PullObserver, PullProgress, SandboxImages, SandboxNamer};
 pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced, UserCounts};
 pub use kept::{KeepOptions, KeptControl, KeptEvent, KeptInfo, KeptPiece};
 pub use observer::{

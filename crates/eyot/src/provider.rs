@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::capabilities::Capabilities;
 use crate::driver::SandboxDriver;
 use crate::error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
-use crate::images::SandboxImages;
+use crate::images::{SandboxImages, SandboxNamer};
 use crate::isolation::Isolation;
 use crate::path::SandboxPath;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec};
@@ -117,8 +117,10 @@ pub trait SandboxProvider: Send + Sync + 'static {
 
     // The methods below are optional; each is refused unless the provider has it.
 
-    /// Returns the images that its sandboxes are made from, to list and change them.
-    fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+    /// Returns the images that its sandboxes are made from, to list and change them. Errors name
+    /// sandboxes as `names` does.
+    fn images(&self, names: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
+        drop(names);
         Err(SandboxOperationUnsupported::new("images", self.name(), &[]).into())
     }
 

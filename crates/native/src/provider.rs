@@ -10,8 +10,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, PullPolicy,
-    Result, SandboxId, SandboxImages, SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider,
-    SandboxSpec, SandboxStatus, ValidSpec,
+    Result, SandboxId, SandboxImages, SandboxInfo, SandboxName, SandboxNamer, SandboxOperationUnsupported,
+    SandboxProvider, SandboxSpec, SandboxStatus, ValidSpec,
 };
 use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
 use tokio::sync::Semaphore;
@@ -528,9 +528,9 @@ impl SandboxProvider for NativeProvider {
         &self.capabilities
     }
 
-    fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+    fn images(&self, names: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
         let (state, sources) = (self.host.state.root().to_owned(), self.host.sources.clone());
-        Ok(Arc::new(NativeImages { state, sources }))
+        Ok(Arc::new(NativeImages { state, sources, names }))
     }
 
     async fn isolation(&self) -> Result<Isolation> {

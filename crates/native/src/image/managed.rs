@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use eyot::{
     ByteStream, Bytes, Error, ImageInfo, PruneReport, PullObserver, PullProgress, Result, SandboxImages,
-    SandboxOperationUnsupported,
+    SandboxNamer, SandboxOperationUnsupported,
 };
 use eyot_image::{Digest, ImageName, ImportOptions, NoProgress, Progress};
 use futures_util::StreamExt;
@@ -28,6 +28,8 @@ pub(crate) struct NativeImages {
     pub state: PathBuf,
     /// The sources that images are pulled from.
     pub sources: Option<Arc<ImageSources>>,
+    /// The names of sandboxes in errors.
+    pub names: SandboxNamer,
 }
 
 #[async_trait]
@@ -63,8 +65,10 @@ impl SandboxImages for NativeImages {
     }
 
     async fn remove(&self, name: &str, force: bool) -> Result<PruneReport> {
-        let (name, state) = (named(name)?, self.state.clone());
-        on_blocking_thread(move || image_store(&state).remove(&name, force, || image_uses(&state))).await
+        let (name, state, names) = (named(name)?, self.state.clone(), Arc::clone(&self.names));
+        let uses = move || image_uses(&state, names.as_ref());
+        let store = image_store(&self.state);
+        on_blocking_thread(move || store.remove(&name, force, uses)).await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, ErrorKind, Result, SandboxId};
 use eyot_image::{ImageStore, ImageUse};
 
 use crate::record::Record;
@@ -16,11 +16,12 @@ pub fn image_store(state: &Path) -> ImageStore {
 
 /// Lists every sandbox of a state folder that is made over an image of its store, whether it runs,
 /// sleeps or is being removed. [`ImageStore::remove`] and [`ImageStore::prune`] call this while no
-/// sandbox can begin to use an image.
+/// sandbox can begin to use an image. `names` returns the name by which users know a sandbox, if it is
+/// not the record's.
 ///
 /// # Errors
 /// If the state folder or a record can't be read. Nothing may be removed in that case.
-pub fn image_uses(state: &Path) -> Result<Vec<ImageUse>> {
+pub fn image_uses(state: &Path, names: &dyn Fn(&SandboxId) -> Option<String>) -> Result<Vec<ImageUse>> {
     let state = StateDir::open(state, None)?;
     let unreadable = |error: io::Error| {
         let message = format!("find out which images are in use: {}", crate::sentence(&error));
@@ -36,13 +37,14 @@ pub fn image_uses(state: &Path) -> Result<Vec<ImageUse>> {
         match record {
             // In the making over something else, or gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            record => uses.extend(use_of(record.map_err(unreadable)?)),
+            record => uses.extend(use_of(record.map_err(unreadable)?, names)),
         }
     }
     Ok(uses)
 }
 
-fn use_of(record: Record) -> Option<ImageUse> {
-    let (sandbox, layers) = (record.info.name.to_string(), record.lower.layers);
+fn use_of(record: Record, names: &dyn Fn(&SandboxId) -> Option<String>) -> Option<ImageUse> {
+    let sandbox = names(&record.info.id).unwrap_or_else(|| record.info.name.to_string());
+    let layers = record.lower.layers;
     (!layers.is_empty()).then_some(ImageUse { sandbox, layers })
 }

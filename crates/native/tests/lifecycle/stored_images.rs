@@ -73,7 +73,7 @@ impl Stored {
     }
 
     fn uses(&self) -> Result<Vec<eyot_image::ImageUse>, eyot::Error> {
-        image_uses(&self.state.path())
+        image_uses(&self.state.path(), &|_| None)
     }
 }
 
@@ -236,7 +236,8 @@ async fn removal_race() -> Result<(), Failed> {
     for _ in 0..15 {
         stored.put(&image, "app:1")?;
         let (store, state, name) = (stored.store(), stored.state.path(), name.clone());
-        let removing = tokio::task::spawn_blocking(move || store.remove(&name, true, || image_uses(&state)));
+        let removing =
+            tokio::task::spawn_blocking(move || store.remove(&name, true, || image_uses(&state, &|_| None)));
         let spec = SandboxSpec { image: Some("app:1".to_owned()), ..SandboxSpec::default() };
         let made = Sandbox::create(&*provider, spec).await;
         removing.await??;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxImages, SandboxInfo,
-    SandboxProvider, SandboxSpec, ValidSpec,
+    SandboxNamer, SandboxProvider, SandboxSpec, ValidSpec,
 };
 use eyot_image::AllowedImages;
 
@@ -122,7 +122,7 @@ impl SandboxProvider for DockerProvider {
         &self.capabilities
     }
 
-    fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+    fn images(&self, _: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
         let message = "docker keeps its images in its Engine, and they are not listed or changed here";
         let hint = "on the Engine's host: docker images, docker pull, docker load, docker rmi";
         Err(Error::new(ErrorKind::Unsupported, message).with_hint(hint))

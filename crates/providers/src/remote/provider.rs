@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use eyot::wire::{CapabilitiesAnswer, CreateSandbox, PreviewAnswer, PreviewBody, SandboxAnswer, SandboxList};
 use eyot::{
     Capabilities, Created, Error, ErrorKind, Isolation, Manifest, Result, SandboxImages, SandboxInfo,
-    SandboxProvider, ValidSpec,
+    SandboxNamer, SandboxProvider, ValidSpec,
 };
 use reqwest::Method;
 
@@ -83,7 +83,7 @@ impl SandboxProvider for RemoteProvider {
         &self.capabilities
     }
 
-    fn images(&self) -> Result<Arc<dyn SandboxImages>> {
+    fn images(&self, _: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
         Ok(Arc::new(RemoteImages(self.server.clone())))
     }
 
