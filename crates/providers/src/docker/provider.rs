@@ -219,6 +219,14 @@ mod tests {
     }
 
     #[test]
+    fn the_images_are_the_engines_and_the_error_says_how_to_list_them() {
+        let provider = DockerProvider::new(DockerOptions::node("/nowhere"));
+        let error = provider.images(Arc::new(|_| None)).err().expect("they are not ours");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.hint().is_some_and(|hint| hint.contains("docker images")), "{error}");
+    }
+
+    #[test]
     fn anvia_the_presets_are_their_images_and_another_image_wins() {
         let [node, python, deno] = [DockerOptions::node, DockerOptions::python, DockerOptions::deno];
         let presets = [node("/s"), python("/s"), deno("/s")];
