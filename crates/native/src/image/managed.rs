@@ -103,8 +103,7 @@ async fn send(archive: &mut ByteStream, reader: mpsc::Sender<io::Result<Bytes>>)
         }
     }
     // A reader that is gone has said why.
-    drop(reader.send(Ok(Bytes::new())).await);
-    Ok(())
+    reader.send(Ok(Bytes::new())).await.or(Ok(()))
 }
 
 /// A blocking reader of the pieces of an archive. A sender that is dropped before the end is an
