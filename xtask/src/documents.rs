@@ -1,6 +1,8 @@
-//! The documents: their links lead to files and headings that exist, and published figures name a command that exists.
+//! The documents: their links lead to files and headings that exist, published figures name a command that exists, and the
+//! table of surfaces names what is there.
 
 pub mod figures;
+mod surfaces;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +13,7 @@ use crate::process::root;
 /// Says which links of the documents lead nowhere, and which paths in ARCHITECTURE.md are not there.
 pub fn check() -> Result<Vec<String>, String> {
     let mut wrong = figures::check()?;
+    wrong.extend(surfaces::check()?);
     for page in pages()? {
         let root = root();
         let name = page.strip_prefix(&root).unwrap_or(&page).display().to_string();
