@@ -22,7 +22,7 @@ use crate::files::{
 use crate::isolation::Isolation;
 use crate::kept::{KeptControl, KeptEvent, KeptInfo};
 use crate::path::{ConfinedPath, SandboxPath};
-use crate::process::{LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, Usage};
+use crate::process::{LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, StartTerms, Usage};
 use crate::published::PublishedPort;
 use crate::search::{GlobOptions, GlobResult, GrepOptions, GrepResult};
 use crate::spec::Lifecycle;
@@ -260,10 +260,17 @@ pub trait SandboxDriver: Send + Sync + 'static {
         Err(unsupported(self.provider(), "live_processes"))
     }
 
-    /// Starts a process that outlives the call; it reads end of file, and its output is kept in a ring.
-    async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
-        drop(request);
+    /// Starts a process that outlives the call; its output is kept in a ring.
+    async fn start(&self, request: ExecRequest, terms: StartTerms) -> Result<ProcessInfo> {
+        drop((request, terms));
         Err(unsupported(self.provider(), "start"))
+    }
+
+    /// Writes to a started process whose input follows, at most [`crate::MAX_STDIN_BYTES`]; `ends`: end of file comes
+    /// behind it. `conflict`: it takes no more, or has not read what it got.
+    async fn write_stdin(&self, process: ProcessId, data: Bytes, ends: bool) -> Result<()> {
+        drop((process, data, ends));
+        Err(unsupported(self.provider(), "write_stdin"))
     }
 
     /// Every started process that is still known, oldest first. The last 64 that ended are.

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::{ByteStream, ExecutionControl};
 use crate::error::Result;
+use crate::process::{ProcessInfo, ProcessStatus};
 
 pub use crate::command::{Command, ExitStatus, PtySize, Signal};
 pub use crate::outcome::{ExecResult, FlatResult, Outcome};
@@ -127,5 +128,16 @@ impl Stream for ExecStream {
     type Item = Result<ExecEvent>;
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.events.as_mut().poll_next(context)
+    }
+}
+
+impl ProcessInfo {
+    /// Returns the outcome of a process that has ended.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self.status {
+            ProcessStatus::Running => None,
+            ProcessStatus::Ended(_) if self.timed_out => Some(Outcome::TimedOut),
+            ProcessStatus::Ended(status) => Some(Outcome::from(status)),
+        }
     }
 }

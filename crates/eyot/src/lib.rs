@@ -64,8 +64,8 @@ pub use observer::{
 pub use path::{ConfinedPath, MAX_NAME_BYTES, MAX_PATH_BYTES, SandboxPath, WorkspacePath};
 pub use pool_entry::{PoolEntry, PoolStatus, Service};
 pub use process::{
-    LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo,
-    ProcessStatus, Usage,
+    LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, MAX_STDIN_BYTES, ProcessId,
+    ProcessInfo, ProcessStatus, StartTerms, Usage,
 };
 pub use provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
 pub use published::PublishedPort;

@@ -72,6 +72,23 @@ pub struct ProcessInfo {
     pub started_ms: i64,
     /// The time at which it ended.
     pub ended_ms: Option<i64>,
+    /// It had not ended at its deadline, and was killed with everything that it had started.
+    #[serde(default)]
+    pub timed_out: bool,
+}
+
+/// The most bytes of input that a process takes at its start, and that are written to it at once.
+pub const MAX_STDIN_BYTES: usize = 64 << 10;
+
+/// The input of a started process, and its deadline.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StartTerms {
+    /// The beginning of its input, at most [`MAX_STDIN_BYTES`].
+    pub stdin: Bytes,
+    /// More input is written later; without that, end of file follows.
+    pub stdin_follows: bool,
+    /// It is killed with its whole tree when it runs for so long, in milliseconds.
+    pub timeout_ms: Option<u64>,
 }
 
 /// One of the two streams of a process.

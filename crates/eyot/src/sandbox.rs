@@ -27,7 +27,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::capabilities::{Capabilities, Capability};
+use crate::command::PtySize;
 use crate::driver::SandboxDriver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::isolation::Isolation;
@@ -53,6 +56,14 @@ pub struct StartOptions {
     pub env: BTreeMap<String, String>,
     /// The user who runs it.
     pub user: Option<String>,
+    /// Its input, or the beginning of it: at most [`MAX_STDIN_BYTES`]. By default it reads end of file.
+    pub stdin: Bytes,
+    /// More input comes by [`Sandbox::write_stdin`].
+    pub stdin_follows: bool,
+    /// It is killed with its whole tree when it has not ended after so many milliseconds; by default never.
+    pub timeout_ms: Option<u64>,
+    /// Runs it on a terminal of this size; its output is then one stream.
+    pub pty: Option<PtySize>,
 }
 
 /// One live isolated world. Clones are the same world; destroying one destroys it for all.

@@ -13,7 +13,7 @@ mod sandboxes;
 pub use about::{Health, ToolAnswer, Version};
 pub use exec::{
     ExecAnswer, ExecBody, ExecPiece, ExecStarted, LogPiece, STDERR, STDIN_WINDOW, STDOUT, SignalBody,
-    SocketControl, SocketEvent, StartBody,
+    SocketControl, SocketEvent, StartBody, StdinBody,
 };
 pub use images::ImageList;
 pub use page::{PAGE_PROOF, SessionAnswer, SessionBody, TerminalAnswer, TerminalBody, TerminalList};

@@ -13,7 +13,7 @@ use client_fake::{FakeGuest, driven, place};
 use eyot::{
     ByteRange, ByteStream, Bytes, Command, CreateDirOptions, Error, ErrorKind, ExecRequest, GlobOptions,
     GrepOptions, KeepRequest, KeptControl, LogQuery, ProcessId, RemoveOptions, Result, SandboxDriver,
-    TarInOptions, WatchOptions, WriteOptions,
+    StartTerms, TarInOptions, WatchOptions, WriteOptions,
 };
 use eyot_guest::client::GuestDriver;
 use eyot_guest::protocol::{
@@ -356,7 +356,7 @@ fn every_call(driver: &Arc<GuestDriver>) -> Vec<BoxFuture<'static, Result<()>>> 
         d => d.usage().await.map(drop),
         d => d.live_processes().await.map(drop),
         d => d.watch(&place("/a"), WatchOptions::default()).await?.try_collect::<Vec<_>>().await.map(drop),
-        d => d.start(command()).await.map(drop),
+        d => d.start(command(), StartTerms::default()).await.map(drop),
         d => d.processes().await.map(drop),
         d => d.wait(id).await.map(drop),
         d => d.logs(id, query).await?.try_collect::<Vec<_>>().await.map(drop),

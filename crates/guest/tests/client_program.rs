@@ -17,7 +17,8 @@ use client_fake::{CLIENT_NONCE, GUEST_NONCE, parts, place};
 use eyot::{
     ByteRange, ByteStream, Bytes, Command, ConfinedPath, CreateDirOptions, Error, ErrorKind, ExecRequest,
     ExecutionEvent, ExitStatus, FileType, GlobOptions, GrepOptions, LogQuery, LogStream, ProcessId,
-    ProcessStatus, PtySize, RemoveOptions, SandboxDriver, Signal, TarInOptions, WriteMode, WriteOptions,
+    ProcessStatus, PtySize, RemoveOptions, SandboxDriver, Signal, StartTerms, TarInOptions, WriteMode,
+    WriteOptions,
 };
 use eyot_guest::client::{Connection, GuestDriver};
 use eyot_guest::protocol::{GuestConfig, Identity, WINDOW, encode};
@@ -338,7 +339,8 @@ async fn a_port_is_dialled_and_closes_by_halves() {
 async fn a_started_process_is_listed_logged_waited_for_and_killed() {
     let guest = Guest::start().await;
     let driver = &guest.driver;
-    let started = driver.start(guest.command("echo one; echo two >&2; sleep 60")).await.unwrap();
+    let started =
+        driver.start(guest.command("echo one; echo two >&2; sleep 60"), StartTerms::default()).await.unwrap();
     assert_eq!(started.status, ProcessStatus::Running);
     let follow = LogQuery { follow: true, ..LogQuery::default() };
     let mut log = driver.logs(started.id, follow).await.unwrap();
@@ -361,7 +363,7 @@ async fn a_started_process_is_listed_logged_waited_for_and_killed() {
 #[tokio::test]
 async fn the_log_of_a_process_that_says_nothing_opens_at_once_and_that_of_an_unknown_one_is_refused() {
     let guest = Guest::start().await;
-    let started = guest.driver.start(guest.command("sleep 60")).await.unwrap();
+    let started = guest.driver.start(guest.command("sleep 60"), StartTerms::default()).await.unwrap();
     let follow = LogQuery { follow: true, ..LogQuery::default() };
     let log = guest.driver.logs(started.id, follow).await.unwrap();
     drop(log);
@@ -427,7 +429,7 @@ async fn a_command_that_comes_after_the_request_to_end_is_known_not_to_have_begu
 #[tokio::test]
 async fn shutdown_ends_the_guest() {
     let mut guest = Guest::start().await;
-    drop(guest.driver.start(guest.command("sleep 60")).await.unwrap());
+    drop(guest.driver.start(guest.command("sleep 60"), StartTerms::default()).await.unwrap());
     guest.driver.shutdown().await.unwrap();
     guest.driver.connection().closed().await;
     tokio::task::spawn_blocking(move || guest.child.wait().unwrap()).await.unwrap();

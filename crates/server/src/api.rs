@@ -101,6 +101,7 @@ fn protected() -> OpenApiRouter<Api> {
         .routes(routes!(processes::start, processes::list))
         .routes(routes!(processes::live))
         .routes(routes!(processes::wait))
+        .routes(routes!(processes::write_stdin))
         .routes(routes!(processes::logs))
         .routes(routes!(processes::signal))
         .routes(routes!(egress::rules, egress::set_rules))

@@ -649,7 +649,7 @@ export interface paths {
         put?: never;
         /**
          * Starts a process that outlives the call.
-         * @description It has no input; the latest part of its output is kept.
+         * @description The latest part of its output is kept.
          */
         post: operations["processes_start"];
         delete?: never;
@@ -690,6 +690,26 @@ export interface paths {
         put?: never;
         /** Sends a signal to a started process's group, or kills the process with all its descendants. */
         post: operations["processes_signal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/processes/{process}/stdin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Writes to a started process whose input follows.
+         * @description The answer does not wait until it is read. 409: it takes no more input, or has 256 KiB still to read.
+         */
+        post: operations["processes_write_stdin"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1645,6 +1665,8 @@ export interface components {
             started_ms: number;
             /** @description The status. */
             status: components["schemas"]["ProcessStatus"];
+            /** @description It had not ended at its deadline, and was killed with everything that it had started. */
+            timed_out?: boolean;
         };
         /** @description Started processes. */
         ProcessList: {
@@ -1916,8 +1938,29 @@ export interface components {
             env?: {
                 [key: string]: string;
             };
+            pty?: components["schemas"]["PtySize"] | null;
+            /** @description The standard input, or its beginning, as text: at most 64 KiB. Without any it reads end of file. */
+            stdin?: string | null;
+            /** @description The same as base64. */
+            stdin_base64?: string | null;
+            /** @description More of its input is written later. By default `false`. */
+            stdin_follows?: boolean;
+            /**
+             * Format: int64
+             * @description It is killed when it has not ended after so many milliseconds; by default never.
+             */
+            timeout_ms?: number | null;
             /** @description The user who runs it; by default the sandbox's user. */
             user?: string | null;
+        };
+        /** @description Input for a started process. */
+        StdinBody: {
+            /** @description End of file comes behind it. By default `false`. */
+            end?: boolean;
+            /** @description The input, as text: at most 64 KiB. */
+            stdin?: string | null;
+            /** @description The same as base64. */
+            stdin_base64?: string | null;
         };
         /** @description A terminal. */
         TerminalAnswer: {
@@ -4337,7 +4380,8 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "command": "while date; do sleep 1; done"
+                 *       "command": "while read -r name; do echo hello $name; done",
+                 *       "stdin_follows": true
                  *     }
                  */
                 "application/json": components["schemas"]["StartBody"];
@@ -4479,6 +4523,70 @@ export interface operations {
                  *     }
                  */
                 "application/json": components["schemas"]["SignalBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    processes_write_stdin: {
+        parameters: {
+            query?: {
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
+                pool?: string;
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
+                beneath?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The sandbox's id, or its name in the pool.
+                 * @example dev
+                 */
+                sandbox: string;
+                /**
+                 * @description The process's id, such as `p1`.
+                 * @example p1
+                 */
+                process: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "stdin": "world\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["StdinBody"];
             };
         };
         responses: {

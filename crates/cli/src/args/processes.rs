@@ -4,15 +4,18 @@ use clap::{Args, ValueEnum};
 use eyot::{LogStream, ProcessId, Signal};
 
 use super::values::{EnvArg, parse_env};
+use crate::durations;
 use crate::sizes::parse_bytes;
 
 const START_EXAMPLES: &str = "\
 Examples:
   eyot start builder -- python3 -m http.server 8000
   eyot start --workdir app -e PORT=3000 builder -- npm start
+  eyot start --timeout 1.5h builder -- make test
+  echo yes | eyot start -i builder -- ./install.sh
   eyot logs -f builder $(eyot start builder -- make)
 
-Docker's `start` is `eyot wake`. Prints the process's id, such as p1. It reads end of file; `eyot logs` shows what it writes.";
+Docker's `start` is `eyot wake`. Prints the process's id, such as p1. `eyot logs` shows what it writes.";
 
 /// `eyot start`
 #[derive(Debug, Args)]
@@ -27,6 +30,15 @@ pub struct StartArgs {
     /// The user that runs it
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
+    /// Kill it when it has not ended after this time, such as 10m or 1.5h
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
+    pub timeout: Option<u64>,
+    /// Give it what comes on our standard input, at most 64 KiB
+    #[arg(long, short)]
+    pub interactive: bool,
+    /// Run it on a terminal of 80 columns
+    #[arg(long, short)]
+    pub tty: bool,
     /// The sandbox's name or id
     pub name: String,
     /// The program and its arguments

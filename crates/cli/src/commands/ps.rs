@@ -27,7 +27,7 @@ fn table(processes: &[ProcessInfo]) -> String {
         table.row([
             process.id.to_string(),
             process.pid.to_string(),
-            status(process.status),
+            status(process),
             moment(process.started_ms),
             age(since(process.started_ms)),
             process.command.clone(),
@@ -36,9 +36,10 @@ fn table(processes: &[ProcessInfo]) -> String {
     table.render()
 }
 
-fn status(status: ProcessStatus) -> String {
-    match status {
+fn status(process: &ProcessInfo) -> String {
+    match process.status {
         ProcessStatus::Running => "running".to_owned(),
+        ProcessStatus::Ended(_) if process.timed_out => "timed out".to_owned(),
         ProcessStatus::Ended(ExitStatus::Exited(code)) => format!("exited {code}"),
         ProcessStatus::Ended(ExitStatus::Signaled(signal)) => format!("signal {signal}"),
         ProcessStatus::Ended(ExitStatus::OutOfMemory) => "out of memory".to_owned(),

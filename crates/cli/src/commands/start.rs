@@ -1,16 +1,31 @@
 //! `eyot start`: starts a process that outlives this command.
 
-use eyot::{Command, ErrorKind, StartOptions};
+use bytes::{Bytes, BytesMut};
+use eyot::{Command, ErrorKind, MAX_STDIN_BYTES, PtySize, StartOptions};
+use futures_util::StreamExt;
 
 use crate::args::{StartArgs, resolve_env};
 use crate::attach::{shell_hint, shell_line};
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::stdio::stdin_stream;
+
+/// The terminal of a process, which nobody looks at.
+const TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
 
 pub async fn run(args: StartArgs, context: &Context) -> Result<u8, Failure> {
     let env = resolve_env(&args.env, |name| std::env::var(name).ok())?;
     let sandbox = context.awake(&args.name).await?;
-    let options = StartOptions { cwd: args.workdir, env, user: args.user };
+    let stdin = if args.interactive { all_of_stdin().await? } else { Bytes::new() };
+    let options = StartOptions {
+        cwd: args.workdir,
+        env,
+        user: args.user,
+        stdin,
+        timeout_ms: args.timeout,
+        pty: args.tty.then_some(TERMINAL),
+        ..StartOptions::default()
+    };
     let command = Command::argv(args.command);
     let line = shell_line(&command);
     let process = sandbox.start(command, options).await.map_err(|error| match line {
@@ -23,4 +38,15 @@ pub async fn run(args: StartArgs, context: &Context) -> Result<u8, Failure> {
         context.output.text(&format!("{}\n", process.id))?
     }
     Ok(0)
+}
+
+/// Reads our standard input to its end, or to where it is more than a process takes.
+async fn all_of_stdin() -> Result<Bytes, Failure> {
+    let (mut input, mut read) = (stdin_stream()?, BytesMut::new());
+    while read.len() <= MAX_STDIN_BYTES
+        && let Some(piece) = input.next().await
+    {
+        read.extend_from_slice(&piece?);
+    }
+    Ok(read.freeze())
 }

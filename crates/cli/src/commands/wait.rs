@@ -1,7 +1,5 @@
 //! `eyot wait`: waits for a started process and exits with its exit code.
 
-use eyot::{Outcome, ProcessStatus};
-
 use crate::args::WaitArgs;
 use crate::context::Context;
 use crate::errors::{FAILED, Failure};
@@ -11,9 +9,6 @@ pub async fn run(args: &WaitArgs, context: &Context) -> Result<u8, Failure> {
     if context.output.json {
         context.output.value(&process)?;
     }
-    let code = match process.status {
-        ProcessStatus::Ended(status) => Outcome::from(status).exit_code(),
-        ProcessStatus::Running => i32::from(FAILED),
-    };
+    let code = process.outcome().map_or(i32::from(FAILED), |outcome| outcome.exit_code());
     Ok(u8::try_from(code).unwrap_or(FAILED))
 }

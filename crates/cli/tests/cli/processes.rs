@@ -52,6 +52,24 @@ fn a_signal_reaches_the_group_and_the_tree_dies_whatever_it_ignores() {
 }
 
 #[test]
+fn a_process_has_the_input_the_terminal_and_the_deadline_that_are_asked_for() {
+    let machine = Machine::with_sandbox();
+    let start = ["start", "-i", "box", "--", "sh", "-c", "cat; tty"];
+    assert_eq!(machine.run_with_input(&start, b"given\n").success(), "p1\n");
+    assert_eq!(machine.run(&["wait", "box", "p1"]).code, Some(1));
+    assert_eq!(machine.run(&["logs", "box", "p1"]).success(), "given\nnot a tty\n");
+    machine.run(&["start", "-t", "box", "--", "stty", "size"]).success();
+    machine.run(&["wait", "box", "p2"]).success();
+    assert_eq!(machine.run(&["logs", "box", "p2"]).success(), "24 80\r\n");
+    machine.run(&["start", "--timeout", "200ms", "box", "--", "sleep", "100"]).success();
+    assert_eq!(machine.run(&["wait", "box", "p3"]).code, Some(124));
+    let listed = machine.run(&["ps", "box"]).success();
+    assert!(listed.contains("timed out"), "{listed}");
+    let too_much = machine.run_with_input(&["start", "-i", "box", "--", "cat"], &vec![b'x'; 65_537]);
+    assert!(too_much.failure(125).contains("65536 bytes"), "{}", too_much.stderr);
+}
+
+#[test]
 fn a_process_that_is_not_there_is_one_sentence() {
     let machine = Machine::with_sandbox();
     machine.run(&["logs", "box", "p9"]).failure(125);

@@ -101,7 +101,8 @@ async fn wake_unless_awake(
 /// Starts what is to run in a sandbox whenever it is awake.
 pub(super) async fn start_services(sandbox: &Sandbox, services: &[Service]) -> Result<()> {
     for service in services {
-        let options = StartOptions { cwd: service.cwd.clone(), env: service.env.clone(), user: None };
+        let (cwd, env) = (service.cwd.clone(), service.env.clone());
+        let options = StartOptions { cwd, env, ..StartOptions::default() };
         sandbox.start(Command::shell(&service.command), options).await?;
     }
     Ok(())

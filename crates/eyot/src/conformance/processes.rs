@@ -8,8 +8,9 @@ use futures_util::StreamExt;
 use super::Fixture;
 use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly, until};
 use super::tree::{alive, cleared};
-use crate::exec::{Command, ExitStatus, Signal};
-use crate::process::{LogChunk, LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus};
+use crate::error::ErrorKind;
+use crate::exec::{Command, ExitStatus, PtySize, Signal};
+use crate::process::{LogChunk, LogQuery, LogStream, MAX_STDIN_BYTES, ProcessId, ProcessInfo, ProcessStatus};
 use crate::sandbox::{Sandbox, StartOptions};
 
 cases! {
@@ -35,6 +36,13 @@ cases! {
     a_wait_for_a_line_ends_with_the_process_and_with_its_time(sandbox) needs [Shell, Processes];
     a_process_survives_the_handle_that_started_it(fixture) needs [Shell, Processes];
     a_process_outlives_the_deadline_of_other_commands(sandbox) needs [Shell, Processes, KillTree];
+    a_process_is_killed_with_its_tree_at_its_deadline(sandbox) needs [Shell, Processes, KillTree];
+    a_process_that_ends_in_time_is_not_timed_out(sandbox) needs [Shell, Processes];
+    a_process_reads_the_input_of_its_start_and_then_the_end(sandbox) needs [Shell, Processes];
+    a_process_reads_what_is_written_to_it_later_until_that_ends(sandbox) needs [Shell, Processes];
+    input_of_64_kib_is_taken_and_a_byte_more_is_refused(sandbox) needs [Shell, Processes];
+    a_process_that_reads_nothing_is_given_no_more_than_it_can_hold(sandbox) needs [Shell, Processes];
+    a_process_on_a_terminal_is_typed_to(sandbox) needs [Shell, Processes, Pty];
 }
 
 const EVERYTHING: LogQuery = LogQuery {
@@ -119,7 +127,7 @@ async fn a_started_process_reads_the_end_at_once_and_has_its_own_directory_and_v
 ) -> Check {
     output(&sandbox, "mkdir deep").await?;
     let env = BTreeMap::from([("WORD".to_owned(), "a 'b' $c".to_owned())]);
-    let options = StartOptions { cwd: Some("deep".to_owned()), env, user: None };
+    let options = StartOptions { cwd: Some("deep".to_owned()), env, ..StartOptions::default() };
     let process = sandbox.start("cat; pwd; echo \"$WORD\"", options).await?.id;
     wait(&sandbox, process).await?;
     let expected = format!("{}/deep\na 'b' $c\n", sandbox.cwd());
@@ -366,4 +374,92 @@ async fn a_process_outlives_the_deadline_of_other_commands(sandbox: Sandbox) -> 
     );
     sandbox.kill(process, None).await?;
     cleared(&sandbox, "86432").await
+}
+
+async fn a_process_is_killed_with_its_tree_at_its_deadline(sandbox: Sandbox) -> Check {
+    let options = StartOptions { timeout_ms: Some(500), ..StartOptions::default() };
+    let line = "echo begun; setsid sleep 86407 & exec sleep 86407";
+    let process = sandbox.start(line, options).await?;
+    ensure!(!process.timed_out, "it is {process:?}");
+    let ended = promptly("the end of a process", sandbox.wait(process.id)).await??;
+    ensure_eq!((ended.status, ended.timed_out), (ProcessStatus::Ended(ExitStatus::Signaled(9)), true));
+    cleared(&sandbox, "sleep 86407").await?;
+    ensure_eq!(text(&log(&sandbox, process.id, EVERYTHING).await?), "begun\n");
+    Ok(())
+}
+
+async fn a_process_that_ends_in_time_is_not_timed_out(sandbox: Sandbox) -> Check {
+    let options = StartOptions { timeout_ms: Some(60_000), ..StartOptions::default() };
+    let process = sandbox.start("exit 3", options).await?;
+    let ended = promptly("the end of a process", sandbox.wait(process.id)).await??;
+    ensure_eq!((ended.status, ended.timed_out), (ProcessStatus::Ended(ExitStatus::Exited(3)), false));
+    Ok(())
+}
+
+async fn a_process_reads_the_input_of_its_start_and_then_the_end(sandbox: Sandbox) -> Check {
+    let options = StartOptions { stdin: "one\ntwo".into(), ..StartOptions::default() };
+    let process = sandbox.start("cat; echo .", options).await?.id;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(0));
+    ensure_eq!(text(&log(&sandbox, process, EVERYTHING).await?), "one\ntwo.\n");
+    ensure_fails!(sandbox.write_stdin(process, "more", false).await, Conflict);
+    Ok(())
+}
+
+async fn a_process_reads_what_is_written_to_it_later_until_that_ends(sandbox: Sandbox) -> Check {
+    let options = StartOptions { stdin: "one\n".into(), stdin_follows: true, ..StartOptions::default() };
+    let line = "while read -r word; do echo got $word; done; echo end";
+    let process = sandbox.start(line, options).await?.id;
+    promptly("the first line", sandbox.wait_for_line(process, "got one", 30_000)).await??;
+    sandbox.write_stdin(process, "two\n", false).await?;
+    promptly("the second line", sandbox.wait_for_line(process, "got two", 30_000)).await??;
+    sandbox.write_stdin(process, "three\n", true).await?;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(0));
+    ensure_eq!(text(&log(&sandbox, process, EVERYTHING).await?), "got one\ngot two\ngot three\nend\n");
+    ensure_fails!(sandbox.write_stdin(process, "four\n", false).await, Conflict);
+    ensure_fails!(sandbox.write_stdin(ProcessId(999), "x", false).await, NotFound);
+    Ok(())
+}
+
+async fn input_of_64_kib_is_taken_and_a_byte_more_is_refused(sandbox: Sandbox) -> Check {
+    let input = |bytes: usize| StartOptions { stdin: vec![b'x'; bytes].into(), ..StartOptions::default() };
+    let process = sandbox.start("wc -c", input(MAX_STDIN_BYTES)).await?.id;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(0));
+    ensure_eq!(text(&log(&sandbox, process, EVERYTHING).await?).trim(), MAX_STDIN_BYTES.to_string());
+    let known = sandbox.processes().await?.len();
+    ensure_fails!(sandbox.start("wc -c", input(MAX_STDIN_BYTES + 1)).await, Invalid);
+    ensure_eq!(sandbox.processes().await?.len(), known);
+    Ok(())
+}
+
+async fn a_process_that_reads_nothing_is_given_no_more_than_it_can_hold(sandbox: Sandbox) -> Check {
+    let options = StartOptions { stdin_follows: true, ..StartOptions::default() };
+    let line = "until [ -e go ]; do sleep 0.02; done; wc -c";
+    let process = sandbox.start(line, options).await?.id;
+    let piece = vec![b'x'; MAX_STDIN_BYTES];
+    let mut written = 0;
+    let refusal = loop {
+        match sandbox.write_stdin(process, piece.clone(), false).await {
+            Ok(()) => written += piece.len(),
+            Err(error) => break error,
+        }
+        ensure!(written <= 1 << 20, "{written} bytes were taken that nobody reads");
+    };
+    ensure_eq!(refusal.kind(), ErrorKind::Conflict);
+    sandbox.write("go", "").await?;
+    until("room for the end", async || Ok(sandbox.write_stdin(process, "", true).await.is_ok())).await?;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(0));
+    ensure_eq!(text(&log(&sandbox, process, EVERYTHING).await?).trim(), written.to_string());
+    Ok(())
+}
+
+async fn a_process_on_a_terminal_is_typed_to(sandbox: Sandbox) -> Check {
+    let pty = Some(PtySize { rows: 7, cols: 33 });
+    let options = StartOptions { pty, stdin_follows: true, ..StartOptions::default() };
+    let process = sandbox.start("tty -s && stty size; read -r word; echo got $word", options).await?.id;
+    promptly("its size", sandbox.wait_for_line(process, "7 33", 30_000)).await??;
+    sandbox.write_stdin(process, "typed\n", false).await?;
+    ensure_eq!(wait(&sandbox, process).await?, ExitStatus::Exited(0));
+    let shown = text(&log(&sandbox, process, EVERYTHING).await?);
+    ensure!(shown.contains("got typed"), "it showed {shown:?}");
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tokio::time::timeout;
@@ -13,11 +14,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{Command, Signal};
 use crate::observer::ExecStartEvent;
 use crate::path::ConfinedPath;
-use crate::process::{Log, LogChunk, LogQuery, ProcessId, ProcessInfo};
+use crate::process::{Log, LogChunk, LogQuery, MAX_STDIN_BYTES, ProcessId, ProcessInfo, StartTerms};
 
 impl Sandbox {
-    /// Starts a process that outlives the call. It reads end of file, and its output is kept in a ring. Refused for the
-    /// same reasons as a command.
+    /// Starts a process that outlives the call. Its output is kept in a ring. Refused for the same reasons as a command,
+    /// and with `invalid` when its first input is longer than [`MAX_STDIN_BYTES`].
     #[doc(alias = "startProcess")]
     pub async fn start(
         &self,
@@ -39,6 +40,10 @@ impl Sandbox {
         self.check_processes("start")?;
         self.check_command("start", &command, options.user.as_deref())?;
         let shown = super::run::shorten(&command.to_string());
+        check_stdin(&options.stdin)?;
+        if options.pty.is_some() {
+            self.require(Capability::Pty, "start", &["pty"])?;
+        }
         let start =
             ExecStartEvent { sandbox: self.event().clone(), command: command.clone(), cwd: options.cwd };
         let request = ExecRequest {
@@ -46,12 +51,32 @@ impl Sandbox {
             cwd,
             env: self.exec_env(&options.env)?,
             user: options.user,
-            stdin: false,
-            pty: None,
+            stdin: options.stdin_follows || !options.stdin.is_empty(),
+            pty: options.pty,
         };
-        let info = self.driver().start(request).await.map_err(self.failed("start", shown))?;
+        let terms = StartTerms {
+            stdin: options.stdin,
+            stdin_follows: options.stdin_follows,
+            timeout_ms: options.timeout_ms,
+        };
+        let info = self.driver().start(request, terms).await.map_err(self.failed("start", shown))?;
         self.notify_start(&info, start).await?;
         Ok(info)
+    }
+
+    /// Writes to a process that was started with `stdin_follows`; `ends`: end of file comes behind it. Returns before it is
+    /// read. `invalid`: more than [`MAX_STDIN_BYTES`]; `conflict`: it takes no more input, or has 256 KiB still to read.
+    pub async fn write_stdin(
+        &self,
+        process: ProcessId,
+        data: impl Into<Bytes> + Send,
+        ends: bool,
+    ) -> Result<()> {
+        self.check_processes("write_stdin")?;
+        let data = data.into();
+        check_stdin(&data)?;
+        let written = self.driver().write_stdin(process, data, ends).await;
+        written.map_err(self.failed("write to process", process))
     }
 
     /// Every started process that is still known, oldest first.
@@ -134,4 +159,12 @@ fn limit_chunks(chunks: LogChunks, limit: u64) -> LogChunks {
         Some((Ok(chunk), ((left > 0).then_some(chunks), left)))
     })
     .boxed()
+}
+
+fn check_stdin(stdin: &Bytes) -> Result<()> {
+    if stdin.len() <= MAX_STDIN_BYTES {
+        return Ok(());
+    }
+    let error = Error::invalid("stdin", format!("must have at most {MAX_STDIN_BYTES} bytes at once"));
+    Err(error.with_hint("write the rest later, or write a file and redirect it: `program < file`"))
 }

@@ -10,9 +10,9 @@ use futures_util::StreamExt;
 use super::Sandbox;
 use crate::driver::SandboxDriver;
 use crate::error::{Error, ErrorKind, Result};
-use crate::exec::{ExecResult, Outcome};
+use crate::exec::ExecResult;
 use crate::observer::{ExecEndEvent, ExecStartEvent, Observer};
-use crate::process::{LogQuery, LogStream, ProcessId, ProcessInfo, ProcessStatus};
+use crate::process::{LogQuery, LogStream, ProcessId, ProcessInfo};
 
 /// The most that is told of each stream of a process that has ended: its last bytes.
 const MAX_TAIL_BYTES: u64 = 64 << 10;
@@ -46,12 +46,8 @@ async fn notify_end(
     start: ExecStartEvent,
 ) -> Result<()> {
     let ended = driver.observe_end(process).await?;
-    let outcome = match ended.status {
-        ProcessStatus::Ended(status) => Outcome::from(status),
-        ProcessStatus::Running => {
-            return Err(Error::new(ErrorKind::Internal, "a process that was waited for runs on"));
-        }
-    };
+    let running = || Error::new(ErrorKind::Internal, "a process that was waited for runs on");
+    let outcome = ended.outcome().ok_or_else(running)?;
     let (stdout, stdout_bytes) = stream_tail(driver, process, LogStream::Stdout).await?;
     let (stderr, stderr_bytes) = stream_tail(driver, process, LogStream::Stderr).await?;
     let lived = ended.ended_ms.unwrap_or(ended.started_ms).saturating_sub(ended.started_ms);

@@ -173,6 +173,37 @@ pub struct StartBody {
     /// The user who runs it; by default the sandbox's user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// The standard input, or its beginning, as text: at most 64 KiB. Without any it reads end of file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// The same as base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdin_base64: Option<String>,
+    /// More of its input is written later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stdin_follows: bool,
+    /// It is killed when it has not ended after so many milliseconds; by default never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Runs it on a terminal of this size; standard output and error are then one stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pty: Option<PtySize>,
+}
+
+/// Input for a started process.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct StdinBody {
+    /// The input, as text: at most 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// The same as base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdin_base64: Option<String>,
+    /// End of file comes behind it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub end: bool,
 }
 
 /// A signal to send.

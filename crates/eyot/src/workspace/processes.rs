@@ -37,6 +37,6 @@ impl Workspace {
             None => self.workdir().clone().into(),
         };
         let command = Command::argv(std::iter::once(command).chain(args));
-        self.sandbox.start_at(command, place, StartOptions { cwd, env, user: None }).await
+        self.sandbox.start_at(command, place, StartOptions { cwd, env, ..StartOptions::default() }).await
     }
 }

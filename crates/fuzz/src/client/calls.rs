@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use eyot::{
     ByteRange, ByteStream, Bytes, Command, ConfinedPath, CreateDirOptions, ExecRequest, GlobOptions,
-    GrepOptions, LogQuery, ProcessId, RemoveOptions, Result, SandboxDriver, SandboxPath, TarInOptions,
-    WriteOptions,
+    GrepOptions, LogQuery, ProcessId, RemoveOptions, Result, SandboxDriver, SandboxPath, StartTerms,
+    TarInOptions, WriteOptions,
 };
 use eyot_guest::client::GuestDriver;
 use futures_util::future::BoxFuture;
@@ -39,7 +39,8 @@ pub fn one_of_each(driver: &GuestDriver) -> Vec<BoxFuture<'_, Result<()>>> {
         Box::pin(async { d.tar_in(&place("/a"), content(), TarInOptions::default()).await.map(drop) }),
         Box::pin(dial(d)),
         Box::pin(async { d.usage().await.map(drop) }),
-        Box::pin(async { d.start(command()).await.map(drop) }),
+        Box::pin(async { d.start(command(), StartTerms::default()).await.map(drop) }),
+        Box::pin(async { d.write_stdin(ProcessId(1), Bytes::from_static(b"yes"), true).await }),
         Box::pin(async { d.wait(ProcessId(1)).await.map(drop) }),
         Box::pin(logs(d)),
     ]

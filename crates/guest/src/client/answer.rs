@@ -130,8 +130,15 @@ mod tests {
         let found = Reply::Grep(GrepMatches { matches: vec![line; 2], truncated: true });
         assert!(ReplyKind::Grep(2).decode(&encode(&found)).is_ok());
         assert!(ReplyKind::Grep(1).decode(&encode(&found)).is_err());
-        let process =
-            ProcessRecord { id: 1, pid: 2, command: "x".into(), status: None, started_ms: 0, ended_ms: None };
+        let process = ProcessRecord {
+            id: 1,
+            pid: 2,
+            command: "x".into(),
+            status: None,
+            started_ms: 0,
+            ended_ms: None,
+            timed_out: None,
+        };
         assert!(ReplyKind::Processes.decode(&encode(&Reply::Processes(vec![process; 2]))).is_ok());
     }
 

@@ -56,9 +56,10 @@ pub(super) fn exit_status(status: Status) -> ExitStatus {
 }
 
 pub(super) fn process_info(record: ProcessRecord) -> ProcessInfo {
-    let ProcessRecord { id, pid, command, status, started_ms, ended_ms } = record;
+    let ProcessRecord { id, pid, command, status, started_ms, ended_ms, timed_out } = record;
     let status = status.map_or(ProcessStatus::Running, |status| ProcessStatus::Ended(exit_status(status)));
-    ProcessInfo { id: ProcessId(id), pid, command, status, started_ms, ended_ms }
+    let timed_out = timed_out.unwrap_or_default();
+    ProcessInfo { id: ProcessId(id), pid, command, status, started_ms, ended_ms, timed_out }
 }
 
 pub(super) fn log_request(process: ProcessId, query: LogQuery) -> LogRequest {

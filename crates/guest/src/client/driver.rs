@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use eyot::{
     ANSWER_MS, ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, DirEntry, EgressDecision,
     EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
     GrepResult, Isolation, KeepRequest, KeptAttachment, KeptControl, KeptInfo, Lifecycle, LiveProcesses, Log,
     LogQuery, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxOperationUnsupported,
-    SandboxPath, Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
+    SandboxPath, Signal, StartTerms, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
 };
 use futures_util::stream::BoxStream;
 
@@ -29,7 +30,7 @@ use super::listing::{ListingError, collect};
 use super::logs::chunks_of;
 use super::stream::bytes_of;
 use super::watch::events_of;
-use crate::protocol::{Event, KEEPS_COMMANDS, KeepTerms, Reply, Request};
+use crate::protocol::{Event, KEEPS_COMMANDS, KeepTerms, ProcessTerms, Reply, Request, STARTS_ON_TERMS};
 
 /// Takes a sandbox away: what only its maker can do.
 #[async_trait]
@@ -344,8 +345,20 @@ impl SandboxDriver for GuestDriver {
         }
     }
 
-    async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
-        self.process(Request::Start(exec(request))).await
+    async fn start(&self, request: ExecRequest, terms: StartTerms) -> Result<ProcessInfo> {
+        if request.pty.is_none() && terms == StartTerms::default() {
+            return self.process(Request::Start(exec(request))).await;
+        }
+        let what = "a started process with input, a terminal or a deadline";
+        self.connection.require(STARTS_ON_TERMS, what)?;
+        let StartTerms { stdin, stdin_follows, timeout_ms } = terms;
+        let terms = ProcessTerms { timeout_ms, input: stdin.into(), input_follows: stdin_follows };
+        self.process(Request::StartOn(exec(request), terms)).await
+    }
+
+    async fn write_stdin(&self, process: ProcessId, data: Bytes, ends: bool) -> Result<()> {
+        self.connection.require(STARTS_ON_TERMS, "the input of a started process")?;
+        self.done(Request::ProcessInput(process.0, data.into(), ends)).await
     }
 
     async fn processes(&self) -> Result<Vec<ProcessInfo>> {

@@ -88,7 +88,7 @@ impl CallShape {
                     Self::new(ReplyKind::Exited).receives(Announcement::Started, channels, Framing::Stream);
                 Self { input: exec.stdin, ..shape }
             }
-            Request::Start(_) | Request::Wait(..) => Self::new(ReplyKind::Process),
+            Request::Start(_) | Request::StartOn(..) | Request::Wait(..) => Self::new(ReplyKind::Process),
             Request::Processes => Self::new(ReplyKind::Processes),
             Request::Logs(_) => done.receives(Announcement::Log, OUTPUTS, Framing::Prefixed),
             Request::Read(_, _, limit) => {
@@ -112,7 +112,7 @@ impl CallShape {
                 Self::new(ReplyKind::Kept).receives(Announcement::Kept, OUTPUTS, Framing::Prefixed)
             }
             Request::KeptInput(_) => Self { input: true, ..done },
-            Request::KeptControl(..) | Request::Forget(_) => done,
+            Request::KeptControl(..) | Request::Forget(_) | Request::ProcessInput(..) => done,
             Request::KeptEnd(_) => Self::new(ReplyKind::Kept),
             Request::KeptCommands => Self::new(ReplyKind::KeptList),
             Request::Usage => Self::new(ReplyKind::Usage),

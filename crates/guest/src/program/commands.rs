@@ -17,7 +17,7 @@ use super::proc_table;
 use super::spawn::{LaunchedCommand, Streams, find_identity, text_of};
 use super::sys;
 use super::tree_kill::{Root, TreeKill};
-use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, Reply, Status};
+use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, ProcessTerms, Reply, Status};
 
 /// A command that ends sooner is not announced before its answer: both then travel together.
 const ANNOUNCE_AFTER: Duration = Duration::from_millis(2);
@@ -48,12 +48,15 @@ impl Guest {
     }
 
     /// Starts a process that outlives the call.
-    pub(super) fn begin_start(&mut self, handle: CallHandle, mut exec: Exec) {
+    pub(super) fn begin_start(&mut self, handle: CallHandle, mut exec: Exec, terms: ProcessTerms) {
         let id = self.next_id();
-        exec.stdin = false;
-        let process = self.processes.add(id, text_of(&exec.command));
+        exec.stdin = terms.input_follows || !terms.input.is_empty();
+        let process = self.processes.add(id, text_of(&exec.command), terms.timeout_ms);
         match self.start_command(id, exec, OutputSink::Log(process, Some(handle.clone()))) {
-            Ok(()) => self.open_call(&handle, Call::Starting(id)),
+            Ok(()) => {
+                self.open_call(&handle, Call::Starting(id));
+                self.give_first_input(id, &terms);
+            }
             Err(failure) => {
                 self.processes.forget(process);
                 handle.answer(&Err(failure));

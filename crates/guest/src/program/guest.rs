@@ -198,7 +198,8 @@ impl Guest {
         let kill = self.kills.iter().map(TreeKill::next_step).min();
         let last_words = self.last_words.first().map(|(at, _)| *at);
         let kept = self.kept.next_step();
-        let next = announcement.into_iter().chain(kill).chain(last_words).chain(kept).min();
+        let process = self.processes.next_deadline();
+        let next = announcement.into_iter().chain(kill).chain(last_words).chain(kept).chain(process).min();
         next.map_or(-1, |at| {
             let left = at.saturating_duration_since(Instant::now());
             left.as_micros().div_ceil(1000).min(1_000_000) as i32
@@ -210,6 +211,7 @@ impl Guest {
         self.step_kills();
         self.check_last_words();
         self.step_kept();
+        self.end_overdue_processes();
     }
 
     fn on_deadline(&mut self) {

@@ -49,6 +49,7 @@ mod reap;
 mod reaping;
 mod requests;
 mod spawn;
+mod start_terms;
 mod start_up;
 mod streams;
 mod sys;

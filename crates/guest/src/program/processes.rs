@@ -1,7 +1,7 @@
 //! Started processes: what is known of each, its log, and who waits for it or reads along.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::call_handle::CallHandle;
 use super::failure::failure;
@@ -19,6 +19,8 @@ pub struct Process {
     pub record: ProcessRecord,
     /// The command behind it; it may be gone.
     pub command: u32,
+    timeout: Option<Duration>,
+    deadline: Option<Instant>,
     log: LogRing,
     waiters: Vec<CallHandle>,
     readers: Vec<LogReader>,
@@ -41,8 +43,8 @@ impl Processes {
         Self { table: BTreeMap::new(), last_id, log_bytes }
     }
 
-    /// A process that is on its way.
-    pub fn add(&mut self, command: u32, text: String) -> u32 {
+    /// A process that is on its way, with the time that it may run, in milliseconds.
+    pub fn add(&mut self, command: u32, text: String, timeout_ms: Option<u64>) -> u32 {
         self.last_id = self.last_id.wrapping_add(1);
         let id = self.last_id;
         let record = ProcessRecord {
@@ -52,9 +54,18 @@ impl Processes {
             status: None,
             started_ms: since_epoch_ms(SystemTime::now()),
             ended_ms: None,
+            timed_out: None,
         };
-        let log = LogRing::new(self.log_bytes);
-        self.table.insert(id, Process { record, command, log, waiters: Vec::new(), readers: Vec::new() });
+        let process = Process {
+            record,
+            command,
+            timeout: timeout_ms.map(Duration::from_millis),
+            deadline: None,
+            log: LogRing::new(self.log_bytes),
+            waiters: Vec::new(),
+            readers: Vec::new(),
+        };
+        self.table.insert(id, process);
         id
     }
 
@@ -67,6 +78,8 @@ impl Processes {
     pub fn set_pid(&mut self, id: u32, pid: i32) -> Option<ProcessRecord> {
         let process = self.table.get_mut(&id)?;
         process.record.pid = pid as u32;
+        // One that is too far off is none.
+        process.deadline = process.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         Some(process.record.clone())
     }
 
@@ -100,6 +113,7 @@ impl Processes {
             return Vec::new();
         };
         process.record.status = Some(status);
+        process.deadline = None;
         process.record.ended_ms = Some(since_epoch_ms(at));
         let record = &process.record;
         let waiters = process.waiters.drain(..);
@@ -108,6 +122,20 @@ impl Processes {
         finished.extend(process.pump_readers());
         self.forget_oldest_ended();
         finished
+    }
+
+    /// Returns the time of the next deadline.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.table.values().filter_map(|process| process.deadline).min()
+    }
+
+    /// Takes a process whose deadline has passed, if there is one. Returns the command behind it.
+    pub fn take_overdue(&mut self, now: Instant) -> Option<u32> {
+        let is_overdue = |process: &&mut Process| process.deadline.is_some_and(|deadline| deadline <= now);
+        let process = self.table.values_mut().find(is_overdue)?;
+        process.deadline = None;
+        process.record.timed_out = Some(true);
+        Some(process.command)
     }
 
     fn forget_oldest_ended(&mut self) {

@@ -12,7 +12,7 @@ use super::guest::{Guest, GuestEnd};
 use super::live_processes;
 use super::processes::Finished;
 use super::usage;
-use crate::protocol::{Failure, LogRequest, Reply, Request};
+use crate::protocol::{Failure, LogRequest, ProcessTerms, Reply, Request};
 
 /// The most paths that are watched at once: a third of the inotify instances that a sandbox may
 /// have.
@@ -26,7 +26,11 @@ impl Guest {
             Request::Adopt => handle.answer(&self.adopt(&handle)),
             Request::Shutdown => self.ending = Some(GuestEnd::Asked(handle)),
             Request::Exec(exec) => self.begin_exec(handle, exec),
-            Request::Start(exec) => self.begin_start(handle, exec),
+            Request::Start(exec) => self.begin_start(handle, exec, ProcessTerms::default()),
+            Request::StartOn(exec, terms) => self.begin_start(handle, exec, terms),
+            Request::ProcessInput(process, bytes, ends) => {
+                handle.answer(&self.give_input(process, &bytes, ends));
+            }
             Request::Processes => handle.answer(&Ok(Reply::Processes(self.processes.records()))),
             Request::Wait(process, is_look) => self.begin_wait(handle, process, is_look == Some(true)),
             Request::Logs(request) => self.begin_logs(handle, &request),

@@ -4,8 +4,8 @@
 use minicbor::{Decode, Encode};
 
 use super::{
-    GlobMatches, GrepMatches, KeepTerms, KeptRecord, LiveProcessList, ProcessRecord, StatRecord, Status,
-    UsageRecord,
+    GlobMatches, GrepMatches, KeepTerms, KeptRecord, LiveProcessList, ProcessRecord, ProcessTerms,
+    StatRecord, Status, UsageRecord,
 };
 
 /// A message that travels in frames of one kind.
@@ -230,6 +230,14 @@ pub enum Request {
     /// Answers `KeptList`. It does not count as use of the sandbox.
     #[n(32)]
     KeptCommands,
+    /// Starts a process that outlives the call, on terms. Answers `Process`. This and `ProcessInput`
+    /// are for guests that know protocol 1.3.
+    #[n(33)]
+    StartOn(#[n(0)] Exec, #[n(1)] ProcessTerms),
+    /// Gives a started process more input, and its end if that is `true`. Answers `Done` once it
+    /// waits to be read.
+    #[n(34)]
+    ProcessInput(#[n(0)] u32, #[cbor(n(1), with = "minicbor::bytes")] Vec<u8>, #[n(2)] bool),
 }
 
 /// The program to run.

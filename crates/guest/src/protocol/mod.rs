@@ -16,6 +16,7 @@ mod frame;
 mod kept;
 mod message;
 mod record;
+mod start;
 
 pub use config::{GuestConfig, Identity, Ids};
 pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};
@@ -28,11 +29,12 @@ pub use record::{
     FileEntry, FileKind, GlobMatches, GrepLine, GrepMatches, LiveProcessList, LiveRecord, ProcessRecord,
     StatRecord, Status, UsageRecord, WatchKind, WatchRecord,
 };
+pub use start::{ProcessTerms, STARTS_ON_TERMS};
 
 /// The protocol's major version: both sides must have the same.
 pub const MAJOR: u16 = 1;
 /// The protocol's minor version: what is added with it may be ignored by an older side.
-pub const MINOR: u16 = 2;
+pub const MINOR: u16 = 3;
 
 /// The most bytes of `Data` under way per call, channel and direction before the receiver grants
 /// more.

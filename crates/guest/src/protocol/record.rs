@@ -37,6 +37,9 @@ pub struct ProcessRecord {
     /// The time of its end.
     #[n(5)]
     pub ended_ms: Option<i64>,
+    /// The guest killed it at its deadline.
+    #[n(6)]
+    pub timed_out: Option<bool>,
 }
 
 /// The type of a file.

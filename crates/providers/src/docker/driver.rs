@@ -4,12 +4,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use eyot::{
     ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, Created, DirEntry, Error, ErrorKind,
     ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation,
     KeepRequest, KeptAttachment, KeptControl, KeptInfo, LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo,
-    PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxPath, Signal, TarInOptions, TcpStream, Usage,
-    WatchEvent, WatchOptions, WriteOptions,
+    PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxPath, Signal, StartTerms, TarInOptions,
+    TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 use futures_util::stream::BoxStream;
@@ -252,8 +253,12 @@ impl SandboxDriver for DockerDriver {
         self.guest().await?.live_processes().await
     }
 
-    async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
-        self.guest().await?.start(request).await
+    async fn start(&self, request: ExecRequest, terms: StartTerms) -> Result<ProcessInfo> {
+        self.guest().await?.start(request, terms).await
+    }
+
+    async fn write_stdin(&self, process: ProcessId, data: Bytes, ends: bool) -> Result<()> {
+        self.guest().await?.write_stdin(process, data, ends).await
     }
 
     async fn processes(&self) -> Result<Vec<ProcessInfo>> {

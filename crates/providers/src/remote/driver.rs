@@ -3,16 +3,17 @@
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
 use eyot::wire::{
     Exists, Listing, LogPiece, PatchLifecycle, PatchSandbox, ProcessList, PublishedPorts, SignalBody,
-    StartBody, Unpacked, UsageAnswer, Written,
+    StartBody, StdinBody, Unpacked, UsageAnswer, Written,
 };
 use eyot::{
     ByteRange, ByteStream, Capabilities, Capability, Command, ConfinedPath, CreateDirOptions, DirEntry,
     EgressDecision, EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult,
     GrepOptions, GrepResult, Isolation, Lifecycle, LiveProcesses, Log, LogChunk, LogQuery, LogRange,
     ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxInfo, SandboxPath,
-    Signal, TarInOptions, TcpStream, Usage, WatchEvent, WatchEventKind, WatchOptions, WriteMode,
+    Signal, StartTerms, TarInOptions, TcpStream, Usage, WatchEvent, WatchEventKind, WatchOptions, WriteMode,
     WriteOptions,
 };
 use futures_util::StreamExt;
@@ -284,16 +285,35 @@ impl SandboxDriver for RemoteDriver {
         self.get(&["live"], Vec::new()).await
     }
 
-    async fn start(&self, request: ExecRequest) -> Result<ProcessInfo> {
+    async fn start(&self, request: ExecRequest, terms: StartTerms) -> Result<ProcessInfo> {
         let (command, argv) = match request.command {
             Command::Shell(line) => (Some(line), None),
             Command::Argv(argv) => (None, Some(argv)),
         };
         let cwd = Some(request.cwd.path.to_string());
-        let body = StartBody { command, argv, cwd, env: request.env, user: request.user };
+        let body = StartBody {
+            command,
+            argv,
+            cwd,
+            env: request.env,
+            user: request.user,
+            stdin: None,
+            stdin_base64: base64_of(&terms.stdin),
+            stdin_follows: terms.stdin_follows,
+            timeout_ms: terms.timeout_ms,
+            pty: request.pty,
+        };
         let beneath = request.cwd.beneath.iter().map(|beneath| ("beneath", beneath.to_string())).collect();
         let asked = self.request(Method::POST, &["processes"], beneath)?.body(json(&body)?);
         self.ask(asked.header("content-type", "application/json")).await
+    }
+
+    async fn write_stdin(&self, process: ProcessId, data: Bytes, ends: bool) -> Result<()> {
+        let body = StdinBody { stdin: None, stdin_base64: base64_of(&data), end: ends };
+        let process = process.to_string();
+        let asked = self.request(Method::POST, &["processes", &process, "stdin"], Vec::new())?;
+        let asked = asked.header("content-type", "application/json").body(json(&body)?);
+        self.server.ask_about(&self.target, asked).await.map(drop)
     }
 
     async fn processes(&self) -> Result<Vec<ProcessInfo>> {
@@ -361,6 +381,10 @@ impl SandboxDriver for RemoteDriver {
         let query = vec![("last", last.to_string()), ("follow", follow.to_string())];
         self.events(&["egress", "decisions"], query).await
     }
+}
+
+fn base64_of(bytes: &Bytes) -> Option<String> {
+    (!bytes.is_empty()).then(|| BASE64_STANDARD.encode(bytes))
 }
 
 #[derive(Deserialize)]

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use eyot::wire::{ExecAnswer, ExecBody};
 use eyot::{Command, Error, ExecOptions, ExecResult, FlatResult, Sandbox, Stdin};
 
-use super::extract::{Chosen, InPool, JsonBody, TheSandbox};
+use super::extract::{Chosen, InPool, JsonBody, TheSandbox, stdin_bytes};
 use super::state::Api;
 use crate::problem::{Problems, Refusal};
 
@@ -23,16 +23,7 @@ pub(super) fn checked(api: &Api, sandbox: &Sandbox, body: ExecBody) -> Result<(C
         (None, Some(argv)) => Command::Argv(argv),
         _ => return Err(Error::invalid("command", "or `argv` must be there, and not both")),
     };
-    let stdin = match (body.stdin, body.stdin_base64) {
-        (None, None) => Stdin::Closed,
-        (Some(text), None) => Stdin::Bytes(text.into()),
-        (None, Some(text)) => Stdin::Bytes(
-            BASE64_STANDARD.decode(text).map_err(|error| Error::invalid("stdin_base64", error))?.into(),
-        ),
-        (Some(_), Some(_)) => {
-            return Err(Error::invalid("stdin", "and `stdin_base64` can't both be there"));
-        }
-    };
+    let stdin = stdin_bytes(body.stdin, body.stdin_base64)?.map_or(Stdin::Closed, Stdin::Bytes);
     let options = ExecOptions {
         cwd: body.cwd,
         env: body.env,

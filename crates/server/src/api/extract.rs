@@ -7,6 +7,8 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use eyot::wire::LIFE;
 use eyot::{ByteStream, Error, ErrorKind, Sandbox, SandboxInfo, SandboxName, SandboxProvider};
 use futures_util::{StreamExt, TryStreamExt};
@@ -217,5 +219,21 @@ impl<S: Sync> FromRequestParts<S> for LastEventId {
         let number = id.to_str().ok().and_then(|id| id.parse().ok());
         let wrong = || Error::invalid("Last-Event-ID", "must be the id of an event, which is a number");
         Ok(Self(Some(number.ok_or_else(wrong)?)))
+    }
+}
+
+/// Returns the input that a body has, as text or as base64.
+///
+/// # Errors
+/// `invalid`: it has both, or what is no base64.
+pub(super) fn stdin_bytes(text: Option<String>, base64: Option<String>) -> eyot::Result<Option<Bytes>> {
+    match (text, base64) {
+        (text, None) => Ok(text.map(Bytes::from)),
+        (None, Some(text)) => {
+            let bytes =
+                BASE64_STANDARD.decode(text).map_err(|error| Error::invalid("stdin_base64", error))?;
+            Ok(Some(bytes.into()))
+        }
+        (Some(_), Some(_)) => Err(Error::invalid("stdin", "and `stdin_base64` can't both be there")),
     }
 }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use eyot::wire::{LogPiece, ProcessList, SignalBody, StartBody};
+use eyot::wire::{LogPiece, ProcessList, SignalBody, StartBody, StdinBody};
 use eyot::{
     Command, Error, LiveProcesses, LogChunk, LogQuery, LogRange, LogStream, ProcessId, ProcessInfo, Signal,
     StartOptions,
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::events_stream::events;
-use super::extract::{Chosen, JsonBody, LastEventId, Params, TheSandbox, Where};
+use super::extract::{Chosen, JsonBody, LastEventId, Params, TheSandbox, Where, stdin_bytes};
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
 
@@ -39,9 +39,9 @@ fn process(path: &HashMap<String, String>) -> Result<ProcessId, Refusal> {
 
 /// Starts a process that outlives the call.
 ///
-/// It has no input; the latest part of its output is kept.
+/// The latest part of its output is kept.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/processes", tag = "processes", params(TheSandbox, Where),
-    request_body(content = StartBody, example = json!({ "command": "while date; do sleep 1; done" })),
+    request_body(content = StartBody, example = json!({ "command": "while read -r name; do echo hello $name; done", "stdin_follows": true })),
     responses((status = 201, body = ProcessInfo), Problems))]
 pub(super) async fn start(
     Chosen(sandbox): Chosen,
@@ -52,9 +52,34 @@ pub(super) async fn start(
         (None, Some(argv)) => Command::Argv(argv),
         _ => return Err(Error::invalid("command", "or `argv` must be there, and not both").into()),
     };
-    let options = StartOptions { cwd: body.cwd, env: body.env, user: body.user };
+    let options = StartOptions {
+        cwd: body.cwd,
+        env: body.env,
+        user: body.user,
+        stdin: stdin_bytes(body.stdin, body.stdin_base64)?.unwrap_or_default(),
+        stdin_follows: body.stdin_follows,
+        timeout_ms: body.timeout_ms,
+        pty: body.pty,
+    };
     let started = sandbox.start(command, options).await?;
     Ok((StatusCode::CREATED, Json(started)).into_response())
+}
+
+/// Writes to a started process whose input follows.
+///
+/// The answer does not wait until it is read. 409: it takes no more input, or has 256 KiB still to read.
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/processes/{process}/stdin", tag = "processes",
+    params(TheSandbox, TheProcess, Where),
+    request_body(content = StdinBody, example = json!({ "stdin": "world\n" })),
+    responses((status = 204), Problems))]
+pub(super) async fn write_stdin(
+    Chosen(sandbox): Chosen,
+    Path(path): Path<HashMap<String, String>>,
+    JsonBody(body): JsonBody<StdinBody>,
+) -> Result<StatusCode, Refusal> {
+    let data = stdin_bytes(body.stdin, body.stdin_base64)?.unwrap_or_default();
+    sandbox.write_stdin(process(&path)?, data, body.end).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Lists the started processes that are still known.

@@ -91,7 +91,7 @@ fn every_response_has_a_description_every_body_a_schema_and_no_field_a_default()
 }
 
 /// Operations that must come before others: they make what those ask for.
-const FIRST: [&str; 2] = ["sandboxes_create", "processes_start"];
+const FIRST: [&str; 3] = ["sandboxes_create", "processes_start", "processes_write_stdin"];
 
 /// Returns a path with the examples of its parameters.
 fn path_of_example(path: &str, operation: &Value) -> String {

@@ -42,7 +42,8 @@ mod tests {
 
     fn info(status: ProcessStatus) -> ProcessInfo {
         let command = "node server.js".to_owned();
-        ProcessInfo { id: ProcessId(1), pid: 7, command, status, started_ms: 0, ended_ms: None }
+        let (started_ms, ended_ms, timed_out) = (0, None, false);
+        ProcessInfo { id: ProcessId(1), pid: 7, command, status, started_ms, ended_ms, timed_out }
     }
 
     #[test]
