@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from eyot import Client, NotFound, Outcome, Sandbox, Unavailable
+from eyot import Client, Conflict, NotFound, Outcome, Sandbox, TimedOut, Unavailable
 
 
 def test_a_started_process_is_waited_for_and_its_log_is_kept(sandbox: Sandbox) -> None:
@@ -40,6 +40,29 @@ def test_a_process_gets_the_signal_that_is_asked_for(sandbox: Sandbox) -> None:
     process = sandbox.start(["sleep", "600"])
     sandbox.kill(process, 15)
     assert sandbox.wait(process).ended == Outcome("signaled", signal=15)
+
+
+def test_a_process_has_input_a_terminal_and_a_deadline(sandbox: Sandbox) -> None:
+    process = sandbox.start("cat; read line; echo got $line", stdin="one\n")
+    assert sandbox.wait(process).ended == Outcome("exited", code=0)
+    assert b"".join(chunk.data for chunk in sandbox.logs(process)) == b"one\ngot\n"
+    shell = sandbox.start("stty size; read line; echo got $line", stdin_follows=True, pty=(7, 33))
+    sandbox.write_stdin(shell, "typed\n")
+    assert not sandbox.wait(shell).timed_out
+    shown = b"".join(chunk.data for chunk in sandbox.logs(shell))
+    assert b"7 33" in shown and b"got typed" in shown
+    with pytest.raises(Conflict):
+        sandbox.write_stdin(process, b"more", end=True)
+    late = sandbox.wait(sandbox.start("sleep 60", timeout_ms=300))
+    assert late.timed_out and late.ended == Outcome("signaled", signal=9)
+
+
+def test_a_log_in_which_nothing_comes_is_timed_out(sandbox: Sandbox) -> None:
+    process = sandbox.start("echo first; sleep 60")
+    chunks = sandbox.logs(process, follow=True, read_timeout_ms=1_000)
+    assert next(chunks).data == b"first\n"
+    with pytest.raises(TimedOut):
+        next(chunks)
 
 
 def test_a_process_that_is_missing_is_not_found(sandbox: Sandbox) -> None:

@@ -135,9 +135,10 @@ export class EyotClient {
 
   /** What happened to sandboxes, oldest first: of the client's pool; without one, of all that the key opens. */
   async *events(options: EventOptions = {}): AsyncGenerator<SandboxEvent, void> {
-    const { fromSeq, follow, signal } = options;
+    const { fromSeq, follow, readTimeoutMs, signal } = options;
     const query = { ...this.#pool(), from_seq: fromSeq, follow };
-    const values = serverSentEvents(await (await this.#transport()).stream({ method: "GET", path: "/v1/events", query, signal }));
+    const stream = await (await this.#transport()).stream({ method: "GET", path: "/v1/events", query, signal });
+    const values = stream.through(serverSentEvents).within(readTimeoutMs);
     for await (const value of values) yield sandboxEvent(value);
   }
 

@@ -114,7 +114,8 @@ export function execBody(command: Command, options: ExecOptions): ExecBody {
   };
 }
 
-function stdinBody(stdin: ExecOptions["stdin"]): Pick<ExecBody, "stdin" | "stdin_base64"> {
+/** A command's input, on the wire. */
+export function stdinBody(stdin: ExecOptions["stdin"]): Pick<ExecBody, "stdin" | "stdin_base64"> {
   if (stdin === undefined) return {};
   return typeof stdin === "string" ? { stdin } : { stdin_base64: Buffer.from(stdin).toString("base64") };
 }

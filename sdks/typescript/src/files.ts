@@ -120,6 +120,8 @@ export interface GrepResult {
 export interface WatchOptions extends CallOptions {
   /** What is below its directories too; by default yes. */
   recursive?: boolean;
+  /** Reading is rejected with `timeout` when nothing came for so long. */
+  readTimeoutMs?: number;
 }
 
 /** Something that happened to a file. */

@@ -12,6 +12,8 @@ import type { Streamed } from "./streamed.js";
 export interface KeepOptions extends Omit<ExecOptions, "signal" | "maxOutputBytes" | "onStdout" | "onStderr"> {
   /** It is killed when nobody reads it for so long; by default 30 s, and 10 minutes at the most. */
   lingerMs?: number;
+  /** Reading is rejected with `timeout` when nothing came for so long. */
+  readTimeoutMs?: number;
 }
 
 /**

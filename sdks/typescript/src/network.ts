@@ -14,6 +14,8 @@ export interface DecisionOptions {
   last?: number;
   /** And what comes, until the loop is left or the signal aborted. */
   follow?: boolean;
+  /** Reading is rejected with `timeout` when nothing came for so long. */
+  readTimeoutMs?: number;
   signal?: AbortSignal;
 }
 

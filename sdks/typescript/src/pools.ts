@@ -58,6 +58,8 @@ export interface EventOptions {
   fromSeq?: number;
   /** And what comes, until the loop is left or the signal aborted. */
   follow?: boolean;
+  /** Reading is rejected with `timeout` when nothing came for so long. */
+  readTimeoutMs?: number;
   signal?: AbortSignal;
 }
 

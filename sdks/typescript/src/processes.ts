@@ -1,6 +1,9 @@
 /** Started processes: they outlive the call, the connection and the server. */
 
 import { fromWire } from "./case.js";
+import { type Command, commandBody, stdinBody } from "./exec.js";
+import type { PtySize } from "./exec_stream.js";
+import type { components } from "./openapi.js";
 import { StreamTexts } from "./stream_texts.js";
 
 /** How to start a process. */
@@ -8,6 +11,14 @@ export interface StartOptions {
   cwd?: string;
   env?: Record<string, string>;
   user?: string;
+  /** Its input, or the beginning of it: at most 64 KiB. By default it reads end of file. */
+  stdin?: string | Uint8Array;
+  /** More input comes by `writeStdin`. */
+  stdinFollows?: boolean;
+  /** It is killed with its whole tree when it has not ended by then; by default never. */
+  timeoutMs?: number;
+  /** Runs it on a terminal; standard output and error are then one stream. */
+  pty?: PtySize;
 }
 
 /** How to wait for a process. */
@@ -30,6 +41,8 @@ export interface ProcessInfo {
   status: "running" | { ended: ExitStatus };
   startedMs: number;
   endedMs: number | null;
+  /** It had not ended at its deadline, and was killed. */
+  timedOut: boolean;
 }
 
 /** A process that runs in a sandbox, whoever started it. */
@@ -70,6 +83,8 @@ export interface LogOptions {
   limitBytes?: number;
   /** Go on until the process ends. */
   follow?: boolean;
+  /** Reading is rejected with `timeout` when nothing came for so long. */
+  readTimeoutMs?: number;
   signal?: AbortSignal;
 }
 
@@ -83,6 +98,19 @@ export interface LogPiece {
   data: Uint8Array;
   /** The same as text. A character whose bytes come apart is in the text of its last byte's piece. */
   text: string;
+}
+
+/** What to start and how, as it goes over the wire. */
+export function startBody(command: Command, options: StartOptions): components["schemas"]["StartBody"] {
+  const { stdin, stdinFollows, timeoutMs, pty, ...where } = options;
+  return {
+    ...commandBody(command),
+    ...where,
+    ...stdinBody(stdin),
+    ...(stdinFollows ? { stdin_follows: true } : {}),
+    ...(timeoutMs === undefined ? {} : { timeout_ms: Math.ceil(timeoutMs) }),
+    ...(pty ? { pty } : {}),
+  };
 }
 
 /** A log's pieces among the values of its events; the first value is what the answer covers. */

@@ -1,7 +1,7 @@
 /** One sandbox: run commands, use files, start processes, put it to sleep. A handle is a name; making one asks nothing. */
 
 import { fromWire, toWire } from "./case.js";
-import { type Command, type ExecOptions, type ExecResult, commandBody, execBody, execResult, isLargeStdin } from "./exec.js";
+import { type Command, type ExecOptions, type ExecResult, execBody, execResult, isLargeStdin, stdinBody } from "./exec.js";
 import { ExecStream, type ExecStreamOptions } from "./exec_stream.js";
 import { EyotError } from "./error.js";
 import type {
@@ -24,7 +24,7 @@ import type {
 } from "./files.js";
 import type { DecisionOptions, EgressDecision, EgressRules, Preview, PreviewOptions, PublishedPort } from "./network.js";
 import type { components } from "./openapi.js";
-import { type LiveProcesses, type LogOptions, type LogPiece, type ProcessInfo, type StartOptions, type WaitOptions, logPieces } from "./processes.js";
+import { type LiveProcesses, type LogOptions, type LogPiece, type ProcessInfo, type StartOptions, type WaitOptions, logPieces, startBody } from "./processes.js";
 import type { SandboxChanges, SandboxInfo } from "./spec.js";
 import { type KeepOptions, KeptCommand } from "./kept_command.js";
 import { type NamedEvent, namedEvents, serverSentEvents } from "./sse.js";
@@ -111,22 +111,23 @@ export class Sandbox {
    * of its reader.
    */
   async keep(command: Command, options: KeepOptions = {}): Promise<KeptCommand> {
-    const { lingerMs, ...others } = options;
-    const events = await this.#kept({ method: "POST", path: "/exec/stream", query: { linger_ms: lingerMs }, json: execBody(command, others) });
+    const { lingerMs, readTimeoutMs, ...others } = options;
+    const asked: Asked = { method: "POST", path: "/exec/stream", query: { linger_ms: lingerMs }, json: execBody(command, others) };
+    const events = await this.#kept(asked, readTimeoutMs);
     const { value } = await events.next();
     return new KeptCommand((value?.value as { exec: string }).exec, events, (id) => this.#endKept(id));
   }
 
   /** Reads on from a kept command, by its id: what comes behind the event `after`, or all that is kept. */
-  async attach(command: string, options: { after?: number } & CallOptions = {}): Promise<KeptCommand> {
-    const { after, signal } = options;
+  async attach(command: string, options: { after?: number; readTimeoutMs?: number } & CallOptions = {}): Promise<KeptCommand> {
+    const { after, readTimeoutMs, signal } = options;
     const headers = after === undefined ? {} : { "last-event-id": String(after) };
-    const events = await this.#kept({ method: "GET", path: `/exec/stream/${encodeURIComponent(command)}`, headers, signal });
+    const events = await this.#kept({ method: "GET", path: `/exec/stream/${encodeURIComponent(command)}`, headers, signal }, readTimeoutMs);
     return new KeptCommand(command, events, (id) => this.#endKept(id), after);
   }
 
-  async #kept(asked: Asked): Promise<Streamed<NamedEvent>> {
-    return (await (await this.#transport()).stream(this.#request(asked))).through(namedEvents);
+  async #kept(asked: Asked, readTimeoutMs: number | undefined): Promise<Streamed<NamedEvent>> {
+    return (await (await this.#transport()).stream(this.#request(asked))).through(namedEvents).within(readTimeoutMs);
   }
 
   async #endKept(command: string): Promise<void> {
@@ -275,14 +276,19 @@ export class Sandbox {
 
   /** Tells what happens to a file or below a directory, once this has resolved. Abort the signal, leave the loop, or call `return`, to stop. */
   async watch(path = ".", options: WatchOptions = {}): Promise<Streamed<WatchEvent>> {
-    const { signal, recursive } = options;
-    const events = await this.#events({ method: "GET", path: "/watch", query: { path, recursive }, signal });
+    const { signal, recursive, readTimeoutMs } = options;
+    const events = await this.#events({ method: "GET", path: "/watch", query: { path, recursive }, signal }, readTimeoutMs);
     return events.through(converted<WatchEvent>);
   }
 
   /** Starts a process that outlives the call, the connection and the server. */
   async start(command: Command, options: StartOptions = {}): Promise<ProcessInfo> {
-    return fromWire(await this.#json({ method: "POST", path: "/processes", json: { ...commandBody(command), ...options } }));
+    return fromWire(await this.#json({ method: "POST", path: "/processes", json: startBody(command, options) }));
+  }
+
+  /** Writes to a process that was started with `stdinFollows`, at most 64 KiB; with `end`, end of file comes behind it. */
+  async writeStdin(process: string, data: string | Uint8Array, options: { end?: boolean } = {}): Promise<void> {
+    await this.#nothing({ method: "POST", path: this.#processPath(process, "stdin"), json: { ...stdinBody(data), ...options } });
   }
 
   /** Lists the started processes that are still known, oldest first. */
@@ -293,9 +299,9 @@ export class Sandbox {
 
   /** Reads a started process's log. */
   async *logs(process: string, options: LogOptions = {}): AsyncGenerator<LogPiece, void> {
-    const { signal, stream, offset, tailBytes, tailLines, limitBytes, follow } = options;
+    const { signal, stream, offset, tailBytes, tailLines, limitBytes, follow, readTimeoutMs } = options;
     const query: Query = { stream, offset, tail_bytes: tailBytes, tail_lines: tailLines, limit_bytes: limitBytes, follow };
-    yield* logPieces(await this.#events({ method: "GET", path: this.#processPath(process, "logs"), query, signal }));
+    yield* logPieces(await this.#events({ method: "GET", path: this.#processPath(process, "logs"), query, signal }, readTimeoutMs));
   }
 
   /** Waits until a started process has ended. */
@@ -327,8 +333,9 @@ export class Sandbox {
 
   /** Tells what was decided about attempts to leave, oldest first. */
   async *egressDecisions(options: DecisionOptions = {}): AsyncGenerator<EgressDecision, void> {
-    const { last, follow, signal } = options;
-    yield* converted<EgressDecision>(await this.#events({ method: "GET", path: "/egress/decisions", query: { last, follow }, signal }));
+    const { last, follow, readTimeoutMs, signal } = options;
+    const asked: Asked = { method: "GET", path: "/egress/decisions", query: { last, follow }, signal };
+    yield* converted<EgressDecision>(await this.#events(asked, readTimeoutMs));
   }
 
   /** Says where the ports are that its spec asked to be published on the server's host. */
@@ -438,8 +445,8 @@ export class Sandbox {
     await (await this.#transport()).nothing(this.#request(asked));
   }
 
-  async #events(asked: Asked): Promise<Streamed<unknown>> {
-    return (await (await this.#transport()).stream(this.#request(asked))).through(serverSentEvents);
+  async #events(asked: Asked, readTimeoutMs: number | undefined): Promise<Streamed<unknown>> {
+    return (await (await this.#transport()).stream(this.#request(asked))).through(serverSentEvents).within(readTimeoutMs);
   }
 }
 

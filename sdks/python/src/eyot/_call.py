@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import httpx
 
-from .errors import EyotError, Unavailable, of_response
+from .errors import EyotError, TimedOut, Unavailable, of_response
 
 T = TypeVar("T")
 
@@ -24,9 +25,15 @@ class Call(Generic[T]):
     json: Any = None
     content: bytes | Iterable[bytes] | AsyncIterable[bytes] | None = None
     headers: dict[str, str] | None = None
+    #: The time in which each piece of a streamed answer has to come.
+    read_timeout_ms: int | None = None
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         """The request, to be sent by this client."""
+        timeout = http.timeout
+        if self.read_timeout_ms is not None:
+            read = self.read_timeout_ms / 1000
+            timeout = httpx.Timeout(connect=timeout.connect, read=read, write=timeout.write, pool=timeout.pool)
         return http.build_request(
             self.method,
             self.path,
@@ -34,6 +41,7 @@ class Call(Generic[T]):
             json=self.json,
             content=self.content,
             headers=self.headers,
+            timeout=timeout,
         )
 
 
@@ -53,9 +61,33 @@ def checked(response: httpx.Response) -> httpx.Response:
     raise of_response(response.status_code, response.content)
 
 
-def broken(error: httpx.HTTPError) -> EyotError:
+def broken(error: httpx.HTTPError, read_timeout_ms: int | None = None) -> EyotError:
     """What a connection that can't be made, or that breaks off, is for the caller."""
+    if read_timeout_ms is not None and isinstance(error, httpx.ReadTimeout):
+        return silent(read_timeout_ms)
     return Unavailable(f"reach the server: {str(error) or type(error).__name__}")
+
+
+def silent(read_timeout_ms: int) -> EyotError:
+    """What reading ends with when nothing comes."""
+    return TimedOut(f"read the stream: nothing came for {read_timeout_ms} milliseconds")
+
+
+class Silence:
+    """How long no event came. The server's sign that it is there is none."""
+
+    def __init__(self, most_ms: int | None) -> None:
+        self._most_ms = most_ms
+        self._since = time.monotonic()
+
+    def end(self) -> None:
+        """An event came, and was dealt with."""
+        self._since = time.monotonic()
+
+    def check(self) -> None:
+        """Raises where it lasts for too long."""
+        if self._most_ms is not None and (time.monotonic() - self._since) * 1000 >= self._most_ms:
+            raise silent(self._most_ms)
 
 
 def closed() -> EyotError:

@@ -7,6 +7,7 @@ import builtins
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from typing_extensions import Self, Unpack
 from websockets.asyncio.connection import Connection
 
 from . import _exec_socket as wire
-from ._call import Call, broken, checked, closed, may_go_again
+from ._call import Call, Silence, broken, checked, closed, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
@@ -157,12 +158,14 @@ class AsyncClient:
         pool = self.pool or (await self._send(sandboxes.get(At(source)))).pool
         return await self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
 
-    async def events(self, *, from_seq: int | None = None, follow: bool = False) -> AsyncGenerator[Event, None]:
+    async def events(
+        self, *, from_seq: int | None = None, follow: bool = False, read_timeout_ms: int | None = None
+    ) -> AsyncGenerator[Event, None]:
         """What happened to sandboxes, oldest first, from a number on; with `follow` also what comes, until it is closed.
 
         Of the client's pool; without one, of all that the key opens.
         """
-        async with self._events(pools.events(self.pool, from_seq, follow)) as events:
+        async with self._events(pools.events(self.pool, from_seq, follow), read_timeout_ms) as events:
             async for event in events:
                 yield Event.of_wire(event)
 
@@ -234,16 +237,20 @@ class AsyncClient:
             await response.aclose()
 
     @asynccontextmanager
-    async def _events(self, call: Call[None]) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    async def _events(
+        self, call: Call[None], read_timeout_ms: int | None = None
+    ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """The same, of an answer that is a stream of events."""
-        async with self._streamed(call) as response:
-            yield (event.value async for event in _stream_events(response))
+        async with self._streamed(replace(call, read_timeout_ms=read_timeout_ms)) as response:
+            yield (event.value async for event in _stream_events(response, read_timeout_ms))
 
     @asynccontextmanager
-    async def _numbered_events(self, call: Call[None]) -> AsyncIterator[AsyncIterator[StreamEvent]]:
+    async def _numbered_events(
+        self, call: Call[None], read_timeout_ms: int | None
+    ) -> AsyncIterator[AsyncIterator[StreamEvent]]:
         """The same, with their names and numbers."""
-        async with self._streamed(call) as response:
-            yield _stream_events(response)
+        async with self._streamed(replace(call, read_timeout_ms=read_timeout_ms)) as response:
+            yield _stream_events(response, read_timeout_ms)
 
     @asynccontextmanager
     async def _bytes(self, call: Call[bytes]) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -288,16 +295,18 @@ async def _ended(start: asyncio.Task[LocalServer]) -> None:
         await asyncio.to_thread(start.result().close)
 
 
-async def _stream_events(response: httpx.Response) -> AsyncIterator[StreamEvent]:
-    events = EventStream()
-    async for piece in _pieces(response):
+async def _stream_events(response: httpx.Response, read_timeout_ms: int | None) -> AsyncIterator[StreamEvent]:
+    events, silence = EventStream(), Silence(read_timeout_ms)
+    async for piece in _pieces(response, read_timeout_ms):
         for event in events.take(piece):
             yield event
+            silence.end()
+        silence.check()
 
 
-async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _pieces(response: httpx.Response, read_timeout_ms: int | None = None) -> AsyncIterator[bytes]:
     try:
         async for piece in response.aiter_bytes():
             yield piece
     except httpx.HTTPError as error:
-        raise broken(error) from error
+        raise broken(error, read_timeout_ms) from error

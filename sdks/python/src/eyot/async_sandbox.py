@@ -139,6 +139,7 @@ class AsyncSandbox:
         timeout_ms: int | None = None,
         stdin: str | bytes | None = None,
         linger_ms: int | None = None,
+        read_timeout_ms: int | None = None,
     ) -> AsyncKeptCommand:
         """Runs a command that outlives the connection and the server, and gives its output as it comes.
 
@@ -147,11 +148,11 @@ class AsyncSandbox:
         """
         body = commands.exec_body(command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=None)
         call = commands.keep(self._at, body, commands.as_bytes(stdin), linger_ms)
-        return AsyncKeptCommand(self._client._numbered_events(call), self._kill_kept)
+        return AsyncKeptCommand(self._client._numbered_events(call, read_timeout_ms), self._kill_kept)
 
-    def attach(self, command: str, *, after: int = 0) -> AsyncKeptCommand:
+    def attach(self, command: str, *, after: int = 0, read_timeout_ms: int | None = None) -> AsyncKeptCommand:
         """Reads on from a kept command, by its id: what comes behind the event `after`, or all that is kept."""
-        events = self._client._numbered_events(commands.attach(self._at, command, after))
+        events = self._client._numbered_events(commands.attach(self._at, command, after), read_timeout_ms)
         return AsyncKeptCommand(events, self._kill_kept, command, after)
 
     async def _kill_kept(self, command: str) -> None:
@@ -188,9 +189,25 @@ class AsyncSandbox:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         user: str | None = None,
+        stdin: str | bytes | None = None,
+        stdin_follows: bool = False,
+        timeout_ms: int | None = None,
+        pty: tuple[int, int] | None = None,
     ) -> ProcessInfo:
-        """Starts a process that outlives the call, the connection and the server. Its output is kept as a log."""
-        return await self._client._send(commands.start(self._at, command, cwd, env, user))
+        """Starts a process that outlives the call, the connection and the server. Its output is kept as a log.
+
+        `stdin`: its input, at most 64 KiB; with `stdin_follows` more comes by `write_stdin`. `timeout_ms`: it is killed with
+        its whole tree when it has not ended by then. `pty`: it has a terminal of so many rows and columns.
+        """
+        call = commands.start(
+            self._at, command, cwd=cwd, env=env, user=user,
+            stdin=stdin, stdin_follows=stdin_follows, timeout_ms=timeout_ms, pty=pty,
+        )  # fmt: skip
+        return await self._client._send(call)
+
+    async def write_stdin(self, process: ProcessInfo | str, data: str | bytes, *, end: bool = False) -> None:
+        """Writes to a process that was started with `stdin_follows`, at most 64 KiB; with `end`, end of file follows."""
+        await self._client._send(commands.write_stdin(self._at, process, data, end))
 
     async def processes(self) -> list[ProcessInfo]:
         """The started processes, oldest first; of those that ended, the last 64."""
@@ -218,11 +235,12 @@ class AsyncSandbox:
         tail_lines: int | None = None,
         limit_bytes: int | None = None,
         follow: bool = False,
+        read_timeout_ms: int | None = None,
     ) -> AsyncIterator[LogChunk]:
         """Reads a process's log, from its beginning or from a part before its end; with `follow` until the process ends."""
         call = commands.logs(self._at, process, stream, offset, tail_bytes, tail_lines, limit_bytes, follow)
         texts = TextDecoder()
-        async with self._client._events(call) as events:
+        async with self._client._events(call, read_timeout_ms) as events:
             async for event in events:
                 if "data" in event:
                     yield LogChunk.of_wire(event, texts)
@@ -356,9 +374,11 @@ class AsyncSandbox:
         return await self._client._send(files.tar_in(self._at, path, as_async_body(tar)))
 
     @asynccontextmanager
-    async def watch(self, path: str = ".", *, recursive: bool = True) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+    async def watch(
+        self, path: str = ".", *, recursive: bool = True, read_timeout_ms: int | None = None
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         """Tells what happens at and below a path from the beginning of the `async with` block on."""
-        async with self._client._events(files.watch(self._at, path, recursive)) as events:
+        async with self._client._events(files.watch(self._at, path, recursive), read_timeout_ms) as events:
             yield (WatchEvent.of_wire(event) async for event in events)
 
     # Network
@@ -371,9 +391,11 @@ class AsyncSandbox:
         """Replaces the rules. Connections that they do not allow are closed."""
         await self._client._send(network.set_rules(self._at, allow, deny))
 
-    async def egress_decisions(self, *, last: int | None = None, follow: bool = False) -> AsyncGenerator[EgressDecision, None]:
+    async def egress_decisions(
+        self, *, last: int | None = None, follow: bool = False, read_timeout_ms: int | None = None
+    ) -> AsyncGenerator[EgressDecision, None]:
         """What was decided about attempts to leave, oldest first; with `follow` also what comes, until it is closed."""
-        async with self._client._events(network.decisions(self._at, last, follow)) as events:
+        async with self._client._events(network.decisions(self._at, last, follow), read_timeout_ms) as events:
             async for event in events:
                 yield EgressDecision.of_wire(event)
 

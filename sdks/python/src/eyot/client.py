@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from websockets.asyncio.connection import Connection as AsyncConnection
 from websockets.sync.connection import Connection
 
 from . import _exec_socket as wire
-from ._call import Call, broken, checked, closed, may_go_again
+from ._call import Call, Silence, broken, checked, closed, may_go_again
 from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
@@ -156,12 +157,14 @@ class Client:
         pool = self.pool or self._send(sandboxes.get(At(source))).pool
         return self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
 
-    def events(self, *, from_seq: int | None = None, follow: bool = False) -> Generator[Event, None, None]:
+    def events(
+        self, *, from_seq: int | None = None, follow: bool = False, read_timeout_ms: int | None = None
+    ) -> Generator[Event, None, None]:
         """What happened to sandboxes, oldest first, from a number on; with `follow` also what comes, until it is closed.
 
         Of the client's pool; without one, of all that the key opens.
         """
-        with self._events(pools.events(self.pool, from_seq, follow)) as events:
+        with self._events(pools.events(self.pool, from_seq, follow), read_timeout_ms) as events:
             for event in events:
                 yield Event.of_wire(event)
 
@@ -218,16 +221,16 @@ class Client:
             response.close()
 
     @contextmanager
-    def _events(self, call: Call[None]) -> Iterator[Iterator[dict[str, Any]]]:
+    def _events(self, call: Call[None], read_timeout_ms: int | None = None) -> Iterator[Iterator[dict[str, Any]]]:
         """The same, of an answer that is a stream of events."""
-        with self._streamed(call) as response:
-            yield (event.value for event in _stream_events(response))
+        with self._streamed(replace(call, read_timeout_ms=read_timeout_ms)) as response:
+            yield (event.value for event in _stream_events(response, read_timeout_ms))
 
     @contextmanager
-    def _numbered_events(self, call: Call[None]) -> Iterator[Iterator[StreamEvent]]:
+    def _numbered_events(self, call: Call[None], read_timeout_ms: int | None) -> Iterator[Iterator[StreamEvent]]:
         """The same, with their names and numbers."""
-        with self._streamed(call) as response:
-            yield _stream_events(response)
+        with self._streamed(replace(call, read_timeout_ms=read_timeout_ms)) as response:
+            yield _stream_events(response, read_timeout_ms)
 
     @contextmanager
     def _bytes(self, call: Call[bytes]) -> Iterator[Iterator[bytes]]:
@@ -274,14 +277,17 @@ class Client:
         return connection
 
 
-def _stream_events(response: httpx.Response) -> Iterator[StreamEvent]:
-    events = EventStream()
-    for piece in _pieces(response):
-        yield from events.take(piece)
+def _stream_events(response: httpx.Response, read_timeout_ms: int | None) -> Iterator[StreamEvent]:
+    events, silence = EventStream(), Silence(read_timeout_ms)
+    for piece in _pieces(response, read_timeout_ms):
+        for event in events.take(piece):
+            yield event
+            silence.end()
+        silence.check()
 
 
-def _pieces(response: httpx.Response) -> Iterator[bytes]:
+def _pieces(response: httpx.Response, read_timeout_ms: int | None = None) -> Iterator[bytes]:
     try:
         yield from response.iter_bytes()
     except httpx.HTTPError as error:
-        raise broken(error) from error
+        raise broken(error, read_timeout_ms) from error

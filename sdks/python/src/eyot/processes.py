@@ -29,6 +29,8 @@ class ProcessInfo:
     started_ms: int
     #: When it ended.
     ended_ms: int | None
+    #: It had not ended at its deadline, and was killed.
+    timed_out: bool = False
 
     @property
     def is_running(self) -> bool:
@@ -40,7 +42,10 @@ class ProcessInfo:
         """From the server's answer."""
         status = wire["status"]
         ended = None if status == "running" else Outcome.of_wire(status["ended"])
-        return cls(wire["id"], wire["pid"], wire["command"], ended, wire["started_ms"], wire.get("ended_ms"))
+        return cls(
+            wire["id"], wire["pid"], wire["command"], ended, wire["started_ms"], wire.get("ended_ms"),
+            wire.get("timed_out", False),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

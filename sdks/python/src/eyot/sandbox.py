@@ -135,6 +135,7 @@ class Sandbox:
         timeout_ms: int | None = None,
         stdin: str | bytes | None = None,
         linger_ms: int | None = None,
+        read_timeout_ms: int | None = None,
     ) -> KeptCommand:
         """Runs a command that outlives the connection and the server, and gives its output as it comes.
 
@@ -143,11 +144,11 @@ class Sandbox:
         """
         body = commands.exec_body(command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=None)
         call = commands.keep(self._at, body, commands.as_bytes(stdin), linger_ms)
-        return KeptCommand(self._client._numbered_events(call), self._kill_kept)
+        return KeptCommand(self._client._numbered_events(call, read_timeout_ms), self._kill_kept)
 
-    def attach(self, command: str, *, after: int = 0) -> KeptCommand:
+    def attach(self, command: str, *, after: int = 0, read_timeout_ms: int | None = None) -> KeptCommand:
         """Reads on from a kept command, by its id: what comes behind the event `after`, or all that is kept."""
-        events = self._client._numbered_events(commands.attach(self._at, command, after))
+        events = self._client._numbered_events(commands.attach(self._at, command, after), read_timeout_ms)
         return KeptCommand(events, self._kill_kept, command, after)
 
     def _kill_kept(self, command: str) -> None:
@@ -184,9 +185,25 @@ class Sandbox:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         user: str | None = None,
+        stdin: str | bytes | None = None,
+        stdin_follows: bool = False,
+        timeout_ms: int | None = None,
+        pty: tuple[int, int] | None = None,
     ) -> ProcessInfo:
-        """Starts a process that outlives the call, the connection and the server. Its output is kept as a log."""
-        return self._client._send(commands.start(self._at, command, cwd, env, user))
+        """Starts a process that outlives the call, the connection and the server. Its output is kept as a log.
+
+        `stdin`: its input, at most 64 KiB; with `stdin_follows` more comes by `write_stdin`. `timeout_ms`: it is killed with
+        its whole tree when it has not ended by then. `pty`: it has a terminal of so many rows and columns.
+        """
+        call = commands.start(
+            self._at, command, cwd=cwd, env=env, user=user,
+            stdin=stdin, stdin_follows=stdin_follows, timeout_ms=timeout_ms, pty=pty,
+        )  # fmt: skip
+        return self._client._send(call)
+
+    def write_stdin(self, process: ProcessInfo | str, data: str | bytes, *, end: bool = False) -> None:
+        """Writes to a process that was started with `stdin_follows`, at most 64 KiB; with `end`, end of file follows."""
+        self._client._send(commands.write_stdin(self._at, process, data, end))
 
     def processes(self) -> list[ProcessInfo]:
         """The started processes, oldest first; of those that ended, the last 64."""
@@ -214,11 +231,12 @@ class Sandbox:
         tail_lines: int | None = None,
         limit_bytes: int | None = None,
         follow: bool = False,
+        read_timeout_ms: int | None = None,
     ) -> Iterator[LogChunk]:
         """Reads a process's log, from its beginning or from a part before its end; with `follow` until the process ends."""
         call = commands.logs(self._at, process, stream, offset, tail_bytes, tail_lines, limit_bytes, follow)
         texts = TextDecoder()
-        with self._client._events(call) as events:
+        with self._client._events(call, read_timeout_ms) as events:
             for event in events:
                 if "data" in event:
                     yield LogChunk.of_wire(event, texts)
@@ -350,9 +368,11 @@ class Sandbox:
         return self._client._send(files.tar_in(self._at, path, as_body(tar)))
 
     @contextmanager
-    def watch(self, path: str = ".", *, recursive: bool = True) -> Iterator[Iterator[WatchEvent]]:
+    def watch(
+        self, path: str = ".", *, recursive: bool = True, read_timeout_ms: int | None = None
+    ) -> Iterator[Iterator[WatchEvent]]:
         """Tells what happens at and below a path from the beginning of the `with` block on."""
-        with self._client._events(files.watch(self._at, path, recursive)) as events:
+        with self._client._events(files.watch(self._at, path, recursive), read_timeout_ms) as events:
             yield map(WatchEvent.of_wire, events)
 
     # Network
@@ -365,9 +385,11 @@ class Sandbox:
         """Replaces the rules. Connections that they do not allow are closed."""
         self._client._send(network.set_rules(self._at, allow, deny))
 
-    def egress_decisions(self, *, last: int | None = None, follow: bool = False) -> Generator[EgressDecision, None, None]:
+    def egress_decisions(
+        self, *, last: int | None = None, follow: bool = False, read_timeout_ms: int | None = None
+    ) -> Generator[EgressDecision, None, None]:
         """What was decided about attempts to leave, oldest first; with `follow` also what comes, until it is closed."""
-        with self._client._events(network.decisions(self._at, last, follow)) as events:
+        with self._client._events(network.decisions(self._at, last, follow), read_timeout_ms) as events:
             for event in events:
                 yield EgressDecision.of_wire(event)
 

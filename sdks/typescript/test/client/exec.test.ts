@@ -197,6 +197,37 @@ test("a started process is listed, logged, waited for and killed", async () => {
   await assert.rejects(sandbox.wait("p999"), (error: unknown) => error instanceof EyotError && error.kind === "not_found");
 });
 
+test("a started process has input, a terminal and a deadline", async () => {
+  const shown = async (id: string): Promise<string> => {
+    let text = "";
+    for await (const piece of sandbox.logs(id)) text += piece.text;
+    return text;
+  };
+  const reader = await sandbox.start("cat; read line; echo got $line", { stdin: "one\n" });
+  assert.deepEqual((await sandbox.wait(reader.id)).status, { ended: { exited: 0 } });
+  assert.equal(await shown(reader.id), "one\ngot\n");
+  await assert.rejects(sandbox.writeStdin(reader.id, "more", { end: true }), { kind: "conflict" });
+  const typed = await sandbox.start("stty size; read line; echo got $line", { stdinFollows: true, pty: { rows: 7, cols: 33 } });
+  await sandbox.writeStdin(typed.id, "typed\n");
+  assert.equal((await sandbox.wait(typed.id)).timedOut, false);
+  assert.match(await shown(typed.id), /7 33[^]*got typed/);
+  const late = await sandbox.start("sleep 7777", { timeoutMs: 300 });
+  assert.equal((await sandbox.wait(late.id)).timedOut, true);
+});
+
+test("a log and a watch in which nothing comes are timed out, and the loop's connection is let go of", async () => {
+  const { id } = await sandbox.start("echo first; sleep 7778");
+  let text = "";
+  const reading = (async () => {
+    for await (const piece of sandbox.logs(id, { follow: true, readTimeoutMs: 1_000 })) text += piece.text;
+  })();
+  await assert.rejects(reading, { kind: "timeout" });
+  assert.equal(text, "first\n");
+  const watching = await sandbox.watch(".", { readTimeoutMs: 300 });
+  await assert.rejects(watching.next(), { kind: "timeout" });
+  assert.deepEqual(await watching.next(), { done: true, value: undefined });
+});
+
 test("what is under way when the server dies ends as unavailable", async () => {
   const doomed = await ground();
   const lost = new EyotClient({ url: doomed.socket, apiKey: doomed.key });

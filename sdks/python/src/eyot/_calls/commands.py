@@ -114,10 +114,36 @@ def terminal_socket(terminal: str) -> str:
     return f"/terminals/{quote(terminal, safe='')}/socket"
 
 
-def start(at: At, command: Command, cwd: str | None, env: Mapping[str, str] | None, user: str | None) -> Call[ProcessInfo]:
+def start(
+    at: At,
+    command: Command,
+    *,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    user: str | None,
+    stdin: str | bytes | None,
+    stdin_follows: bool,
+    timeout_ms: int | None,
+    pty: tuple[int, int] | None,
+) -> Call[ProcessInfo]:
     """Starts a process that outlives the call."""
-    body = exec_body(command, cwd=cwd, env=env, user=user, timeout_ms=None, max_output_bytes=None)
+    body = exec_body(command, cwd=cwd, env=env, user=user, timeout_ms=timeout_ms, max_output_bytes=None)
+    body |= _input(stdin)
+    if stdin_follows:
+        body["stdin_follows"] = True
+    if pty is not None:
+        body["pty"] = {"rows": pty[0], "cols": pty[1]}
     return Call("POST", at.path("/processes"), _process, at.params(), body)
+
+
+def write_stdin(at: At, process: ProcessInfo | str, data: str | bytes, end: bool) -> Call[None]:
+    """Writes to a process whose input follows."""
+    return Call("POST", _of(at, process, "stdin"), nothing, at.params(), _input(data) | {"end": end})
+
+
+def _input(data: str | bytes | None) -> dict[str, Any]:
+    given = as_bytes(data)
+    return {"stdin_base64": base64.b64encode(given).decode()} if given else {}
 
 
 def processes(at: At) -> Call[list[ProcessInfo]]:
