@@ -1,11 +1,10 @@
 //! The context of a command that touches sandboxes: the provider, the configuration and the form of
 //! the output.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, Sandbox, SandboxId, SandboxName, SandboxProvider, SandboxSpec};
+use eyot::{Error, ErrorKind, Sandbox, SandboxName, SandboxProvider, SandboxSpec};
 use eyot_engine::store::Store;
 use eyot_engine::{Engine, SandboxPool};
 use eyot_image::{AllowedImages, ImageName};
@@ -18,6 +17,7 @@ use crate::errors::{Failure, USAGE};
 use crate::output::Output;
 use crate::pools::{Pool, Pools};
 use crate::provider::{self, ProviderSettings, Simulated};
+use crate::sandbox_names::{self, PooledSandbox, SandboxNames};
 
 /// The context of one command.
 pub struct Context {
@@ -174,43 +174,50 @@ impl Context {
         Ok(folder)
     }
 
-    /// Returns the provider of a sandbox, and the name or id by which the provider knows it.
-    /// `pool/name` is a sandbox of that pool, as `eyot ls` shows it.
-    pub async fn find<'a>(&self, named: &'a str) -> Result<(Arc<dyn SandboxProvider>, &'a str), Failure> {
-        let Some((pool, name)) = named.split_once('/') else {
-            return Ok((self.provider().await?, named));
-        };
-        let pool = SandboxName::parse(pool)?;
-        match Pools::of(self).await?.existing(pool, self).await? {
-            Pool::Local(pool) => Ok((pool.as_provider(), name)),
-            Pool::Remote { provider, .. } => Ok((provider, name)),
+    /// Returns the provider of a sandbox, and the name by which that provider knows it. `named` is
+    /// an id, a name in the pool `default` or in no pool, or `pool/name`, as `eyot ls` shows it.
+    pub async fn find(&self, named: &str) -> Result<(Arc<dyn SandboxProvider>, String), Failure> {
+        if let Some((pool, name)) = named.split_once('/') {
+            return match Pools::of(self).await?.existing(SandboxName::parse(pool)?, self).await? {
+                Pool::Local(pool) => Ok((pool.as_provider(), name.to_owned())),
+                Pool::Remote { provider, .. } => Ok((provider, name.to_owned())),
+            };
+        }
+        let provider = self.provider().await?;
+        let Some(store) = self.local_store()? else { return Ok((provider, named.to_owned())) };
+        match sandbox_names::pooled(named, &store, &provider).await? {
+            None => Ok((provider, named.to_owned())),
+            Some(PooledSandbox { pool, name }) => {
+                let engine = Engine::join(provider, &self.state_folder()?).await?;
+                Ok((self.pool_of(&engine, pool)?.as_provider(), name.into()))
+            }
         }
     }
 
     /// Opens the sandbox of this name or id, and wakes it if it sleeps.
     pub async fn awake(&self, named: &str) -> Result<Sandbox, Failure> {
         let (provider, name) = self.find(named).await?;
-        Ok(Sandbox::wake(provider.as_ref(), name).await.map_err(with_list_hint)?)
+        Ok(Sandbox::wake(provider.as_ref(), &name).await.map_err(with_list_hint)?)
     }
 
     /// Opens the running sandbox of this name or id.
     pub async fn sandbox(&self, named: &str) -> Result<Sandbox, Failure> {
         let (provider, name) = self.find(named).await?;
-        Ok(Sandbox::open(provider.as_ref(), name).await.map_err(with_list_hint)?)
+        Ok(Sandbox::open(provider.as_ref(), &name).await.map_err(with_list_hint)?)
     }
 
-    /// Returns the pool and the name there of each sandbox that is in a pool. Nothing is created
-    /// for that.
-    pub fn of_pools(&self) -> Result<HashMap<SandboxId, (SandboxName, SandboxName)>, Failure> {
+    /// Returns the names that sandboxes have in their pools. Nothing is created for that.
+    pub fn names(&self) -> Result<SandboxNames, Failure> {
+        Ok(SandboxNames::read(self.local_store()?.as_deref())?)
+    }
+
+    /// Opens the store of this host's sandboxes, if they are meant and there is one.
+    fn local_store(&self) -> Result<Option<Arc<Store>>, Failure> {
         if self.server.is_some() {
-            return Ok(HashMap::new());
+            return Ok(None);
         }
         let file = self.store_file()?;
-        if Store::is_missing(&file) {
-            return Ok(HashMap::new());
-        }
-        let rows = Store::open(file)?.all_sandboxes()?;
-        Ok(rows.into_iter().map(|row| (row.id, (row.pool, row.name))).collect())
+        if Store::is_missing(&file) { Ok(None) } else { Ok(Some(Store::open(file)?)) }
     }
 }
 

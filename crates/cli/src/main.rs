@@ -23,6 +23,7 @@ mod partial;
 mod pools;
 mod provider;
 mod redaction;
+mod sandbox_names;
 mod signals;
 mod sizes;
 mod stdio;

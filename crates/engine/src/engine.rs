@@ -34,6 +34,14 @@ impl Engine {
     ///
     /// `conflict`: the store is gone, and there are sandboxes of its pools. [`Store::replace_lost`] makes another.
     pub async fn open(provider: Arc<dyn SandboxProvider>, folder: &Path) -> Result<Self> {
+        let engine = Self::join(provider, folder).await?;
+        let reconciled_on_open = engine.reconcile().await?.into();
+        Ok(Self { reconciled_on_open, ..engine })
+    }
+
+    /// Opens the pools of a folder as they are, for one call: what a killed process has left is for
+    /// the next [`Engine::open`]. The rest is as there.
+    pub async fn join(provider: Arc<dyn SandboxProvider>, folder: &Path) -> Result<Self> {
         let (database, log) = (folder.join("eyot.db"), folder.join("events"));
         if Store::is_missing(&database) {
             require_no_orphans(provider.as_ref()).await?;
@@ -43,9 +51,7 @@ impl Engine {
             let events = EventLog::open_anchored(log, EventLogOptions::default(), Arc::clone(&store))?;
             Ok(PoolRecords { store, events: Some(events), others: None })
         });
-        let engine = Self { provider, records: records.await?, reconciled_on_open: Arc::default() };
-        let reconciled_on_open = engine.reconcile().await?.into();
-        Ok(Self { reconciled_on_open, ..engine })
+        Ok(Self { provider, records: records.await?, reconciled_on_open: Arc::default() })
     }
 
     /// Adds the other providers of the folder. They are asked only about a name that one of their

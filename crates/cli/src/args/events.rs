@@ -30,7 +30,7 @@ pub struct EventsArgs {
     /// Stop after this many events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// Only events of the sandbox with this name or id
+    /// Only events of the sandbox with this id, name, or name as POOL/NAME
     #[arg(long, value_name = "NAME")]
     pub sandbox: Option<String>,
     /// Check that no event was changed, moved or removed

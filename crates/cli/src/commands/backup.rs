@@ -116,17 +116,12 @@ fn write(
 
 /// Puts all running sandboxes of this host to sleep, each through its pool.
 async fn put_to_sleep(context: &Context) -> Result<(), Failure> {
-    let of_pools = context.of_pools()?;
     for info in context.provider().await?.list().await? {
         if info.status != SandboxStatus::Running {
             continue;
         }
-        let named = match of_pools.get(&info.id) {
-            Some((pool, name)) => format!("{pool}/{name}"),
-            None => info.id.to_string(),
-        };
-        let (provider, found) = context.find(&named).await?;
-        provider.sleep(found).await?;
+        let (provider, found) = context.find(info.id.as_str()).await?;
+        provider.sleep(&found).await?;
     }
     Ok(())
 }

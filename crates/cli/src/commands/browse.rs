@@ -17,23 +17,25 @@ use crate::pools::Pool;
 use crate::signals::Signals;
 
 pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
-    let place = match &args.pool {
+    let (place, name) = match &args.pool {
         Some(pool) => match Pool::of(pool.clone(), context).await? {
-            Pool::Local(pool) => BrowseSource::Pool(pool),
+            Pool::Local(pool) => (BrowseSource::Pool(pool), args.name.clone()),
             Pool::Remote { server, name, provider } => {
                 // A pool makes what there is not.
                 server.make(&name, &args.name, PoolCreate::default()).await?;
-                BrowseSource::State(provider)
+                (BrowseSource::State(provider), args.name.clone())
             }
         },
-        None => BrowseSource::State(context.provider().await?),
+        None => {
+            let (provider, name) = context.find(&args.name).await?;
+            (BrowseSource::State(provider), name)
+        }
     };
     // Whether there is such a sandbox is said before anything is opened.
-    let sandbox = place.awake(&args.name).await.map_err(with_list_hint)?;
+    let sandbox = place.awake(&name).await.map_err(with_list_hint)?;
     let mut signals = Signals::listen()?;
     let (gone, mut is_gone) = mpsc::unbounded_channel();
-    let browse =
-        Browse::bind(sandbox.id().clone(), args.port, opener(place, args.name.clone(), gone)).await?;
+    let browse = Browse::bind(sandbox.id().clone(), args.port, opener(place, name, gone)).await?;
     print(&browse, context.output)?;
     tokio::select! {
         () = browse.serve() => Ok(0),

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use eyot::Outcome;
+use eyot_engine::DEFAULT_SANDBOX;
 use eyot_engine::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions};
 use eyot_engine::store::Store;
 use eyot_providers::remote::RemoteServer;
@@ -80,7 +81,7 @@ async fn of_server(args: &EventsArgs, server: &RemoteServer, context: &Context) 
     if args.follow {
         context.output.note(FOLLOWING);
     }
-    print_events(args, events, context.output).await
+    print_events(args, EventFilter::new(args, true), events, context.output).await
 }
 
 fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
@@ -106,12 +107,13 @@ fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
 
 /// Prints the events that are in the log now.
 async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), Failure> {
+    let filter = EventFilter::new(args, false);
     let (mut from, mut left) = (args.from, args.limit.unwrap_or(u64::MAX));
     let mut stdout = Sink::stdout()?;
     while left > 0 {
         let page = log.read(from, PAGE)?;
         let mut lines = String::new();
-        for event in page.iter().filter(|event| is_wanted(event, args)) {
+        for event in page.iter().filter(|event| filter.takes(event)) {
             if left == 0 {
                 break;
             }
@@ -130,18 +132,19 @@ async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), 
 /// Prints the events that are in the log now, and then new ones.
 async fn follow(args: &EventsArgs, log: &Arc<EventLog>, output: Output) -> Result<(), Failure> {
     output.note(FOLLOWING);
-    print_events(args, log.follow(args.from), output).await
+    print_events(args, EventFilter::new(args, false), log.follow(args.from), output).await
 }
 
 /// Prints the wanted ones of these events, each as it comes.
 async fn print_events(
     args: &EventsArgs,
+    filter: EventFilter<'_>,
     events: impl Stream<Item = eyot::Result<Event>>,
     output: Output,
 ) -> Result<(), Failure> {
     let limit = usize::try_from(args.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let wanted = events
-        .filter(|event| std::future::ready(event.as_ref().map_or(true, |event| is_wanted(event, args))));
+    let wanted =
+        events.filter(|event| std::future::ready(event.as_ref().map_or(true, |event| filter.takes(event))));
     let mut wanted = pin!(wanted.take(limit));
     let mut stdout = Sink::stdout()?;
     while let Some(event) = wanted.next().await {
@@ -150,9 +153,31 @@ async fn print_events(
     Ok(())
 }
 
-fn is_wanted(event: &Event, args: &EventsArgs) -> bool {
-    let Some(wanted) = args.sandbox.as_ref() else { return true };
-    event.sandbox.as_ref() == Some(wanted) || event.sandbox_id.as_ref() == Some(wanted)
+/// Selects events by their sandbox.
+#[derive(Clone, Copy)]
+struct EventFilter<'a> {
+    sandbox: Option<&'a str>,
+    /// A name without a pool means that name in each pool: what a key opens has no other sign.
+    any_pool: bool,
+}
+
+impl<'a> EventFilter<'a> {
+    fn new(args: &'a EventsArgs, any_pool: bool) -> Self {
+        Self { sandbox: args.sandbox.as_deref(), any_pool }
+    }
+
+    fn takes(self, event: &Event) -> bool {
+        let Some(wanted) = self.sandbox else { return true };
+        if event.sandbox_id.as_deref() == Some(wanted) {
+            return true;
+        }
+        let Some(name) = event.sandbox.as_deref() else { return false };
+        let pool = event.pool.as_deref().unwrap_or(DEFAULT_SANDBOX);
+        match wanted.split_once('/') {
+            Some(wanted) => wanted == (pool, name),
+            None => wanted == name && (self.any_pool || pool == DEFAULT_SANDBOX),
+        }
+    }
 }
 
 fn line(event: &Event, output: Output) -> Result<String, Failure> {

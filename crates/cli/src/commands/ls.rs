@@ -1,8 +1,6 @@
 //! `eyot ls`: lists the sandboxes.
 
-use std::collections::HashMap;
-
-use eyot::{SandboxId, SandboxInfo, SandboxName, SandboxStatus};
+use eyot::{SandboxInfo, SandboxStatus};
 use serde_json::{Value, json};
 
 use crate::args::{LsArgs, ProviderArg};
@@ -11,6 +9,7 @@ use crate::durations::{age, moment, since};
 use crate::errors::Failure;
 use crate::provider::{Foreign, docker_provider};
 use crate::redaction;
+use crate::sandbox_names::{PooledSandbox, SandboxNames};
 use crate::table::Table;
 
 /// The status of a container or volume that looks like Eyot's but that this state folder does not
@@ -20,17 +19,17 @@ const FOREIGN: &str = "foreign";
 pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
     let mut sandboxes = context.provider().await?.list().await?;
     sandboxes.retain(|info| args.label.iter().all(|label| has_label(info, label)));
-    let pools = context.of_pools()?;
+    let names = context.names()?;
     let foreign = if args.label.is_empty() { foreign(context).await? } else { Vec::new() };
     match (context.output.json, context.output.quiet) {
         (true, _) => {
-            let facts: Result<Vec<_>, _> = sandboxes.iter().map(|info| facts(info, &pools)).collect();
+            let facts: Result<Vec<_>, _> = sandboxes.iter().map(|info| facts(info, &names)).collect();
             let mut facts = facts?;
             facts.extend(foreign.iter().map(foreign_facts));
             context.output.value(&facts)?;
         }
         (false, true) => context.output.text(&ids(&sandboxes))?,
-        (false, false) => context.output.text(&table(&sandboxes, &foreign, &pools))?,
+        (false, false) => context.output.text(&table(&sandboxes, &foreign, &names))?,
     }
     if let [first, ..] = foreign.as_slice() {
         context.output.note(&format!(
@@ -57,23 +56,12 @@ fn foreign_facts(foreign: &Foreign) -> Value {
     json!({ "id": null, "name": name, "status": FOREIGN, "kind": kind, "why": why })
 }
 
-/// The pool of each sandbox and its name there, by id. Its provider has another name for it.
-type PoolNames = HashMap<SandboxId, (SandboxName, SandboxName)>;
-
-fn facts(info: &SandboxInfo, pools: &PoolNames) -> Result<Value, Failure> {
+fn facts(info: &SandboxInfo, names: &SandboxNames) -> Result<Value, Failure> {
     let mut facts = redaction::facts(info, false)?;
-    if let Some((pool, name)) = pools.get(&info.id) {
+    if let Some(PooledSandbox { pool, name }) = names.pooled(&info.id) {
         (facts["name"], facts["pool"]) = (name.as_str().into(), pool.as_str().into());
     }
     Ok(facts)
-}
-
-/// Returns the name by which other commands find the sandbox.
-fn name_for_commands(info: &SandboxInfo, pools: &PoolNames) -> String {
-    match pools.get(&info.id) {
-        Some((pool, name)) => format!("{pool}/{name}"),
-        None => info.name.to_string(),
-    }
 }
 
 fn has_label(info: &SandboxInfo, wanted: &str) -> bool {
@@ -88,11 +76,11 @@ fn ids(sandboxes: &[SandboxInfo]) -> String {
     sandboxes.iter().map(|info| format!("{}\n", info.id)).collect()
 }
 
-fn table(sandboxes: &[SandboxInfo], foreign: &[Foreign], pools: &PoolNames) -> String {
+fn table(sandboxes: &[SandboxInfo], foreign: &[Foreign], names: &SandboxNames) -> String {
     let mut table = Table::new(["NAME", "ID", "STATUS", "IMAGE", "CREATED", "AGE"]);
     for info in sandboxes {
         table.row([
-            name_for_commands(info, pools),
+            names.shown(info),
             info.id.to_string(),
             status(info.status).to_owned(),
             info.spec.image.clone().unwrap_or_else(|| "-".to_owned()),

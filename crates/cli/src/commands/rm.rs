@@ -16,7 +16,7 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     let (mut removed, mut failures) = (Vec::new(), Vec::new());
     for name in names {
         let (provider, found) = context.find(&name).await?;
-        match remove(provider.as_ref(), found, forgive).await {
+        match remove(provider.as_ref(), &found, forgive).await {
             Ok(true) => removed.push(name),
             Ok(false) => {}
             Err(error) => failures.push(error),

@@ -12,7 +12,7 @@ pub async fn run(args: &SleepArgs, context: &Context) -> Result<u8, Failure> {
     let (mut asleep, mut failures) = (Vec::new(), Vec::new());
     for name in &args.names {
         let (provider, found) = context.find(name).await?;
-        match provider.sleep(found).await {
+        match provider.sleep(&found).await {
             Ok(()) => asleep.push(name),
             Err(error) => failures.push(with_list_hint(error)),
         }

@@ -10,10 +10,11 @@ use crate::args::{ChangeArgs, UpdateArgs};
 use crate::context::{Context, with_list_hint};
 use crate::errors::Failure;
 use crate::redaction;
+use crate::sandbox_names::PooledSandbox;
 
 pub async fn run(args: &UpdateArgs, context: &Context) -> Result<u8, Failure> {
     let (provider, name) = context.find(&args.name).await?;
-    let info = provider.info(name).await.map_err(with_list_hint)?;
+    let info = provider.info(&name).await.map_err(with_list_hint)?;
     let patch = patch(&args.changes);
     match context.server()? {
         Some(server) => server.change(&info.id, &patch).await?,
@@ -50,8 +51,8 @@ async fn change(
     context: &Context,
 ) -> Result<(), Failure> {
     let lifecycle = patch.lifecycle.map(|lifecycle| lifecycle.applied(info.spec.lifecycle.clone()));
-    if let Some((pool, _)) = context.of_pools()?.remove(&info.id) {
-        let pool = context.pool_of(&context.engine().await?, pool)?;
+    if let Some(PooledSandbox { pool, .. }) = context.names()?.pooled(&info.id) {
+        let pool = context.pool_of(&context.engine().await?, pool.clone())?;
         let changes = Changes { labels: patch.labels, lifecycle, egress: None };
         return Ok(pool.as_provider().change(info.id.as_str(), changes).await?);
     }

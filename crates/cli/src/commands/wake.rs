@@ -12,7 +12,7 @@ pub async fn run(args: &WakeArgs, context: &Context) -> Result<u8, Failure> {
     let (mut awake, mut failures) = (Vec::new(), Vec::new());
     for name in &args.names {
         let (provider, found) = context.find(name).await?;
-        match Sandbox::wake(provider.as_ref(), found).await {
+        match Sandbox::wake(provider.as_ref(), &found).await {
             Ok(_) => awake.push(name),
             Err(error) => failures.push(with_list_hint(error)),
         }

@@ -60,8 +60,9 @@ fn a_number_a_limit_and_a_sandbox_choose_events() {
     let machine = machine();
     assert_eq!(numbers(&machine.run(&["events", "--from", "2"]).success()), [2, 3]);
     assert_eq!(numbers(&machine.run(&["events", "--limit", "2"]).success()), [1, 2]);
-    assert_eq!(numbers(&machine.run(&["events", "--sandbox", "box"]).success()), [1, 2]);
-    assert_eq!(numbers(&machine.run(&["events", "--sandbox", "sb_other", "--limit", "1"]).success()), [3]);
+    assert_eq!(numbers(&machine.run(&["events", "--sandbox", "p/box"]).success()), [1, 2]);
+    assert_eq!(numbers(&machine.run(&["events", "--sandbox", "p/other", "--limit", "1"]).success()), [3]);
+    assert_eq!(machine.run(&["events", "--sandbox", "box"]).success(), "");
     assert_eq!(machine.run(&["events", "--from", "4"]).success(), "");
     for wrong in [["--limit", "0"], ["--from", "-1"], ["--limit", "ten"]] {
         assert_eq!(machine.run(&["events", wrong[0], wrong[1]]).code, Some(2), "{wrong:?}");
@@ -90,7 +91,7 @@ fn json_is_one_object_a_line_as_it_stands_in_the_log() {
 #[test]
 fn following_tells_what_comes_until_the_limit() {
     let machine = machine();
-    let arguments = ["events", "--follow", "--from", "3", "--sandbox", "other", "--limit", "2"];
+    let arguments = ["events", "--follow", "--from", "3", "--sandbox", "p/other", "--limit", "2"];
     let mut child = machine.spawn(&mut machine.command(&arguments));
     let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(stdout.next().unwrap().unwrap().starts_with("3  "));

@@ -1,7 +1,10 @@
 //! `eyot pool`, and calls of tools that find their sandboxes again.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 
+use eyot::{Sandbox, SandboxName, SandboxSpec};
+use eyot_native::{NativeOptions, NativeProvider};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::machine::Machine;
@@ -36,10 +39,63 @@ fn a_sandbox_of_a_pool_is_made_once_and_what_differs_is_said() {
         listed.lines().nth(1).is_some_and(|line| line.contains("web") && line.contains("running")),
         "{listed}"
     );
-    assert!(machine.run(&["events", "--sandbox", "web"]).success().contains("created"));
+    assert!(machine.run(&["events", "--sandbox", "p/web"]).success().contains("created"));
     machine.run(&["pool", "rm", "p", "web"]).success();
     assert!(machine.run(&["pool", "rm", "p", "web"]).failure(125).contains("no sandbox `web`"));
     machine.run(&["pool", "rm", "p"]).success();
+}
+
+#[test]
+fn a_name_without_a_pool_is_in_the_pool_default_for_every_command() {
+    let machine = Machine::new();
+    for pool in ["default", "team"] {
+        machine.run(&["pool", "create", pool, "dev"]).success();
+        machine
+            .run(&["exec", &format!("{pool}/dev"), "--", "sh", "-c", &format!("echo {pool} > whose")])
+            .success();
+    }
+    assert_eq!(machine.run(&["exec", "dev", "--", "cat", "whose"]).success(), "default\n");
+    let listed = machine.run(&["ls"]).success();
+    let names: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>(), ["dev", "team/dev"].iter().collect());
+    let top = machine.run(&["top", "--once"]).success();
+    assert!(top.lines().any(|line| line.starts_with("dev ")) && top.contains("team/dev"), "{top}");
+    let events = |name: &str| machine.run(&["events", "--sandbox", name]).success();
+    assert!(
+        events("dev").contains("default/dev") && !events("dev").contains("team/dev"),
+        "{}",
+        events("dev")
+    );
+    assert!(events("team/dev").contains("created") && !events("team/dev").contains("default/dev"));
+    machine.run(&["sleep", "dev"]).success();
+    assert_eq!(machine.run(&["--json", "pool", "ls", "default"]).json()[0]["status"], "sleeping");
+    assert_eq!(machine.run(&["--json", "pool", "ls", "team"]).json()[0]["status"], "running");
+    machine.run(&["rm", "dev", "team/dev"]).success();
+    machine.assert_empty();
+}
+
+#[test]
+fn a_name_that_two_sandboxes_have_is_refused_and_each_is_found_by_what_the_error_says() {
+    let machine = Machine::new();
+    machine.run(&["pool", "create", "default", "dev"]).success();
+    let alone = create_outside_of_pools(&machine, "dev");
+    let refused = machine.run(&["rm", "dev"]);
+    let said = refused.failure(125);
+    assert!(said.contains("two sandboxes are called `dev`") && said.contains(&alone), "{said}");
+    assert!(said.contains("say `default/dev`"), "{said}");
+    machine.run(&["rm", "default/dev", &alone]).success();
+    machine.assert_empty();
+}
+
+/// Makes a sandbox in no pool, as earlier versions of `eyot create` did and a program that uses the
+/// provider does. Returns its id.
+fn create_outside_of_pools(machine: &Machine, name: &str) -> String {
+    let options = NativeOptions { state: machine.state(), ..NativeOptions::default() };
+    let provider = NativeProvider::new(options).unwrap();
+    let spec = SandboxSpec { name: Some(SandboxName::parse(name).unwrap()), ..SandboxSpec::default() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let sandbox = runtime.block_on(Sandbox::create(provider.as_ref(), spec)).unwrap();
+    sandbox.id().to_string()
 }
 
 #[test]

@@ -33,10 +33,10 @@ enum TopSubject {
 
 impl TopSubject {
     /// Takes a sample and renders it as a table, or as objects one a line.
-    async fn look(&mut self, args: &TopArgs, json: bool) -> Result<String, Failure> {
+    async fn look(&mut self, args: &TopArgs, context: &Context) -> Result<String, Failure> {
         match self {
-            Self::All(all) => all.look(args.sort, json).await,
-            Self::One(one) => one.look(args.sort, json).await,
+            Self::All(all) => all.look(args.sort, &context.names()?, context.output.json).await,
+            Self::One(one) => one.look(args.sort, context.output.json).await,
         }
     }
 }
@@ -49,10 +49,10 @@ pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
     let is_once = args.once || (args.interval.is_none() && !std::io::stdout().is_terminal());
     let interval = args.interval.map_or(INTERVAL, Duration::from_millis);
     let mut screen = Screen::new(context.output);
-    subject.look(args, context.output.json).await?;
+    subject.look(args, context).await?;
     tokio::time::sleep(interval.min(FIRST_LOOKS)).await;
     loop {
-        let shown = subject.look(args, context.output.json).await?;
+        let shown = subject.look(args, context).await?;
         screen.show(&shown, is_once)?;
         if is_once {
             return Ok(0);

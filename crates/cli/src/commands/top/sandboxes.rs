@@ -14,6 +14,7 @@ use crate::commands::ls::status;
 use crate::durations::{age, since};
 use crate::errors::Failure;
 use crate::provider::memory_limit_mib;
+use crate::sandbox_names::SandboxNames;
 use crate::table::Table;
 
 /// The time in which a sandbox must report what it uses: one that hangs must not hold up the
@@ -52,13 +53,13 @@ impl AllSandboxes {
     }
 
     /// Samples all sandboxes at once.
-    pub async fn look(&mut self, sort: TopSort, json: bool) -> Result<String, Failure> {
+    pub async fn look(&mut self, sort: TopSort, names: &SandboxNames, json: bool) -> Result<String, Failure> {
         let all = self.provider.list().await?;
         // Who is gone is forgotten, and its connection closed.
         let mut known = std::mem::take(&mut self.known);
         let looks = all.into_iter().map(|info| {
             let known = known.remove(info.id.as_str());
-            look_at(self.provider.as_ref(), info, known)
+            look_at(self.provider.as_ref(), info, names, known)
         });
         let mut rows = Vec::new();
         for (row, known) in join_all(looks).await {
@@ -75,10 +76,11 @@ impl AllSandboxes {
 async fn look_at(
     provider: &dyn SandboxProvider,
     info: SandboxInfo,
+    names: &SandboxNames,
     known: Option<SampledSandbox>,
 ) -> (SandboxSample, Option<SampledSandbox>) {
     let mut row = SandboxSample {
-        name: info.name.to_string(),
+        name: names.shown(&info),
         id: info.id.to_string(),
         status: info.status,
         cpu_percent: None,

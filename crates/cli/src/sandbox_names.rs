@@ -1,0 +1,73 @@
+//! Names of this host's sandboxes: NAME is in the pool `default` or in no pool, POOL/NAME in that
+//! pool.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use eyot::{Error, ErrorKind, SandboxId, SandboxInfo, SandboxName, SandboxProvider};
+use eyot_engine::DEFAULT_SANDBOX;
+use eyot_engine::store::Store;
+
+use crate::errors::Failure;
+
+/// A sandbox of a pool, by its names there.
+pub struct PooledSandbox {
+    /// The pool.
+    pub pool: SandboxName,
+    /// The name in the pool.
+    pub name: SandboxName,
+}
+
+/// The sandboxes of all pools, by id. The provider has other names for them.
+#[derive(Default)]
+pub struct SandboxNames(HashMap<SandboxId, PooledSandbox>);
+
+impl SandboxNames {
+    /// Reads them from the store; there are none without one, as on a server's side.
+    pub fn read(store: Option<&Store>) -> Result<Self, Error> {
+        let rows = store.map(Store::all_sandboxes).transpose()?.unwrap_or_default();
+        let pooled =
+            |row: eyot_engine::store::SandboxRow| (row.id, PooledSandbox { pool: row.pool, name: row.name });
+        Ok(Self(rows.into_iter().map(pooled).collect()))
+    }
+
+    /// Returns the pool of a sandbox and its name there, if it is in one.
+    pub fn pooled(&self, id: &SandboxId) -> Option<&PooledSandbox> {
+        self.0.get(id)
+    }
+
+    /// Returns the name by which commands find a sandbox: without the pool if that is `default`.
+    pub fn shown(&self, info: &SandboxInfo) -> String {
+        match self.0.get(&info.id) {
+            Some(PooledSandbox { pool, name }) if pool.as_str() == DEFAULT_SANDBOX => name.to_string(),
+            Some(PooledSandbox { pool, name }) => format!("{pool}/{name}"),
+            None => info.name.to_string(),
+        }
+    }
+}
+
+/// Finds the sandbox of a pool that NAME or an id means.
+pub async fn pooled(
+    named: &str,
+    store: &Store,
+    provider: &Arc<dyn SandboxProvider>,
+) -> Result<Option<PooledSandbox>, Failure> {
+    if let Ok(id) = SandboxId::parse(named) {
+        let row = store.sandbox(&id)?;
+        return Ok(row.map(|row| PooledSandbox { pool: row.pool, name: row.name }));
+    }
+    let Ok(name) = SandboxName::parse(named) else { return Ok(None) };
+    let pool = SandboxName::parse(DEFAULT_SANDBOX)?;
+    let Some(row) = store.sandbox_named(&pool, &name)? else { return Ok(None) };
+    match provider.info(named).await {
+        Ok(other) if other.id != row.id => Err(meant_twice(named, &row.id, &other.id).into()),
+        _ => Ok(Some(PooledSandbox { pool, name })),
+    }
+}
+
+fn meant_twice(name: &str, pooled: &SandboxId, other: &SandboxId) -> Error {
+    let message =
+        format!("two sandboxes are called `{name}`: {pooled} of the pool `{DEFAULT_SANDBOX}`, and {other}");
+    Error::new(ErrorKind::Conflict, message)
+        .with_hint(format!("say `{DEFAULT_SANDBOX}/{name}`, or the id of the other"))
+}
