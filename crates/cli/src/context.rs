@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use eyot::{Error, ErrorKind, Sandbox, SandboxName, SandboxProvider, SandboxSpec};
 use eyot_engine::store::Store;
-use eyot_engine::{Engine, SandboxPool};
+use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_image::{AllowedImages, ImageName};
 use eyot_providers::remote::{RemoteOptions, RemoteServer};
 
@@ -75,6 +75,17 @@ impl Context {
             return Ok(server.provider(None).await?);
         }
         Ok(provider::open(&self.settings_with_images(None), provider::Makes::One)?)
+    }
+
+    /// Opens the provider of a new sandbox that others are to find: on this host that is the pool
+    /// `default`, as it is for a server and for tools.
+    pub async fn provider_of_new(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
+        let provider = self.provider().await?;
+        if self.server.is_some() {
+            return Ok(provider);
+        }
+        let engine = Engine::join(provider, &self.state_folder()?).await?;
+        Ok(self.pool_of(&engine, SandboxName::parse(DEFAULT_SANDBOX)?)?.as_host_provider())
     }
 
     /// Returns the server whose sandboxes are used instead of this host's, if one is named.

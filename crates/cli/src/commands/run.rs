@@ -33,7 +33,9 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     };
     // From here on a signal must not leave a sandbox behind.
     let mut signals = Signals::listen()?;
-    let provider = context.provider().await?;
+    // One that nobody can name needs no entry in the store.
+    let is_found = args.keep || spec.name.is_some();
+    let provider = if is_found { context.provider_of_new().await? } else { context.provider().await? };
     let sandbox = create(provider.as_ref(), spec, &mut signals, context.output).await?;
     let ran = attach::run(&sandbox, attachment, &mut signals, context.output);
     let ran = AssertUnwindSafe(ran).catch_unwind().await;

@@ -3,7 +3,10 @@
 
 use std::fs;
 
+use eyot::SandboxSpec;
+
 use crate::machine::Machine;
+use crate::pool::{create_by_provider, create_outside_of_pools};
 
 const FILES: [&str; 4] = ["eyot.db", "eyot.db-wal", "eyot.db-shm", "eyot.db.lock"];
 
@@ -101,8 +104,9 @@ fn a_store_that_is_damaged_is_said_to_be_so_with_the_ways_on() {
 fn a_fresh_folder_and_one_with_sandboxes_of_no_pool_begin_a_store() {
     let machine = Machine::new();
     assert_eq!(machine.run(&["pool", "ls"]).success(), "");
-    let machine = Machine::with_sandbox();
-    machine.run(&["create"]).success();
+    let machine = Machine::new();
+    create_outside_of_pools(&machine, "box");
+    create_by_provider(&machine, SandboxSpec::default());
     machine.run(&["keys", "create", "k", "-q"]).success();
     assert_eq!(machine.run(&["pool", "ls"]).success(), "");
 }

@@ -75,6 +75,26 @@ fn a_name_without_a_pool_is_in_the_pool_default_for_every_command() {
 }
 
 #[test]
+fn what_create_and_run_make_is_in_the_pool_default_with_its_events() {
+    let machine = Machine::new();
+    machine.run(&["create", "dev"]).success();
+    assert_eq!(machine.run(&["run", "--keep", "--name", "kept", "--", "true"]).code, Some(0));
+    machine.run(&["run", "--", "true"]).success();
+    let in_pool = machine.run(&["--json", "pool", "ls", "default"]).json();
+    let names: BTreeSet<_> = in_pool.as_array().unwrap().iter().map(|entry| entry["name"].as_str()).collect();
+    assert_eq!(names, BTreeSet::from([Some("dev"), Some("kept")]));
+    machine
+        .run(&["call", "pool", "shell", r#"{"sandbox": "dev", "command": "echo tool > /tmp/from"}"#])
+        .success();
+    assert_eq!(machine.run(&["exec", "dev", "--", "cat", "/tmp/from"]).success(), "tool\n");
+    assert!(machine.run(&["create", "dev"]).failure(125).contains("the name `dev` is in use"));
+    machine.run(&["rm", "dev"]).success();
+    let events = machine.run(&["events", "--sandbox", "default/dev"]).success();
+    assert!(events.contains("created") && events.contains("destroyed"), "{events}");
+    assert!(machine.run(&["exec", "default/dev", "--", "true"]).failure(125).contains("eyot ls"));
+}
+
+#[test]
 fn a_name_that_two_sandboxes_have_is_refused_and_each_is_found_by_what_the_error_says() {
     let machine = Machine::new();
     machine.run(&["pool", "create", "default", "dev"]).success();
@@ -89,10 +109,15 @@ fn a_name_that_two_sandboxes_have_is_refused_and_each_is_found_by_what_the_error
 
 /// Makes a sandbox in no pool, as earlier versions of `eyot create` did and a program that uses the
 /// provider does. Returns its id.
-fn create_outside_of_pools(machine: &Machine, name: &str) -> String {
+pub fn create_outside_of_pools(machine: &Machine, name: &str) -> String {
+    let name = Some(SandboxName::parse(name).unwrap());
+    create_by_provider(machine, SandboxSpec { name, ..SandboxSpec::default() })
+}
+
+/// Makes a sandbox in no pool. Returns its id.
+pub fn create_by_provider(machine: &Machine, spec: SandboxSpec) -> String {
     let options = NativeOptions { state: machine.state(), ..NativeOptions::default() };
     let provider = NativeProvider::new(options).unwrap();
-    let spec = SandboxSpec { name: Some(SandboxName::parse(name).unwrap()), ..SandboxSpec::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let sandbox = runtime.block_on(Sandbox::create(provider.as_ref(), spec)).unwrap();
     sandbox.id().to_string()

@@ -105,7 +105,7 @@ fn a_damaged_sandbox_is_listed_so_and_rm_all_removes_it_and_says_so() {
     let listed = machine.run(&["ls"]).success();
     assert!(listed.lines().any(|line| line.starts_with("box ") && line.contains("damaged")), "{listed}");
     let refused = machine.run(&["exec", "box", "--", "true"]);
-    assert!(refused.failure(125).contains("sandbox `box` is damaged"), "{refused:?}");
+    assert!(refused.failure(125).contains(&format!("sandbox `{id}` is damaged")), "{refused:?}");
     let removed = machine.run(&["rm", "--all"]);
     let said = format!("eyot: removed 1 damaged sandbox: {id}\n");
     assert_eq!((removed.code, removed.stderr), (Some(0), said));

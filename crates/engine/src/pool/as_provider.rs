@@ -25,12 +25,28 @@ use crate::store::{Claim, NewSandbox, RowState, SandboxRow};
 /// does not, since specs are whole here.
 pub struct PoolProvider {
     pool: SandboxPool,
+    names: ProviderNames,
+}
+
+/// The names that the provider below is told for new sandboxes.
+#[derive(Debug, Clone, Copy)]
+enum ProviderNames {
+    /// Names that are made from ids.
+    FromIds,
+    /// The names that are asked for.
+    AsAsked,
 }
 
 impl SandboxPool {
     /// This pool as a provider.
     pub fn as_provider(&self) -> Arc<PoolProvider> {
-        Arc::new(PoolProvider { pool: self.clone() })
+        Arc::new(PoolProvider { pool: self.clone(), names: ProviderNames::FromIds })
+    }
+
+    /// This pool as a provider, for the owner of the state folder: the provider below is told the
+    /// names and persistent workspaces as they are asked for.
+    pub fn as_host_provider(&self) -> Arc<PoolProvider> {
+        Arc::new(PoolProvider { pool: self.clone(), names: ProviderNames::AsAsked })
     }
 }
 
@@ -49,12 +65,11 @@ impl SandboxProvider for PoolProvider {
     }
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
-        let (pool, spec) = (self.pool.clone(), spec.clone());
+        let (pool, names, spec) = (self.pool.clone(), self.names, spec.clone());
         // A result that nobody takes is dropped with the task, and undone.
-        let made =
-            run_detached(
-                async move { pool.make_new(&spec).await.map(|created| UnclaimedSandbox(Some(created))) },
-            );
+        let made = run_detached(async move {
+            pool.make_new(&spec, names).await.map(|created| UnclaimedSandbox(Some(created)))
+        });
         made.await.and_then(UnclaimedSandbox::claim)
     }
 
@@ -137,9 +152,9 @@ impl Drop for UnclaimedSandbox {
 
 impl SandboxPool {
     /// Makes a sandbox under a name that is free.
-    async fn make_new(&self, spec: &ValidSpec) -> Result<Created> {
+    async fn make_new(&self, spec: &ValidSpec, names: ProviderNames) -> Result<Created> {
         let (made, claim) = self.begin_new(spec).await?;
-        let inner = self.renamed(spec)?;
+        let inner = self.inner_spec(spec, names)?;
         let created = match self.provider().create(&inner).await {
             Ok(created) => created,
             Err(error) => {
@@ -226,18 +241,27 @@ impl SandboxPool {
     }
 
     /// The spec as the provider gets it.
-    fn renamed(&self, spec: &ValidSpec) -> Result<ValidSpec> {
+    fn inner_spec(&self, spec: &ValidSpec, names: ProviderNames) -> Result<ValidSpec> {
         let mut inner: SandboxSpec = spec.requested();
-        (inner.id, inner.name) = (Some(spec.id().clone()), None);
-        inner.hostname = Some(spec.hostname().clone());
+        inner.id = Some(spec.id().clone());
+        match names {
+            ProviderNames::FromIds => self.hide_names(&mut inner, spec),
+            ProviderNames::AsAsked => inner.name = Some(spec.name().clone()),
+        }
         self.options().unless_limited.fill(&mut inner.limits);
         let image = inner.image.or_else(|| self.options().default_image.clone());
         inner.image = image.map(|named| self.options().images.get(&named).cloned().unwrap_or(named));
+        inner.validate()
+    }
+
+    /// Replaces the names that other pools may have too.
+    fn hide_names(&self, inner: &mut SandboxSpec, spec: &ValidSpec) {
+        inner.name = None;
+        inner.hostname = Some(spec.hostname().clone());
         if let WorkspaceSpec::Persistent { id, .. } = &mut inner.workspace {
             // Names of pools have no dot: no two pools mean the same directory.
             *id = format!("{}.{id}", self.name());
         }
-        inner.validate()
     }
 
     /// The row of a sandbox of this pool, by id or name.
