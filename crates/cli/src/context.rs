@@ -79,12 +79,22 @@ impl Context {
 
     /// Opens the provider of a new sandbox that others are to find: on this host that is the pool
     /// `default`, as it is for a server and for tools.
-    pub async fn provider_of_new(&self) -> Result<Arc<dyn SandboxProvider>, Failure> {
+    pub async fn provider_of_new(
+        &self,
+        name: Option<&SandboxName>,
+    ) -> Result<Arc<dyn SandboxProvider>, Failure> {
         let provider = self.provider().await?;
         if self.server.is_some() {
             return Ok(provider);
         }
-        let engine = Engine::join(provider, &self.state_folder()?).await?;
+        let folder = self.state_folder()?;
+        let engine = match name {
+            // An earlier version may have made it in no pool.
+            Some(name) if provider.info(name.as_str()).await.is_ok() => {
+                Engine::open(provider, &folder).await?
+            }
+            _ => Engine::join(provider, &folder).await?,
+        };
         Ok(self.pool_of(&engine, SandboxName::parse(DEFAULT_SANDBOX)?)?.as_host_provider())
     }
 

@@ -35,7 +35,11 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     let mut signals = Signals::listen()?;
     // One that nobody can name needs no entry in the store.
     let is_found = args.keep || spec.name.is_some();
-    let provider = if is_found { context.provider_of_new().await? } else { context.provider().await? };
+    let provider = if is_found {
+        context.provider_of_new(spec.name.as_ref()).await?
+    } else {
+        context.provider().await?
+    };
     let sandbox = create(provider.as_ref(), spec, &mut signals, context.output).await?;
     let ran = attach::run(&sandbox, attachment, &mut signals, context.output);
     let ran = AssertUnwindSafe(ran).catch_unwind().await;

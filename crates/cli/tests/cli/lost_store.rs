@@ -108,5 +108,6 @@ fn a_fresh_folder_and_one_with_sandboxes_of_no_pool_begin_a_store() {
     create_outside_of_pools(&machine, "box");
     create_by_provider(&machine, SandboxSpec::default());
     machine.run(&["keys", "create", "k", "-q"]).success();
-    assert_eq!(machine.run(&["pool", "ls"]).success(), "");
+    let listed = machine.run(&["--json", "pool", "ls", "default"]).json();
+    assert_eq!((&listed[0]["name"], listed.as_array().unwrap().len()), (&"box".into(), 1));
 }

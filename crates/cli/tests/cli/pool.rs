@@ -95,6 +95,20 @@ fn what_create_and_run_make_is_in_the_pool_default_with_its_events() {
 }
 
 #[test]
+fn a_named_sandbox_of_an_earlier_version_is_taken_into_the_pool_default() {
+    let machine = Machine::new();
+    let id = create_outside_of_pools(&machine, "old");
+    assert_eq!(machine.run(&["exec", "old", "--", "echo", "hi"]).success(), "hi\n");
+    let again = machine.run(&["--json", "create", "old", "--get-or-create"]);
+    assert_eq!(again.json()["id"], id.as_str(), "{again:?}");
+    assert_eq!(machine.run(&["exec", "default/old", "--", "echo", "hi"]).success(), "hi\n");
+    let other = create_outside_of_pools(&machine, "older");
+    assert_eq!(machine.run(&["--json", "inspect", "default/older"]).json()["id"], other.as_str());
+    machine.run(&["rm", "old", "older"]).success();
+    machine.assert_empty();
+}
+
+#[test]
 fn a_name_that_two_sandboxes_have_is_refused_and_each_is_found_by_what_the_error_says() {
     let machine = Machine::new();
     machine.run(&["pool", "create", "default", "dev"]).success();

@@ -1,16 +1,17 @@
 //! Reconciling after a crash or any other end: live sandboxes are kept, those that should be awake
 //! are woken, and those without an owner are removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use eyot::{ErrorKind, Result, SandboxId, SandboxStatus};
+use eyot::{ErrorKind, Result, SandboxInfo, SandboxStatus};
 use serde::Serialize;
 
 use super::Engine;
 use crate::blocking::blocking;
 use crate::events::EventKind;
 use crate::pool::{PoolMetadata, wake_in_turn};
+use crate::pool_options::PoolOptions;
 use crate::records::{UNREQUESTED_SLEEP, is_gone};
 use crate::store::{RowState, SandboxRow, Store};
 
@@ -36,6 +37,7 @@ impl Engine {
     /// - one that the provider does not have any more (its ttl has passed, say) frees its name;
     /// - one of a session's pool whose process has ended is removed, and the pool is forgotten;
     /// - one that somebody was waking who has ended is woken from the beginning;
+    /// - one that has a name and is in no pool is taken into the pool `default`;
     /// - one without processes though it was not put to sleep (the host was restarted) is woken if it has services.
     pub async fn reconcile(&self) -> Result<Vec<Reconciled>> {
         let provider = self.provider.name().to_owned();
@@ -56,7 +58,9 @@ impl Engine {
             self.record_outcome(&mut done, row, what, removed).await;
         }
         self.end_sessions(&all, &mut done).await?;
-        let statuses = self.statuses().await?;
+        let infos = self.provider.list().await?;
+        self.adopt(&all, &infos).await?;
+        let statuses: BTreeMap<_, _> = infos.into_iter().map(|info| (info.id, info.status)).collect();
         for row in all.iter().filter(|row| row.provider == provider && row.state == RowState::Live) {
             self.reconcile_row(row, statuses.get(&row.id), &mut done).await;
         }
@@ -100,10 +104,24 @@ impl Engine {
         Ok(())
     }
 
-    /// Lists the status of each of the provider's sandboxes.
-    async fn statuses(&self) -> Result<BTreeMap<SandboxId, SandboxStatus>> {
-        let all = self.provider.list().await?;
-        Ok(all.into_iter().map(|info| (info.id, info.status)).collect())
+    /// Takes the named sandboxes that are in no pool into the pool `default`. Those without a name
+    /// are throw-away ones, or were found by their ids before.
+    async fn adopt(&self, known: &[SandboxRow], infos: &[SandboxInfo]) -> Result<()> {
+        let known: BTreeSet<_> = known.iter().map(|row| &row.id).collect();
+        let is_alone = |info: &&SandboxInfo| {
+            !known.contains(&info.id)
+                && info.name != info.id.default_name()
+                && matches!(info.status, SandboxStatus::Running | SandboxStatus::Sleeping)
+        };
+        let mut alone = infos.iter().filter(is_alone).peekable();
+        if alone.peek().is_none() {
+            return Ok(());
+        }
+        let pool = self.pool(PoolOptions::default())?;
+        for info in alone {
+            pool.adopt(info).await?;
+        }
+        Ok(())
     }
 
     async fn reconcile_row(

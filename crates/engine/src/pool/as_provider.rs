@@ -264,6 +264,24 @@ impl SandboxPool {
         }
     }
 
+    /// Takes a sandbox into the pool that was made without one. Returns whether it did: the name
+    /// may be taken.
+    pub(crate) async fn adopt(&self, info: &SandboxInfo) -> Result<bool> {
+        let new = NewSandbox {
+            pool: self.name().clone(),
+            name: info.name.clone(),
+            id: info.id.clone(),
+            provider: self.provider().name().to_owned(),
+            image: info.spec.image.clone(),
+            spec: without_file_contents(info.spec.clone()),
+            services: Vec::new(),
+            sleep_after_ms: None,
+            deadline_ms: super::make::deadline_ms(&info.spec.lifecycle),
+        };
+        let options = self.pool_metadata()?;
+        self.inner.records.ask(move |store| store.adopt(&new, &options)).await
+    }
+
     /// The row of a sandbox of this pool, by id or name.
     async fn row_by_id_or_name(&self, id_or_name: &str) -> Result<SandboxRow> {
         let row = match (SandboxId::parse(id_or_name), SandboxName::parse(id_or_name)) {

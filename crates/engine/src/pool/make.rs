@@ -117,7 +117,7 @@ impl SandboxPool {
 
     /// Returns what the store keeps of the pool: its options and, for a session's pool, the process
     /// that it belongs to.
-    fn pool_metadata(&self) -> Result<serde_json::Value> {
+    pub(super) fn pool_metadata(&self) -> Result<serde_json::Value> {
         let owner = self.options().session.then(Owner::this_process).transpose()?;
         let noted = serde_json::to_value(PoolMetadata { options: self.options().clone(), owner });
         noted.map_err(|error| {

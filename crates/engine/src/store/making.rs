@@ -41,6 +41,29 @@ impl Store {
         })
     }
 
+    /// Takes a name for a sandbox that is there already; the pool is noted if need be. Returns
+    /// whether it did: both the name and the id must be free.
+    pub fn adopt(&self, new: &NewSandbox, pool_options: &serde_json::Value) -> Result<bool> {
+        let owner = Owner::this_process()?;
+        self.write("adopt a sandbox", |transaction| {
+            let is_taken = by_name(transaction, &new.pool, &new.name)?.is_some()
+                || by_id(transaction, &new.id)?.is_some();
+            if is_taken {
+                return Ok(false);
+            }
+            match pools::require(transaction, &new.pool) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    pools::put(transaction, &new.pool, pool_options)?;
+                }
+                required => required?,
+            }
+            let generation = next_generation(transaction, new)?;
+            insert(transaction, new, generation, &owner)?;
+            make_live(transaction, &new.id)?;
+            Ok(true)
+        })
+    }
+
     /// Marks the sandbox as made: it is live from now on and has no owner. Only its maker may say
     /// so (`conflict`); `not_found` if it is not there (any more).
     pub fn finish_making(&self, id: &SandboxId) -> Result<SandboxRow> {
@@ -50,12 +73,16 @@ impl Store {
             if row.state != RowState::Making || row.owner.as_ref() != Some(&owner) {
                 return Err(owned_by_other(&row));
             }
-            let sql = "UPDATE sandboxes SET state = 'live', owner_pid = NULL, owner_start_ticks = NULL, \
-                 owner_boot_id = NULL, last_change_ms = ?2 WHERE id = ?1";
-            execute(transaction, sql, params![id.as_str(), now_ms()])?;
+            make_live(transaction, id)?;
             by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))
         })
     }
+}
+
+fn make_live(transaction: &Transaction<'_>, id: &SandboxId) -> Result<()> {
+    let sql = "UPDATE sandboxes SET state = 'live', owner_pid = NULL, owner_start_ticks = NULL, \
+         owner_boot_id = NULL, last_change_ms = ?2 WHERE id = ?1";
+    execute(transaction, sql, params![id.as_str(), now_ms()])
 }
 
 fn next_generation(transaction: &Transaction<'_>, new: &NewSandbox) -> Result<u64> {

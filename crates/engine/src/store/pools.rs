@@ -25,11 +25,8 @@ const WHAT: &str = "look a pool up";
 impl Store {
     /// Notes a pool with its options; those of one that is there are replaced.
     pub fn put_pool(&self, name: &SandboxName, options: &Value) -> Result<PoolRow> {
-        let options = json(options)?;
         self.write("note a pool", |transaction| {
-            let sql = "INSERT INTO pools VALUES (?1, ?2, ?3) \
-                 ON CONFLICT DO UPDATE SET options = excluded.options";
-            execute(transaction, sql, params![name.as_str(), now_ms(), options])?;
+            put(transaction, name, options)?;
             by_name(transaction, name)?.ok_or_else(|| not_found(name))
         })
     }
@@ -63,6 +60,12 @@ impl Store {
             execute(transaction, "DELETE FROM pools WHERE name = ?1", [name.as_str()])
         })
     }
+}
+
+/// Notes a pool.
+pub(super) fn put(transaction: &Transaction<'_>, name: &SandboxName, options: &Value) -> Result<()> {
+    let sql = "INSERT INTO pools VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET options = excluded.options";
+    execute(transaction, sql, params![name.as_str(), now_ms(), json(options)?])
 }
 
 /// Refuses a pool that is not there.
