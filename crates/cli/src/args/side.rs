@@ -10,9 +10,9 @@ use eyot::{SandboxId, SandboxName};
 pub enum Side {
     /// `-`
     Stdio,
-    /// `NAME:PATH`
+    /// `NAME:PATH` or `POOL/NAME:PATH`
     Sandbox {
-        /// The sandbox's name or id.
+        /// The sandbox's name, with its pool or without, or its id.
         name: String,
         /// The path as the user wrote it; `.` if it was empty.
         path: String,
@@ -22,23 +22,31 @@ pub enum Side {
 }
 
 impl Side {
-    /// Parses one side. A colon before the first slash ends the name of a sandbox.
+    /// Parses one side. What stands before the first colon is a sandbox if it is its name, or the
+    /// names of a pool and a sandbox; `./` before it makes it a path of the host.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             _ if text.is_empty() => Err("must not be empty".to_owned()),
             _ if text == "-" => Ok(Self::Stdio),
-            Some((name, path)) if !name.contains('/') => Self::sandbox(text, name, path),
+            Some((name, path)) if !name.contains('/') || is_in_pool(name) => Self::sandbox(text, name, path),
             _ => Ok(Self::Host(PathBuf::from(text))),
         }
     }
 
     fn sandbox(text: &str, name: &str, path: &str) -> Result<Self, String> {
-        if SandboxName::parse(name).is_err() && SandboxId::parse(name).is_err() {
+        let is_name = SandboxName::parse(name).is_ok() || SandboxId::parse(name).is_ok();
+        if !is_name && !is_in_pool(name) {
             return Err(format!("`{name}` is not a sandbox's name; write ./{text} for a file of the host"));
         }
         let path = if path.is_empty() { "." } else { path };
         Ok(Self::Sandbox { name: name.to_owned(), path: path.to_owned() })
     }
+}
+
+/// Tells whether a text is the name of a pool and of a sandbox in it.
+fn is_in_pool(text: &str) -> bool {
+    let parts = text.split_once('/');
+    parts.is_some_and(|(pool, name)| SandboxName::parse(pool).is_ok() && SandboxName::parse(name).is_ok())
 }
 
 impl fmt::Display for Side {
@@ -64,13 +72,14 @@ mod tests {
         assert_eq!(Side::parse("builder:/a/b"), sandbox("builder", "/a/b"));
         assert_eq!(Side::parse("builder:a:b"), sandbox("builder", "a:b"));
         assert_eq!(Side::parse("builder:"), sandbox("builder", "."));
+        assert_eq!(Side::parse("team/builder:a"), sandbox("team/builder", "a"));
         let id = format!("sb_{}", "0".repeat(32));
         assert_eq!(Side::parse(&format!("{id}:x")), sandbox(&id, "x"));
     }
 
     #[test]
-    fn a_slash_before_the_colon_makes_it_a_path_of_the_host() {
-        for path in ["./a:b", "/a:b", "../x:y", "dir/a:b", "plain"] {
+    fn a_dot_or_a_path_before_the_colon_makes_it_a_path_of_the_host() {
+        for path in ["./a:b", "/a:b", "../x:y", "./dir/a:b", "dir/sub/a:b", "Dir/a:b", "plain"] {
             assert_eq!(Side::parse(path), Ok(Side::Host(path.into())), "{path}");
         }
     }
