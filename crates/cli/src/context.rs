@@ -88,12 +88,14 @@ impl Context {
             return Ok(provider);
         }
         let folder = self.state_folder()?;
-        let engine = match name {
+        let opened = match name {
             // An earlier version may have made it in no pool.
-            Some(name) if provider.info(name.as_str()).await.is_ok() => {
-                Engine::open(provider, &folder).await?
-            }
-            _ => Engine::join(provider, &folder).await?,
+            Some(name) if provider.info(name.as_str()).await.is_ok() => Engine::open(provider, &folder).await,
+            _ => Engine::join(provider, &folder).await,
+        };
+        let engine = match opened {
+            Ok(engine) => engine,
+            Err(error) => return Err(provider::with_cause(error, &self.provider_settings).await.into()),
         };
         Ok(self.pool_of(&engine, SandboxName::parse(DEFAULT_SANDBOX)?)?.as_host_provider())
     }

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Capabilities, Enforcement, Error, Limits, LimitsEnforced, Result, SandboxNamer, SandboxProvider};
+use eyot::{
+    Capabilities, Enforcement, Error, ErrorKind, Limits, LimitsEnforced, Result, SandboxNamer,
+    SandboxProvider,
+};
 use eyot_engine::store::Store;
 use eyot_image::{AllowedImages, ImageSource, ImageStore, ImageUse, Progress};
 use eyot_native::host;
@@ -169,6 +172,23 @@ pub async fn diagnose(settings: &ProviderSettings) -> Result<Report> {
         report.works = answers;
     }
     Ok(report)
+}
+
+/// Adds what `eyot doctor` finds to an error of a state folder without room, for a command that
+/// makes a sandbox.
+pub async fn with_cause(error: Error, settings: &ProviderSettings) -> Error {
+    if error.kind() != ErrorKind::Quota {
+        return error;
+    }
+    let findings = diagnose(settings).await.map(|report| report.findings).unwrap_or_default();
+    let cause = findings.into_iter().find(|found| found.status == Status::Error && found.cause.is_some());
+    let Some(Finding { why, fix, .. }) = cause else { return error };
+    let explained = Error::new(error.kind(), format!("create sandbox: {why} ({error})"));
+    let explained = match fix {
+        Some(fix) => explained.with_hint(fix),
+        None => explained,
+    };
+    explained.with_source(error)
 }
 
 async fn docker(settings: &ProviderSettings) -> (Finding, bool) {
