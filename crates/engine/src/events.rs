@@ -15,6 +15,7 @@
 mod anchor;
 mod append;
 mod event;
+mod filter;
 mod follow;
 mod head;
 mod line;
@@ -33,6 +34,7 @@ use eyot::{Error, ErrorKind, Result};
 use futures_util::Stream;
 
 pub use event::{Event, EventHash, EventKind, MAX_COMMAND_BYTES, MAX_REASON_BYTES, MAX_TEXT_BYTES, NewEvent};
+pub use filter::EventFilter;
 pub use recorder::EventRecorder;
 pub use verify::{BrokenChain, VerifiedLog};
 

@@ -11,6 +11,7 @@ mod change;
 mod keeper;
 mod make;
 mod member;
+mod names;
 mod resolve;
 mod wake;
 
@@ -122,11 +123,11 @@ impl SandboxPool {
         &self.inner.provider
     }
 
-    /// Returns the sandbox of this name: made if there is none yet, woken if it sleeps. A hundred
+    /// Returns the sandbox of this name, POOL/NAME or id: made if there is none yet, woken if it sleeps. A hundred
     /// callers that ask at once for a missing one make one. `quota` if the pool has no room for
     /// another.
     pub async fn get(&self, name: &str) -> Result<Sandbox> {
-        let name = SandboxName::parse(name)?;
+        let name = self.name_of(name).await?;
         let (up, _) = self.live_sandbox(&name, &PoolCreate::default()).await?;
         Ok(up.sandbox.with_alias(name))
     }
@@ -134,7 +135,7 @@ impl SandboxPool {
     /// Makes the sandbox of this name unless there is one already. That one stays as it is, awake,
     /// and the answer says in what it differs.
     pub async fn create(&self, name: &str, create: PoolCreate) -> Result<PoolCreated> {
-        let sandbox = SandboxName::parse(name)?;
+        let sandbox = self.name_of(name).await?;
         let (up, created) = self.live_sandbox(&sandbox, &create).await?;
         let differs = if created { Vec::new() } else { self.differences(&create, &up.row) };
         let image = resolve::image_label(up.row.image.as_deref()).to_owned();
@@ -241,7 +242,7 @@ impl SandboxPool {
     /// and WebSocket alike, as long as the pool is open. The sandbox needs no network for it. The
     /// same port gives the same URL.
     pub async fn browse(&self, name: &str, port: u16) -> Result<Preview> {
-        let name = SandboxName::parse(name)?;
+        let name = self.name_of(name).await?;
         if port == 0 {
             return Err(Error::invalid("port", "must be from 1 to 65535, not 0"));
         }
@@ -328,7 +329,7 @@ impl SandboxPool {
 
     /// The row of a sandbox that is there.
     async fn live(&self, name: &str) -> Result<SandboxRow> {
-        let name = SandboxName::parse(name)?;
+        let name = self.name_of(name).await?;
         if let Some(row) = self.row(&name).await? {
             require_own_provider(self.provider().as_ref(), &row)?;
             return Ok(row);

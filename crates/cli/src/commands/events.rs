@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
-use eyot::Outcome;
+use eyot::{Outcome, SandboxName};
 use eyot_engine::DEFAULT_SANDBOX;
-use eyot_engine::events::{BrokenChain, Event, EventKind, EventLog, EventLogOptions};
+use eyot_engine::events::{BrokenChain, Event, EventFilter, EventKind, EventLog, EventLogOptions};
 use eyot_engine::store::Store;
 use eyot_providers::remote::RemoteServer;
 use futures_util::{Stream, StreamExt};
@@ -14,7 +14,7 @@ use futures_util::{Stream, StreamExt};
 use crate::args::EventsArgs;
 use crate::context::Context;
 use crate::durations::{humane, moment};
-use crate::errors::Failure;
+use crate::errors::{Failure, USAGE};
 use crate::output::{Output, json_line, printable};
 use crate::stdio::Sink;
 
@@ -77,11 +77,11 @@ async fn of_server(args: &EventsArgs, server: &RemoteServer, context: &Context) 
     if args.verify {
         return context.refuse_server("a log is checked on the host where it lies");
     }
-    let events = server.events(args.from, args.follow).await?;
+    let events = server.events(args.from, args.follow, args.sandbox.as_deref()).await?;
     if args.follow {
         context.output.note(FOLLOWING);
     }
-    print_events(args, EventFilter::new(args, true), events, context.output).await
+    print_events(args, None, events, context.output).await
 }
 
 fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
@@ -107,13 +107,13 @@ fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
 
 /// Prints the events that are in the log now.
 async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), Failure> {
-    let filter = EventFilter::new(args, false);
+    let filter = filter(args)?;
     let (mut from, mut left) = (args.from, args.limit.unwrap_or(u64::MAX));
     let mut stdout = Sink::stdout()?;
     while left > 0 {
         let page = log.read(from, PAGE)?;
         let mut lines = String::new();
-        for event in page.iter().filter(|event| filter.takes(event)) {
+        for event in page.iter().filter(|event| filter.as_ref().is_none_or(|filter| filter.takes(event))) {
             if left == 0 {
                 break;
             }
@@ -132,19 +132,19 @@ async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), 
 /// Prints the events that are in the log now, and then new ones.
 async fn follow(args: &EventsArgs, log: &Arc<EventLog>, output: Output) -> Result<(), Failure> {
     output.note(FOLLOWING);
-    print_events(args, EventFilter::new(args, false), log.follow(args.from), output).await
+    print_events(args, filter(args)?, log.follow(args.from), output).await
 }
 
 /// Prints the wanted ones of these events, each as it comes.
 async fn print_events(
     args: &EventsArgs,
-    filter: EventFilter<'_>,
+    filter: Option<EventFilter>,
     events: impl Stream<Item = eyot::Result<Event>>,
     output: Output,
 ) -> Result<(), Failure> {
     let limit = usize::try_from(args.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let wanted =
-        events.filter(|event| std::future::ready(event.as_ref().map_or(true, |event| filter.takes(event))));
+    let is_wanted = |event: &Event| filter.as_ref().is_none_or(|filter| filter.takes(event));
+    let wanted = events.filter(|event| std::future::ready(event.as_ref().map_or(true, is_wanted)));
     let mut wanted = pin!(wanted.take(limit));
     let mut stdout = Sink::stdout()?;
     while let Some(event) = wanted.next().await {
@@ -153,31 +153,12 @@ async fn print_events(
     Ok(())
 }
 
-/// Selects events by their sandbox.
-#[derive(Clone, Copy)]
-struct EventFilter<'a> {
-    sandbox: Option<&'a str>,
-    /// A name without a pool means that name in each pool: what a key opens has no other sign.
-    any_pool: bool,
-}
-
-impl<'a> EventFilter<'a> {
-    fn new(args: &'a EventsArgs, any_pool: bool) -> Self {
-        Self { sandbox: args.sandbox.as_deref(), any_pool }
-    }
-
-    fn takes(self, event: &Event) -> bool {
-        let Some(wanted) = self.sandbox else { return true };
-        if event.sandbox_id.as_deref() == Some(wanted) {
-            return true;
-        }
-        let Some(name) = event.sandbox.as_deref() else { return false };
-        let pool = event.pool.as_deref().unwrap_or(DEFAULT_SANDBOX);
-        match wanted.split_once('/') {
-            Some(wanted) => wanted == (pool, name),
-            None => wanted == name && (self.any_pool || pool == DEFAULT_SANDBOX),
-        }
-    }
+/// Returns the filter by sandbox that the arguments ask for. A name without a pool is one in the
+/// pool `default`.
+fn filter(args: &EventsArgs) -> Result<Option<EventFilter>, Failure> {
+    let pool = SandboxName::parse(DEFAULT_SANDBOX)?;
+    let filter = args.sandbox.as_deref().map(|named| EventFilter::parse(named, &pool)).transpose();
+    filter.map_err(|error| Failure::with_code(error, USAGE))
 }
 
 fn line(event: &Event, output: Output) -> Result<String, Failure> {

@@ -95,6 +95,25 @@ fn what_create_and_run_make_is_in_the_pool_default_with_its_events() {
 }
 
 #[test]
+fn a_tool_takes_a_name_with_its_pool_or_an_id_and_no_other_pools() {
+    let machine = Machine::new();
+    let id = machine.run(&["--json", "create", "dev"]).json()["id"].as_str().unwrap().to_owned();
+    let shell = |sandbox: &str| {
+        let input = serde_json::json!({ "sandbox": sandbox, "command": "hostname" }).to_string();
+        machine.run(&["--json", "call", "pool", "shell", &input])
+    };
+    for named in ["dev", "default/dev", &id] {
+        let ran = shell(named);
+        assert!(ran.code == Some(0) && ran.text().contains("dev\\n"), "{named}: {ran:?}");
+    }
+    let elsewhere = shell("team/dev");
+    assert_eq!(elsewhere.code, Some(1));
+    assert!(elsewhere.text().contains("this pool, which is `default`"), "{elsewhere:?}");
+    assert_eq!(machine.run(&["ls", "-q"]).success(), format!("{id}\n"));
+    machine.run(&["rm", "dev"]).success();
+}
+
+#[test]
 fn a_named_sandbox_of_an_earlier_version_is_taken_into_the_pool_default() {
     let machine = Machine::new();
     let id = create_outside_of_pools(&machine, "old");

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use eyot::internal::{SandboxInternals, refuse_another_id, renamed_sleeping, run_detached};
 use eyot::{
     Capabilities, Created, Error, ErrorKind, Isolation, Result, Sandbox, SandboxId, SandboxInfo,
-    SandboxKeeper, SandboxName, SandboxProvider, SandboxSpec, SandboxStatus, ValidSpec, WorkspaceSpec,
+    SandboxKeeper, SandboxProvider, SandboxSpec, SandboxStatus, ValidSpec, WorkspaceSpec,
 };
 use tokio::time::Instant;
 
@@ -284,7 +284,7 @@ impl SandboxPool {
 
     /// The row of a sandbox of this pool, by id or name.
     async fn row_by_id_or_name(&self, id_or_name: &str) -> Result<SandboxRow> {
-        let row = match (SandboxId::parse(id_or_name), SandboxName::parse(id_or_name)) {
+        let row = match (SandboxId::parse(id_or_name), self.name_in_pool(id_or_name)) {
             (Ok(id), _) => self.inner.records.ask(move |store| store.sandbox(&id)).await?,
             (Err(_), Ok(name)) => self.row(&name).await?,
             (Err(_), Err(_)) => None,

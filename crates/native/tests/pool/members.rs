@@ -1,6 +1,6 @@
 //! Names and the sandboxes behind them.
 
-use eyot::{ErrorKind, PoolStatus, SandboxSpec, Service};
+use eyot::{ErrorKind, PoolStatus, SandboxId, SandboxSpec, Service};
 use eyot_engine::PoolCreate;
 use futures_util::future::join_all;
 use libtest_mimic::{Failed, Trial};
@@ -113,9 +113,13 @@ async fn behind_its_back() -> Result<(), Failed> {
 async fn bad_names() -> Result<(), Failed> {
     let session = Session::new()?;
     let pool = session.pool("p")?;
-    for name in ["", "A", "-a", "a/b", "a b", &"a".repeat(42)] {
+    for name in ["", "A", "-a", "p/A", "a/b/c", "a b", &"a".repeat(42)] {
         let error = pool.get(name).await.err().map(|error| error.kind());
         ensure(error == Some(ErrorKind::Invalid), format!("{name:?}: {error:?}"))?;
+    }
+    for of_another in ["a/b", SandboxId::generate().as_str()] {
+        let error = pool.get(of_another).await.err().map(|error| error.kind());
+        ensure(error == Some(ErrorKind::NotFound), format!("{of_another:?}: {error:?}"))?;
     }
     ensure(session.count()? == 0, "something was made")
 }

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use eyot::{Error, ErrorKind, SandboxName};
-use eyot_engine::events::{Event, EventLog};
+use eyot_engine::events::{Event, EventFilter, EventLog};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 
 use super::access::Caller;
 use super::events_stream::events;
-use super::extract::{LastEventId, Params};
+use super::extract::{LastEventId, Params, with_pool};
 use super::state::Api;
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
@@ -27,6 +27,9 @@ const BATCH: usize = 1000;
 pub(super) struct EventsQuery {
     /// Only events of this pool. By default those of every pool that the key opens.
     pool: Option<String>,
+    /// Only events of this sandbox: NAME, POOL/NAME or its id. A name without a pool is one in
+    /// `pool`, or in the key's first pool.
+    sandbox: Option<String>,
     /// Number of the first event to send. By default the first that is kept. The header
     /// `Last-Event-ID` has the same use: the stream goes on behind the event of that number.
     from_seq: Option<u64>,
@@ -47,6 +50,7 @@ pub(super) async fn list(
     LastEventId(last_seen): LastEventId,
 ) -> Result<impl IntoResponse, Refusal> {
     let only = asked.pool.as_deref().map(|pool| caller.pool(Some(pool))).transpose()?;
+    let sandbox = filter(&caller, &asked)?;
     let log = api.engine().events().cloned();
     let log = log.ok_or_else(|| Error::new(ErrorKind::Unsupported, "this server records no events"))?;
     let from_seq = last_seen.map(|seq| seq.saturating_add(1)).or(asked.from_seq).unwrap_or(1);
@@ -54,9 +58,17 @@ pub(super) async fn list(
     let may_see = move |event: &Event| {
         let pool = event.pool.as_deref().and_then(|pool| SandboxName::parse(pool).ok());
         pool.is_some_and(|pool| caller.opens(&pool) && only.as_ref().is_none_or(|only| *only == pool))
+            && sandbox.as_ref().is_none_or(|sandbox| sandbox.takes(event))
     };
     let seen = all.filter(move |event| std::future::ready(event.as_ref().map_or(true, &may_see)));
     Ok(events("event", seen, |event| Some(event.seq), asked.follow.then_some(stopping)))
+}
+
+/// Returns the filter by sandbox that a request asks for.
+fn filter(caller: &Caller, asked: &EventsQuery) -> Result<Option<EventFilter>, Refusal> {
+    let Some(named) = asked.sandbox.clone() else { return Ok(None) };
+    let (pool, name) = with_pool(named, asked.pool.clone())?;
+    Ok(Some(EventFilter::parse(&name, &caller.pool(pool.as_deref())?)?))
 }
 
 /// Reads the events that are in the log now.

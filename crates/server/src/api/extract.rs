@@ -93,7 +93,7 @@ impl FromRequestParts<Api> for Caller {
 #[derive(IntoParams)]
 #[into_params(names("sandbox"), parameter_in = Path)]
 pub(super) struct TheSandbox(
-    /// The sandbox's id, or its name in the pool.
+    /// The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
     #[param(example = "dev")]
     #[allow(dead_code, reason = "it is read by its name, and stands here for the document")]
     String,
@@ -158,8 +158,20 @@ impl FromRequestParts<Api> for Named {
         let Path(mut path) = Path::<HashMap<String, String>>::from_request_parts(parts, api)
             .await
             .map_err(|rejection| Refusal::from(Error::invalid("path", rejection.body_text())))?;
-        let sandbox = path.remove("sandbox").unwrap_or_default();
+        let (pool, sandbox) = with_pool(path.remove("sandbox").unwrap_or_default(), pool)?;
         Ok(Self { caller, pool, sandbox, show_env: show_env.unwrap_or(false) })
+    }
+}
+
+/// Splits POOL/NAME. A pool that the query names otherwise is refused.
+pub(super) fn with_pool(named: String, pool: Option<String>) -> Result<(Option<String>, String), Refusal> {
+    match (named.split_once('/'), pool) {
+        (None, pool) => Ok((pool, named)),
+        (Some((of_name, _)), Some(pool)) if of_name != pool => {
+            Err(Error::invalid("pool", format!("is `{pool}`, and `{named}` is in the pool `{of_name}`"))
+                .into())
+        }
+        (Some((pool, name)), _) => Ok((Some(pool.to_owned()), name.to_owned())),
     }
 }
 

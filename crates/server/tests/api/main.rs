@@ -14,6 +14,7 @@ mod images;
 mod limits;
 mod lives;
 mod mcp;
+mod names;
 mod page;
 mod problems;
 mod rates;
