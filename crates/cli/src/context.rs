@@ -77,27 +77,35 @@ impl Context {
         Ok(provider::open(&self.settings_with_images(None), provider::Makes::One)?)
     }
 
-    /// Opens the provider of a new sandbox that others are to find: on this host that is the pool
-    /// `default`, as it is for a server and for tools.
+    /// Opens the provider of a new sandbox that others are to find: without a pool that is the pool
+    /// `default` of this host, as it is for tools, or the server's.
     pub async fn provider_of_new(
         &self,
+        pool: Option<&SandboxName>,
         name: Option<&SandboxName>,
     ) -> Result<Arc<dyn SandboxProvider>, Failure> {
-        let provider = self.provider().await?;
-        if self.server.is_some() {
-            return Ok(provider);
+        if let Some(server) = self.server()? {
+            return Ok(server.provider(pool).await?);
         }
-        let folder = self.state_folder()?;
-        let opened = match name {
-            // An earlier version may have made it in no pool.
-            Some(name) if provider.info(name.as_str()).await.is_ok() => Engine::open(provider, &folder).await,
-            _ => Engine::join(provider, &folder).await,
+        let (provider, folder) = (self.provider().await?, self.state_folder()?);
+        let default = SandboxName::parse(DEFAULT_SANDBOX)?;
+        let pool = pool.unwrap_or(&default);
+        // An earlier version may have made it in no pool.
+        let may_be_old = match name.filter(|_| *pool == default) {
+            Some(name) => provider.info(name.as_str()).await.is_ok(),
+            None => false,
+        };
+        let opened = if may_be_old {
+            Engine::open(provider, &folder).await
+        } else {
+            Engine::join(provider, &folder).await
         };
         let engine = match opened {
             Ok(engine) => engine,
             Err(error) => return Err(provider::with_cause(error, &self.provider_settings).await.into()),
         };
-        Ok(self.pool_of(&engine, SandboxName::parse(DEFAULT_SANDBOX)?)?.as_host_provider())
+        let opened = self.pool_of(&engine, pool.clone())?;
+        Ok(if *pool == default { opened.as_host_provider() } else { opened.as_provider() })
     }
 
     /// Returns the server whose sandboxes are used instead of this host's, if one is named.

@@ -12,6 +12,7 @@ mod image;
 mod init;
 mod mcp;
 mod net;
+mod new_name;
 mod pool;
 mod processes;
 mod sandboxes;

@@ -2,9 +2,9 @@
 //! as a whole.
 
 use clap::Args;
-use eyot::SandboxName;
 
-use super::spec::{SpecArgs, parse_name};
+use super::new_name::NewName;
+use super::spec::SpecArgs;
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -22,9 +22,9 @@ Prints the name; with --json, everything that `eyot inspect` knows.";
 #[derive(Debug, Args)]
 #[command(after_help = CREATE_EXAMPLES)]
 pub struct CreateArgs {
-    /// Name: lowercase letters, digits and hyphens; by default generated from the id
-    #[arg(id = "new_name", value_name = "NAME", value_parser = parse_name, conflicts_with = "name")]
-    pub name: Option<SandboxName>,
+    /// Name: lowercase letters, digits and hyphens, or POOL/NAME; by default generated from the id
+    #[arg(id = "new_name", value_name = "NAME", value_parser = NewName::parse, conflicts_with = "name")]
+    pub name: Option<NewName>,
     /// Use the sandbox of this name as it is if there is one, awake
     #[arg(long)]
     pub get_or_create: bool,

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use eyot::{
-    ContainerSpec, EgressRule, IdleAction, Mount, PullPolicy, Requirement, SandboxId, SandboxName,
+    ContainerSpec, EgressRule, IdleAction, Mount, PullPolicy, Requirement, Sandbox, SandboxId, SandboxName,
     SandboxPath, SandboxSpec, WorkspaceSpec,
 };
+use eyot_engine::DEFAULT_SANDBOX;
 
+use super::new_name::NewName;
 use super::values::{
     EnvArg, NetworkArg, parse_env, parse_env_file, parse_extra_host, parse_file, parse_mount, parse_on_idle,
     parse_pair, parse_publish, parse_pull, parse_requirement, parse_volume, resolve_env,
@@ -25,9 +27,9 @@ use crate::sizes::{parse_bytes, parse_mib, parse_mib_or_number};
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Sandbox options")]
 pub struct SpecArgs {
-    /// Name: lowercase letters, digits and hyphens; by default generated from the id
-    #[arg(long, value_parser = parse_name)]
-    pub name: Option<SandboxName>,
+    /// Name: lowercase letters, digits and hyphens, or POOL/NAME; by default generated from the id
+    #[arg(long, value_parser = NewName::parse)]
+    pub name: Option<NewName>,
     /// Id: `sb_` and 32 hexadecimal digits; by default a new one
     #[arg(long, value_parser = parse_id)]
     pub id: Option<SandboxId>,
@@ -152,6 +154,19 @@ pub struct SpecArgs {
 }
 
 impl SpecArgs {
+    /// Returns the pool of the new sandbox, if it was named.
+    pub fn pool(&self) -> Option<&SandboxName> {
+        self.name.as_ref()?.pool.as_ref()
+    }
+
+    /// Returns the name by which commands find the new sandbox.
+    pub fn shown_name(&self, sandbox: &Sandbox) -> String {
+        match self.pool() {
+            Some(pool) if pool.as_str() != DEFAULT_SANDBOX => format!("{pool}/{}", sandbox.name()),
+            _ => sandbox.name().to_string(),
+        }
+    }
+
     /// Returns the first flag that only the Docker provider takes, as it was given.
     pub fn docker_flag(&self) -> Option<&'static str> {
         let flags = [
@@ -189,7 +204,7 @@ impl SpecArgs {
 
     fn set_what_it_is(&self, spec: &mut SandboxSpec) {
         replace(&mut spec.id, &self.id);
-        replace(&mut spec.name, &self.name);
+        replace(&mut spec.name, &self.name.as_ref().map(|new| new.name.clone()));
         replace(&mut spec.image, &self.image);
         replace(&mut spec.workdir, &self.workdir);
         replace(&mut spec.user, &self.user);
@@ -278,10 +293,6 @@ fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
     let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
     let named = |field: &str| value.pointer(field).is_some();
     Ok(SpecFile { spec, named: SetFields { network: named("/network"), pull: named("/container/pull") } })
-}
-
-pub(super) fn parse_name(text: &str) -> Result<SandboxName, String> {
-    SandboxName::parse(text).map_err(|error| error.to_string())
 }
 
 fn parse_id(text: &str) -> Result<SandboxId, String> {

@@ -17,7 +17,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
     if args.get_or_create && spec.name.is_none() && spec.id.is_none() {
         return Err(Failure::usage("--get-or-create needs a name").hint("eyot create NAME --get-or-create"));
     }
-    let provider = context.provider_of_new(spec.name.as_ref()).await?;
+    let provider = context.provider_of_new(asked.pool(), spec.name.as_ref()).await?;
     let sandbox = if args.get_or_create {
         let making = Sandbox::get_or_create(provider.as_ref(), spec);
         let (sandbox, is_new) = context.output.explain_a_wait(WAIT, making).await?;
@@ -32,7 +32,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
     if context.output.json {
         context.output.value(&redaction::live_facts(&sandbox, false)?)?
     } else {
-        context.output.text(&format!("{}\n", sandbox.name()))?
+        context.output.text(&format!("{}\n", asked.shown_name(&sandbox)))?
     }
     Ok(0)
 }

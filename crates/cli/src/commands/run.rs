@@ -36,7 +36,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     // One that nobody can name needs no entry in the store.
     let is_found = args.keep || spec.name.is_some();
     let provider = if is_found {
-        context.provider_of_new(spec.name.as_ref()).await?
+        context.provider_of_new(args.spec.pool(), spec.name.as_ref()).await?
     } else {
         context.provider().await?
     };
@@ -44,7 +44,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     let ran = attach::run(&sandbox, attachment, &mut signals, context.output);
     let ran = AssertUnwindSafe(ran).catch_unwind().await;
     if args.keep {
-        context.output.note(&format!("kept sandbox {}", sandbox.name()));
+        context.output.note(&format!("kept sandbox {}", args.spec.shown_name(&sandbox)));
     } else if let Err(error) = sandbox.destroy().await {
         return Err(error.context(format!("destroy sandbox `{}`", sandbox.name())).into());
     }

@@ -95,6 +95,22 @@ fn what_create_and_run_make_is_in_the_pool_default_with_its_events() {
 }
 
 #[test]
+fn a_new_sandbox_goes_to_the_pool_of_its_name() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["create", "team/dev"]).success(), "team/dev\n");
+    assert_eq!(machine.run(&["create", "default/dev"]).success(), "dev\n");
+    let kept = machine.run(&["run", "--keep", "--name", "team/kept", "--", "true"]);
+    assert!(kept.code == Some(0) && kept.stderr.contains("kept sandbox team/kept"), "{kept:?}");
+    assert_eq!(machine.run(&["exec", "team/dev", "--", "hostname"]).success(), "dev\n");
+    assert!(machine.run(&["create", "team/dev"]).failure(125).contains("in use"));
+    let again = machine.run(&["create", "team/dev", "--get-or-create"]);
+    assert_eq!((again.code, again.text().as_str()), (Some(0), "team/dev\n"), "{again:?}");
+    assert_eq!(machine.run(&["create", "a/b/c"]).code, Some(2));
+    machine.run(&["rm", "dev", "team/dev", "team/kept"]).success();
+    machine.assert_empty();
+}
+
+#[test]
 fn a_tool_takes_a_name_with_its_pool_or_an_id_and_no_other_pools() {
     let machine = Machine::new();
     let id = machine.run(&["--json", "create", "dev"]).json()["id"].as_str().unwrap().to_owned();

@@ -137,6 +137,33 @@ fn a_sandbox_of_a_pool_is_listed_by_the_name_that_it_was_given() {
 }
 
 #[test]
+fn what_one_makes_all_others_find_under_the_same_name() {
+    let served = Served::new();
+    assert_eq!(served.here(&["create", "mine"]).success(), "mine\n");
+    let id = served.here(&["--json", "inspect", "mine"]).json()["id"].as_str().unwrap().to_owned();
+    for named in ["mine", "default/mine", &id] {
+        assert_eq!(served.both(&["exec", named, "--", "hostname"]).success(), "mine\n");
+        let tool = json!({ "sandbox": named, "command": "hostname" }).to_string();
+        assert!(served.both(&["call", "pool", "shell", &tool]).success().contains("mine"));
+        for ran in [served.here(&["--json", "inspect", named]), served.there(&["--json", "inspect", named])] {
+            assert_eq!(ran.json()["id"], id.as_str(), "{named}");
+        }
+        let events = served.both(&["events", "--sandbox", named]).success();
+        assert!(events.contains("created") && !events.contains("box"), "{named}: {events}");
+        let preview = served.there(&["preview", named, "8000"]).success();
+        assert!(preview.contains("8000") || preview.contains("http"), "{preview}");
+    }
+    assert!(served.here(&["top", "--once"]).success().lines().any(|line| line.starts_with("mine ")));
+    assert_eq!(served.there(&["create", "team/theirs"]).success(), "team/theirs\n");
+    assert_eq!(served.both(&["exec", "team/theirs", "--", "hostname"]).success(), "theirs\n");
+    let tool = ["call", "pool", "sandbox_list", "{}", "--pool", "team"];
+    assert!(served.both(&tool).success().contains("theirs"));
+    served.there(&["rm", "default/mine"]).success();
+    served.here(&["rm", "team/theirs"]).success();
+    assert_eq!(served.both(&["ls", "-q"]).success(), format!("{}\n", served.id));
+}
+
+#[test]
 fn pools_live_and_end_over_a_server() {
     let served = Served::new();
     let create = ["--json", "pool", "create", "p", "web", "--service", "exec sleep 1000"];
