@@ -14,6 +14,7 @@ mod member;
 mod names;
 mod resolve;
 mod wake;
+mod workspaces;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -139,4 +139,11 @@ pub trait SandboxProvider: Send + Sync + 'static {
         let _: &str = id_or_name;
         Err(SandboxOperationUnsupported::new("wake", self.name(), &[]).into())
     }
+
+    /// Tells whether there is a persistent workspace of this id that its sandboxes may have. A
+    /// provider without [`crate::Capability::PersistentWorkspace`] has none.
+    async fn has_workspace(&self, id: &str) -> Result<bool> {
+        let _: &str = id;
+        Ok(false)
+    }
 }

@@ -583,6 +583,15 @@ impl SandboxProvider for NativeProvider {
         }
     }
 
+    async fn has_workspace(&self, id: &str) -> Result<bool> {
+        let id = id.to_owned();
+        self.blocking(move |host| {
+            let is_there = host.state.workspace(&id).try_exists();
+            is_there.map_err(|error| Error::host(format!("look for the workspace `{id}`"), error))
+        })
+        .await
+    }
+
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
         self.blocking(Host::list).await
     }

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 
-use eyot::{Command, Sandbox, SandboxProvider, SandboxSpec};
+use eyot::{Command, Sandbox, SandboxProvider, SandboxSpec, WorkspaceSpec};
 use futures_util::FutureExt;
 
 use crate::args::RunArgs;
@@ -33,8 +33,9 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     };
     // From here on a signal must not leave a sandbox behind.
     let mut signals = Signals::listen()?;
-    // One that nobody can name needs no entry in the store.
-    let is_found = args.keep || spec.name.is_some();
+    // One that nobody can name needs no entry in the store; the pool knows which workspace is meant.
+    let is_persistent = matches!(spec.workspace, WorkspaceSpec::Persistent { .. });
+    let is_found = args.keep || spec.name.is_some() || is_persistent;
     let provider = if is_found {
         context.provider_of_new(args.spec.pool(), spec.name.as_ref()).await?
     } else {

@@ -4,10 +4,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use eyot::{SandboxSpec, WorkspaceSpec};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::machine::{Machine, Ran};
+use super::pool::create_by_provider;
 
 /// The name of the sandbox, with and without a server.
 const BOX: &str = "default/box";
@@ -161,6 +163,43 @@ fn what_one_makes_all_others_find_under_the_same_name() {
     served.there(&["rm", "default/mine"]).success();
     served.here(&["rm", "team/theirs"]).success();
     assert_eq!(served.both(&["ls", "-q"]).success(), format!("{}\n", served.id));
+}
+
+#[test]
+fn a_persistent_workspace_is_the_same_one_here_and_there() {
+    let served = Served::new();
+    let with = |workspace: &str| ["create".to_owned(), "--workspace".to_owned(), workspace.to_owned()];
+    let write = |run: &dyn Fn(&[&str]) -> Ran, workspace: &str, text: &str| {
+        let name = run(&with(workspace).each_ref().map(String::as_str)).success();
+        run(&["write", name.trim(), "file", "--content", text]).success();
+        run(&["rm", name.trim()]).success();
+    };
+    let read = |run: &dyn Fn(&[&str]) -> Ran, workspace: &str| {
+        let name = run(&with(workspace).each_ref().map(String::as_str)).success();
+        let text =
+            run(&["exec", name.trim(), "--", "sh", "-c", "cat file 2>/dev/null || echo nothing"]).success();
+        run(&["rm", name.trim()]).success();
+        text
+    };
+    let (here, there) =
+        (|arguments: &[&str]| served.here(arguments), |arguments: &[&str]| served.there(arguments));
+    write(&here, "by-us", "ours");
+    assert_eq!(read(&there, "by-us"), "ours");
+    write(&there, "by-server", "theirs");
+    assert_eq!(read(&here, "by-server"), "theirs");
+    // What an earlier version of the server made has the name of its pool before it.
+    let workspace = WorkspaceSpec::Persistent { id: "default.old".into(), destroy_on_session_destroy: false };
+    let id = create_by_provider(&served.machine, SandboxSpec { workspace, ..SandboxSpec::default() });
+    served.here(&["write", &id, "file", "--content", "old"]).success();
+    served.here(&["rm", &id]).success();
+    assert_eq!((read(&here, "old"), read(&there, "old")), ("old".to_owned(), "old".to_owned()));
+    assert_eq!(served.here(&["run", "--workspace", "old", "--", "cat", "file"]).success(), "old");
+    // No name leads to another pool's.
+    let made = served.there(&["create", "team/dev", "--workspace", "by-us"]).success();
+    assert!(served.there(&["read", made.trim(), "file"]).failure(125).contains("file"));
+    served.there(&["write", made.trim(), "file", "--content", "of the team"]).success();
+    assert_eq!(read(&there, "team.by-us"), "nothing\n");
+    served.there(&["rm", made.trim()]).success();
 }
 
 #[test]

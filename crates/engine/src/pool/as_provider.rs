@@ -21,32 +21,32 @@ use crate::store::{Claim, NewSandbox, RowState, SandboxRow};
 /// A pool as a provider. Made by [`SandboxPool::as_provider`].
 ///
 /// A name belongs to the pool, and so does a persistent workspace: another pool may have one of the same name, and neither can
-/// tell. To the provider below, each sandbox has a name made from its id, and a workspace's id begins with the pool's name. The pool's quotas, its aliases of images and its default image hold; its template
+/// tell. To the provider below, each sandbox has a name made from its id, and `workspaces.rs` says which id a workspace has. The pool's quotas, its aliases of images and its default image hold; its template
 /// does not, since specs are whole here.
 pub struct PoolProvider {
     pool: SandboxPool,
-    names: ProviderNames,
+    caller: PoolCaller,
 }
 
-/// The names that the provider below is told for new sandboxes.
-#[derive(Debug, Clone, Copy)]
-enum ProviderNames {
-    /// Names that are made from ids.
-    FromIds,
-    /// The names that are asked for.
-    AsAsked,
+/// The caller of a pool as a provider, who decides what the provider below is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PoolCaller {
+    /// May use the pool and no other: names are made from ids.
+    Tenant,
+    /// Owns the state folder: names are told as they are asked for, and every workspace can be had.
+    Owner,
 }
 
 impl SandboxPool {
     /// This pool as a provider.
     pub fn as_provider(&self) -> Arc<PoolProvider> {
-        Arc::new(PoolProvider { pool: self.clone(), names: ProviderNames::FromIds })
+        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Tenant })
     }
 
     /// This pool as a provider, for the owner of the state folder: the provider below is told the
-    /// names and persistent workspaces as they are asked for.
+    /// names as they are asked for, and persistent workspaces of every pool can be named.
     pub fn as_host_provider(&self) -> Arc<PoolProvider> {
-        Arc::new(PoolProvider { pool: self.clone(), names: ProviderNames::AsAsked })
+        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Owner })
     }
 }
 
@@ -65,10 +65,10 @@ impl SandboxProvider for PoolProvider {
     }
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
-        let (pool, names, spec) = (self.pool.clone(), self.names, spec.clone());
+        let (pool, caller, spec) = (self.pool.clone(), self.caller, spec.clone());
         // A result that nobody takes is dropped with the task, and undone.
         let made = run_detached(async move {
-            pool.make_new(&spec, names).await.map(|created| UnclaimedSandbox(Some(created)))
+            pool.make_new(&spec, caller).await.map(|created| UnclaimedSandbox(Some(created)))
         });
         made.await.and_then(UnclaimedSandbox::claim)
     }
@@ -125,6 +125,11 @@ impl SandboxProvider for PoolProvider {
         let woken = self.pool.under_pool_name(&row, id_or_name, woken).await?;
         Ok(self.pool.pool_sandbox(woken.into_created(), row))
     }
+
+    async fn has_workspace(&self, id: &str) -> Result<bool> {
+        let id = self.pool.workspace_id(id, self.caller).await?;
+        self.pool.provider().has_workspace(&id).await
+    }
 }
 
 /// A sandbox that no caller has received yet. Dropping it undoes the create.
@@ -152,9 +157,9 @@ impl Drop for UnclaimedSandbox {
 
 impl SandboxPool {
     /// Makes a sandbox under a name that is free.
-    async fn make_new(&self, spec: &ValidSpec, names: ProviderNames) -> Result<Created> {
+    async fn make_new(&self, spec: &ValidSpec, caller: PoolCaller) -> Result<Created> {
+        let inner = self.inner_spec(spec, caller).await?;
         let (made, claim) = self.begin_new(spec).await?;
-        let inner = self.inner_spec(spec, names)?;
         let created = match self.provider().create(&inner).await {
             Ok(created) => created,
             Err(error) => {
@@ -241,27 +246,20 @@ impl SandboxPool {
     }
 
     /// The spec as the provider gets it.
-    fn inner_spec(&self, spec: &ValidSpec, names: ProviderNames) -> Result<ValidSpec> {
+    async fn inner_spec(&self, spec: &ValidSpec, caller: PoolCaller) -> Result<ValidSpec> {
         let mut inner: SandboxSpec = spec.requested();
         inner.id = Some(spec.id().clone());
-        match names {
-            ProviderNames::FromIds => self.hide_names(&mut inner, spec),
-            ProviderNames::AsAsked => inner.name = Some(spec.name().clone()),
+        match caller {
+            PoolCaller::Tenant => (inner.name, inner.hostname) = (None, Some(spec.hostname().clone())),
+            PoolCaller::Owner => inner.name = Some(spec.name().clone()),
+        }
+        if let WorkspaceSpec::Persistent { id, .. } = &mut inner.workspace {
+            *id = self.workspace_id(id, caller).await?;
         }
         self.options().unless_limited.fill(&mut inner.limits);
         let image = inner.image.or_else(|| self.options().default_image.clone());
         inner.image = image.map(|named| self.options().images.get(&named).cloned().unwrap_or(named));
         inner.validate()
-    }
-
-    /// Replaces the names that other pools may have too.
-    fn hide_names(&self, inner: &mut SandboxSpec, spec: &ValidSpec) {
-        inner.name = None;
-        inner.hostname = Some(spec.hostname().clone());
-        if let WorkspaceSpec::Persistent { id, .. } = &mut inner.workspace {
-            // Names of pools have no dot: no two pools mean the same directory.
-            *id = format!("{}.{id}", self.name());
-        }
     }
 
     /// Takes a sandbox into the pool that was made without one. Returns whether it did: the name

@@ -15,7 +15,7 @@ use super::engine::Engine;
 use super::host::Host;
 use super::image::{DENO_IMAGE, Fetchable, NODE_IMAGE, PYTHON_IMAGE};
 use super::state::State;
-use super::{create, destroy, find, image, isolation, sleep, sweep, wake};
+use super::{create, destroy, find, image, isolation, sleep, sweep, wake, workspace};
 
 /// The options of a provider. Making one touches nothing.
 #[derive(Debug, Clone)]
@@ -167,6 +167,10 @@ impl SandboxProvider for DockerProvider {
 
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
         Ok(wake::wake(&self.host, id_or_name).await?.created())
+    }
+
+    async fn has_workspace(&self, id: &str) -> Result<bool> {
+        workspace::is_there(&self.host, id).await
     }
 }
 

@@ -82,6 +82,16 @@ pub(crate) fn is_ours(state: &OpenState, volume: &Volume) -> bool {
     }
 }
 
+/// Tells whether this state folder has a persistent workspace of this id.
+pub(crate) async fn is_there(host: &Host, id: &str) -> Result<bool> {
+    let (state, docker) = (host.state.open().await?, host.engine.client().await?);
+    match docker.inspect_volume(&volume_name(id)).await {
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(host.engine.failed(&format!("look for the workspace `{id}`"), error)),
+        Ok(volume) => Ok(is_ours(state, &volume)),
+    }
+}
+
 /// Removes the volume of a persistent workspace, unless another container uses it or it is not
 /// ours.
 pub(crate) async fn remove(host: &Host, id: &str) -> Result<()> {
