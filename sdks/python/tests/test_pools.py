@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from eyot import AlreadyExists, AsyncClient, Client, Invalid, IsDirectory, NotFound, SandboxNotFound
+from eyot._local_server import find_binary
 
 
 @pytest.fixture
@@ -50,6 +52,38 @@ def test_a_tree_goes_from_one_sandbox_to_another(team: Client) -> None:
         team.transfer("source", "tree", "target", "copy", recursive=True)
     with pytest.raises(NotFound):
         team.transfer("source", "nothing", "target", "there")
+
+
+def test_a_sandbox_is_found_by_its_pool_and_name(client: Client, team: Client) -> None:
+    made = client.create(name="team/dev")
+    info = made.refresh()
+    assert (info.name, info.pool) == ("dev", "team")
+    for named in ("team/dev", made.id):
+        assert client.get(named).id == made.id
+        assert client.sandbox(named).exec("hostname").stdout == "dev\n"
+        assert {event.sandbox_id for event in client.events(sandbox=named)} == {made.id}
+    assert client.get_or_create("team/dev").id == team.get("dev").id == made.id
+    with pytest.raises(SandboxNotFound):
+        client.get("dev")
+    with pytest.raises(Invalid, match="team"):
+        team.get("default/dev")
+
+
+def test_what_the_command_line_makes_has_the_same_name_here_and_what_is_made_here_there(client: Client) -> None:
+    def eyot(*arguments: str) -> str:
+        binary = find_binary()
+        assert binary is not None
+        return subprocess.run([binary, *arguments], check=True, capture_output=True, text=True, timeout=60).stdout
+
+    eyot("create", "by-hand")
+    assert client.get("by-hand").id == client.get("default/by-hand").id
+    assert client.sandbox("by-hand").exec("hostname").stdout == "by-hand\n"
+    with client.create(name="by-program") as sandbox:
+        for named in ("by-program", "default/by-program", sandbox.id):
+            assert eyot("exec", named, "--", "hostname") == "by-program\n"
+    eyot("rm", "default/by-hand")
+    with pytest.raises(SandboxNotFound):
+        client.get("by-hand")
 
 
 def test_a_transfer_without_a_pool_is_in_the_keys_own(client: Client) -> None:

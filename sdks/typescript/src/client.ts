@@ -78,7 +78,7 @@ export class EyotClient {
     return await this.#make(spec, true, options);
   }
 
-  /** The sandbox of an id or a name; `not_found` if there is none. It is not woken by that. */
+  /** The sandbox of an id, NAME or POOL/NAME; `not_found` if there is none. It is not woken by that. */
   async get(idOrName: string, options: CallOptions = {}): Promise<Sandbox> {
     const path = `/v1/sandboxes/${encodeURIComponent(idOrName)}`;
     const info = await (await this.#transport()).json({ method: "GET", path, query: this.#pool(), ...options });
@@ -100,7 +100,7 @@ export class EyotClient {
     return found;
   }
 
-  /** A handle on the sandbox of an id or a name. Nothing is asked; whether it is there shows with its first use. */
+  /** A handle on the sandbox of an id, NAME or POOL/NAME. Nothing is asked; whether it is there shows with its first use. */
   sandbox(idOrName: string): Sandbox {
     return new Sandbox(() => this.#transport(), idOrName, this.#options.pool);
   }
@@ -135,8 +135,8 @@ export class EyotClient {
 
   /** What happened to sandboxes, oldest first: of the client's pool; without one, of all that the key opens. */
   async *events(options: EventOptions = {}): AsyncGenerator<SandboxEvent, void> {
-    const { fromSeq, follow, readTimeoutMs, signal } = options;
-    const query = { ...this.#pool(), from_seq: fromSeq, follow };
+    const { sandbox, fromSeq, follow, readTimeoutMs, signal } = options;
+    const query = { ...this.#pool(), sandbox, from_seq: fromSeq, follow };
     const stream = await (await this.#transport()).stream({ method: "GET", path: "/v1/events", query, signal });
     const values = stream.through(serverSentEvents).within(readTimeoutMs);
     for await (const value of values) yield sandboxEvent(value);
@@ -183,7 +183,9 @@ export class EyotClient {
   }
 
   async #make(spec: SandboxSpec, getOrCreate: boolean, { signal }: CallOptions): Promise<Sandbox> {
-    const json = { ...this.#pool(), spec: specBody(spec), get_or_create: getOrCreate };
+    const { pool, name } = newName(spec.name, this.#options.pool);
+    const named = name === undefined ? spec : { ...spec, name };
+    const json = { ...(pool === undefined ? {} : { pool }), spec: specBody(named), get_or_create: getOrCreate };
     return this.#known(await (await this.#transport()).json({ method: "POST", path: "/v1/sandboxes", json, signal }));
   }
 
@@ -203,6 +205,14 @@ export class EyotClient {
     });
     return (await this.#connection).transport;
   }
+}
+
+/** The pool and the name of a new sandbox that is called NAME or POOL/NAME. */
+function newName(name: string | undefined, pool: string | undefined): { pool: string | undefined; name: string | undefined } {
+  const slash = name?.indexOf("/") ?? -1;
+  if (name === undefined || slash < 0) return { pool, name };
+  const named = name.slice(0, slash);
+  return pool === undefined || pool === named ? { pool: named, name: name.slice(slash + 1) } : { pool, name };
 }
 
 function poolPath(pool: string): string {

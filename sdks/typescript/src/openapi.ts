@@ -2266,6 +2266,11 @@ export interface operations {
                 /** @description Only events of this pool. By default those of every pool that the key opens. */
                 pool?: string;
                 /**
+                 * @description Only events of this sandbox: NAME, POOL/NAME or its id. A name without a pool is one in
+                 *     `pool`, or in the key's first pool.
+                 */
+                sandbox?: string;
+                /**
                  * @description Number of the first event to send. By default the first that is kept. The header
                  *     `Last-Event-ID` has the same use: the stream goes on behind the event of that number.
                  */
@@ -2892,7 +2897,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -2944,7 +2949,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -2991,7 +2996,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3057,7 +3062,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3109,7 +3114,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3175,7 +3180,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3222,7 +3227,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3278,7 +3283,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3333,7 +3338,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3392,7 +3397,7 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3441,7 +3446,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3498,7 +3503,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3559,7 +3564,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3637,7 +3642,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3703,7 +3708,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3761,7 +3766,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3827,7 +3832,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3889,7 +3894,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -3941,7 +3946,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4000,7 +4005,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4047,7 +4052,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4099,7 +4104,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4151,7 +4156,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4201,7 +4206,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4262,7 +4267,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4317,7 +4322,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4369,7 +4374,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4446,7 +4451,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4503,7 +4508,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4633,7 +4638,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4694,7 +4699,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4739,7 +4744,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4794,7 +4799,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4841,7 +4846,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4888,7 +4893,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4947,7 +4952,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -4994,7 +4999,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -5051,7 +5056,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -5109,7 +5114,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -5161,7 +5166,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -5210,7 +5215,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;
@@ -5268,7 +5273,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;

@@ -54,6 +54,8 @@ export interface Transferred {
 
 /** Which events. */
 export interface EventOptions {
+  /** Only those of this sandbox: NAME, POOL/NAME or its id. */
+  sandbox?: string;
   /** From this number on; by default from the first that is kept. */
   fromSeq?: number;
   /** And what comes, until the loop is left or the signal aborted. */

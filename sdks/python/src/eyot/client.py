@@ -112,7 +112,7 @@ class Client:
         return self._made(self._send(sandboxes.create(self.pool, named, get_or_create=True)))
 
     def get(self, id_or_name: str) -> Sandbox:
-        """The sandbox with that id or name, which is not woken; `SandboxNotFound` if there is none."""
+        """The sandbox with that id, NAME or POOL/NAME, which is not woken; `SandboxNotFound` if there is none."""
         return self._made(self._send(sandboxes.get(At(id_or_name, self.pool))))
 
     def sandbox(self, id_or_name: str) -> Sandbox:
@@ -158,13 +158,18 @@ class Client:
         return self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
 
     def events(
-        self, *, from_seq: int | None = None, follow: bool = False, read_timeout_ms: int | None = None
+        self,
+        *,
+        sandbox: str | None = None,
+        from_seq: int | None = None,
+        follow: bool = False,
+        read_timeout_ms: int | None = None,
     ) -> Generator[Event, None, None]:
         """What happened to sandboxes, oldest first, from a number on; with `follow` also what comes, until it is closed.
 
-        Of the client's pool; without one, of all that the key opens.
+        Of the client's pool; without one, of all that the key opens. With a sandbox, by NAME, POOL/NAME or id, only of that.
         """
-        with self._events(pools.events(self.pool, from_seq, follow), read_timeout_ms) as events:
+        with self._events(pools.events(self.pool, sandbox, from_seq, follow), read_timeout_ms) as events:
             for event in events:
                 yield Event.of_wire(event)
 

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { EyotClient, EyotError, type SandboxEvent } from "@eyot/client";
-import { type Ground, ground, until } from "../ground.js";
+import { type Ground, ground, program, until } from "../ground.js";
 
 let here: Ground;
 let client: EyotClient;
@@ -53,6 +55,25 @@ test("a tree goes from one sandbox to another, which is made for it", async () =
   assert.deepEqual(await client.transfer({ ...what, recursive: true }), { files: 2, bytes: 8 });
   assert.equal(await client.sandbox("target").readText("copy/deep/b"), "678");
   await assert.rejects(client.transfer({ ...what, recursive: true }), isKind("already_exists"));
+  await client.closePool("default");
+});
+
+test("what the command line makes has the same name here, and what is made here there", async () => {
+  const state = ["--state", join(here.folder, "state")];
+  const eyot = (...args: string[]) => execFileSync(program(), [...state, ...args], { encoding: "utf8", timeout: 60_000, stdio: ["ignore", "pipe", "ignore"] });
+  eyot("create", "by-hand");
+  const byHand = await client.get("default/by-hand");
+  assert.equal((await client.get("by-hand")).id, byHand.id);
+  const made = await client.create({ name: "default/by-program" });
+  for (const named of ["by-program", "default/by-program", made.id]) {
+    assert.equal(eyot("exec", named, "--", "hostname"), "by-program\n");
+    assert.equal((await (await client.sandbox(named).exec("hostname")).stdout), "by-program\n");
+    const told: SandboxEvent[] = [];
+    for await (const event of client.events({ sandbox: named })) told.push(event);
+    assert.ok(told.length > 0 && told.every((event) => event.sandboxId === made.id));
+  }
+  eyot("rm", "default/by-hand");
+  await assert.rejects(client.get("by-hand"), isKind("not_found"));
   await client.closePool("default");
 });
 

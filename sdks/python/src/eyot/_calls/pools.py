@@ -36,9 +36,10 @@ def transfer(pool: str, source: str, source_path: str, target: str, target_path:
     return Call("POST", _path(pool) + "/transfer", lambda response: known(Transferred, response.json()), json=body)
 
 
-def events(pool: str | None, from_seq: int | None, follow: bool) -> Call[None]:
+def events(pool: str | None, sandbox: str | None, from_seq: int | None, follow: bool) -> Call[None]:
     """Tells what happened; the answer is a stream of events."""
-    return Call("GET", "/v1/events", nothing, params(pool=pool, from_seq=from_seq, follow=follow))
+    query = params(pool=pool, sandbox=sandbox, from_seq=from_seq, follow=follow)
+    return Call("GET", "/v1/events", nothing, query)
 
 
 def _path(pool: str) -> str:

@@ -19,8 +19,12 @@ def _info(response: httpx.Response) -> SandboxInfo:
 
 
 def create(pool: str | None, options: SandboxOptions, *, get_or_create: bool) -> Call[SandboxInfo]:
-    """Makes a sandbox."""
-    body = {"pool": pool, "spec": spec_of(options), "get_or_create": get_or_create}
+    """Makes a sandbox, in the pool of its name if that is POOL/NAME."""
+    spec = spec_of(options)
+    of_name, slash, name = str(spec.get("name", "")).partition("/")
+    if slash and pool in (None, of_name):
+        pool, spec["name"] = of_name, name
+    body = {"pool": pool, "spec": spec, "get_or_create": get_or_create}
     return Call("POST", "/v1/sandboxes", _info, json=body)
 
 
