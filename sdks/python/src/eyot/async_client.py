@@ -251,7 +251,7 @@ class AsyncClient:
 
     @asynccontextmanager
     async def _numbered_events(
-        self, call: Call[None], read_timeout_ms: int | None
+        self, call: Call[None], read_timeout_ms: int | None = None
     ) -> AsyncIterator[AsyncIterator[StreamEvent]]:
         """The same, with their names and numbers."""
         async with self._streamed(replace(call, read_timeout_ms=read_timeout_ms)) as response:

@@ -232,7 +232,7 @@ class Client:
             yield (event.value for event in _stream_events(response, read_timeout_ms))
 
     @contextmanager
-    def _numbered_events(self, call: Call[None], read_timeout_ms: int | None) -> Iterator[Iterator[StreamEvent]]:
+    def _numbered_events(self, call: Call[None], read_timeout_ms: int | None = None) -> Iterator[Iterator[StreamEvent]]:
         """The same, with their names and numbers."""
         with self._streamed(replace(call, read_timeout_ms=read_timeout_ms)) as response:
             yield _stream_events(response, read_timeout_ms)
