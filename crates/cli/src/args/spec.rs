@@ -33,9 +33,9 @@ pub struct SpecArgs {
     /// Id: `sb_` and 32 hexadecimal digits; by default a new one
     #[arg(long, value_parser = parse_id)]
     pub id: Option<SandboxId>,
-    /// The image: `host`, a name of `eyot image ls`, or the path of a root file system (a
-    /// directory or a tarball),
-    /// which begins with `/` or `./`; with docker, a name for `docker pull` [env: EYOT_IMAGE]
+    /// The image: `host`, a name such as node:22, which is pulled when it is missing, or the path
+    /// of a root file system (a directory or a tarball), which begins with `/` or `./`
+    /// [env: EYOT_IMAGE]
     #[arg(long)]
     pub image: Option<String>,
     /// The directory in which commands start [default: /workspace]
@@ -184,8 +184,18 @@ impl SpecArgs {
         self.memory.or(self.memory_mib)
     }
 
+    /// Returns the limit of the disk.
+    pub fn disk_mib(&self) -> Option<u64> {
+        self.disk.or(self.disk_mib)
+    }
+
     /// Makes the spec from the `--spec` file, the flags over it, and `defaults` for the rest.
     pub fn to_spec(&self, defaults: &Defaults) -> Result<SandboxSpec, Failure> {
+        self.to_spec_in(defaults, None)
+    }
+
+    /// The same for a place where commands start in another directory unless it is named.
+    pub fn to_spec_in(&self, defaults: &Defaults, workdir: Option<&str>) -> Result<SandboxSpec, Failure> {
         let file = self.spec.as_deref().map(read_spec).transpose()?.unwrap_or_default();
         let mut spec = file.spec;
         let set = SetFields {
@@ -198,6 +208,9 @@ impl SpecArgs {
         spec.env.extend(self.environment()?);
         self.add_manifest(&mut spec)?;
         defaults.fill(&mut spec, set);
+        if let (None, Some(workdir)) = (&spec.workdir, workdir) {
+            spec.workdir = Some(SandboxPath::parse(workdir)?);
+        }
         spec.clone().validate().map_err(|error| Failure::with_code(error, crate::errors::USAGE))?;
         Ok(spec)
     }
@@ -237,7 +250,7 @@ impl SpecArgs {
         replace(&mut limits.memory_mib, &self.memory_mib());
         replace(&mut limits.cpus, &self.cpus);
         replace(&mut limits.pids, &self.pids);
-        replace(&mut limits.disk_mib, &self.disk.or(self.disk_mib));
+        replace(&mut limits.disk_mib, &self.disk_mib());
         replace(&mut limits.timeout_ms, &self.timeout.or(self.timeout_ms));
         replace(&mut limits.max_output_bytes, &self.max_output_bytes);
         replace(&mut limits.max_file_bytes, &self.max_file_bytes);

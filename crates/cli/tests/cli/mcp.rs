@@ -102,6 +102,20 @@ fn sandboxes_are_made_as_the_flags_say() {
 }
 
 #[test]
+fn the_readmes_line_gives_a_session_the_folder_and_a_folder_where_commands_start_is_refused_at_once() {
+    let machine = Machine::new();
+    let file = machine.write("there", "from the host\n");
+    let folder = file.strip_suffix("/there").unwrap();
+    let mount = format!("{folder}:/workspace:rw");
+    let mut server = Server::in_use(&machine, &["--mount", &mount, "--net", "egress"]);
+    assert_eq!(server.shell("cat /workspace/there"), "from the host\n");
+    drop(server.child.stdin.take());
+    assert_eq!(server.exit_code(), Some(0));
+    let refused = machine.run(&["mcp", "--mount", &format!("{folder}:/home/user")]);
+    assert!(refused.failure(2).contains("a folder below"), "{refused:?}");
+}
+
+#[test]
 fn what_can_not_be_served_is_a_usage_error_and_says_what_can() {
     let machine = Machine::new();
     let unknown = machine.run(&["mcp", "--toolset", "nope"]);

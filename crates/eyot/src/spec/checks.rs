@@ -99,10 +99,10 @@ pub(super) fn check_mounts(mounts: &[Mount], workdir: &SandboxPath) -> Result<()
             return Err(Error::invalid("mounts.source", format!("must be absolute: {}", source.display())));
         }
         if target.is_root() || target == workdir {
-            return Err(Error::invalid(
-                "mounts.target",
-                format!("must not be `/` or the working directory: {target}"),
-            ));
+            let why = format!("must not be `/` or the working directory: {target}");
+            let hint =
+                "mount it at a folder below, such as /workspace/src, or choose another working directory";
+            return Err(Error::invalid("mounts.target", why).with_hint(hint));
         }
         if let Some(base) = reserved_base(target).filter(|base| *base != "/usr" && *base != "/etc") {
             return Err(Error::invalid("mounts.target", format!("must not be in `{base}`: {target}")));
@@ -169,7 +169,8 @@ fn check_texts(field: &str, texts: &BTreeMap<String, String>) -> Result<()> {
 
 fn check_egress(network: NetworkMode, rules: &EgressRules) -> Result<()> {
     if network != NetworkMode::Egress && *rules != EgressRules::default() {
-        return Err(Error::invalid("egress", "has rules, which need the network `egress`"));
+        let error = Error::invalid("egress", "has rules, which need the network `egress`");
+        return Err(error.with_hint("add it: --net egress, or `network` in a spec"));
     }
     check_rules(rules)
 }

@@ -3,7 +3,7 @@
 mod access;
 
 use eyot::{CancellationToken, SandboxName, SandboxSpec};
-use eyot_engine::{Engine, PoolOptions};
+use eyot_engine::{Engine, POOL_WORKDIR, PoolOptions};
 use eyot_providers::remote::RemoteServer;
 use eyot_server::api::ServeLimits;
 use eyot_server::mcp::{McpServer, SessionPools, serve_http, serve_stdio};
@@ -123,7 +123,7 @@ fn template(args: &McpArgs, context: &Context) -> Result<SandboxSpec, Failure> {
         let failure = Failure::usage("`--name` and `--id` are one sandbox's, and a session has many");
         return Err(failure.hint("`--pool NAME` names a pool that stays"));
     }
-    args.spec.to_spec(&context.config.defaults)
+    args.spec.to_spec_in(&context.config.defaults, Some(POOL_WORKDIR))
 }
 
 /// Returns the options of the clients' pools. Clients by HTTP may share the host, as those of a
