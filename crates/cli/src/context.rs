@@ -258,6 +258,14 @@ fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
     absolute.map_err(|error| Failure::host(format!("find the state folder `{}`", folder.display()), error))
 }
 
+/// Says where the processes of a sandbox are listed, to who names one that is not there.
+pub fn with_process_hint(error: Error) -> Error {
+    match (error.kind(), error.hint()) {
+        (ErrorKind::NotFound, None) => error.with_hint("`eyot ps SANDBOX` lists its processes"),
+        _ => error,
+    }
+}
+
 /// Adds a hint to list the sandboxes: a missing sandbox is most often misspelt.
 pub fn with_list_hint(error: Error) -> Error {
     match (error.kind(), error.hint()) {

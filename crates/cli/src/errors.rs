@@ -48,6 +48,11 @@ impl Failure {
         Self::Error { error, exit_code }
     }
 
+    /// Tells whether it says how to fix it.
+    pub fn has_hint(&self) -> bool {
+        matches!(self, Self::Error { error, .. } if error.hint().is_some())
+    }
+
     /// Adds a hint about how to fix it.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {

@@ -124,6 +124,9 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), InvalidRule> {
     };
     match port.parse::<u16>() {
         Ok(number) if number > 0 => Ok((host, Some(number))),
+        _ if text.contains("://") => Err(InvalidRule(format!(
+            "`{text}` is a URL; write its host and port alone, such as example.com:443"
+        ))),
         _ => Err(InvalidRule(format!("`{text}` has no port from 1 to 65535 after its colon"))),
     }
 }

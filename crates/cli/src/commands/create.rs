@@ -1,10 +1,13 @@
 //! `eyot create`: creates a sandbox that stays.
 
-use eyot::{Error, ErrorKind, NetworkMode, Sandbox, SandboxSpec};
+use eyot::{
+    DiskEnforcement, Enforcement, Error, ErrorKind, LimitsEnforced, NetworkMode, Sandbox, SandboxSpec,
+};
 
 use crate::args::{CreateArgs, SpecArgs};
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::output::Output;
 use crate::redaction;
 
 /// The note that a person reads when a create takes long.
@@ -29,12 +32,29 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
         let making = Sandbox::create(provider.as_ref(), spec);
         context.output.explain_a_wait(WAIT, making).await.map_err(with_existing_hint)?
     };
+    note_unheld(&asked, &sandbox, context.output);
     if context.output.json {
         context.output.value(&redaction::live_facts(&sandbox, false)?)?
     } else {
         context.output.text(&format!("{}\n", asked.shown_name(&sandbox)))?
     }
     Ok(0)
+}
+
+/// Says which of the limits that were asked for do not hold here.
+pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, output: Output) {
+    let LimitsEnforced { memory, cpus, pids, disk } = sandbox.isolation().limits;
+    let limits = [
+        ("memory", asked.memory_mib().is_some() && memory == Enforcement::None),
+        ("cpus", asked.cpus.is_some() && cpus == Enforcement::None),
+        ("pids", asked.pids.is_some() && pids == Enforcement::None),
+        ("disk", asked.disk_mib().is_some() && disk == DiskEnforcement::None),
+    ];
+    for (limit, _) in limits.iter().filter(|(_, is_unheld)| *is_unheld) {
+        output.note(&format!(
+            "the limit --{limit} is not enforced here: `eyot doctor` says how it can be, and --require {limit} refuses"
+        ));
+    }
 }
 
 fn with_existing_hint(error: Error) -> Error {

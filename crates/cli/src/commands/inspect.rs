@@ -81,9 +81,11 @@ fn describe(page: &mut InspectPage, info: &SandboxInfo) {
     page.optional_line("user", info.spec.user.clone());
     page.optional_line("ttl", info.spec.lifecycle.ttl_ms.map(humane));
     page.optional_line("idle timeout", info.spec.lifecycle.idle_timeout_ms.map(humane));
-    if info.spec.lifecycle.on_idle == IdleAction::Sleep {
-        page.line("when idle", "sleeps");
-    }
+    let when_idle = match info.spec.lifecycle.on_idle {
+        IdleAction::Sleep => "sleeps",
+        IdleAction::Destroy => "is destroyed",
+    };
+    page.optional_line("when idle", info.spec.lifecycle.idle_timeout_ms.map(|_| when_idle.to_owned()));
     for (key, value) in &info.spec.labels {
         page.line("label", format!("{key}={value}"));
     }

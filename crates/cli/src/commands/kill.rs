@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use crate::args::KillArgs;
-use crate::context::Context;
+use crate::context::{Context, with_process_hint};
 use crate::errors::Failure;
 
 pub async fn run(args: &KillArgs, context: &Context) -> Result<u8, Failure> {
     let signal = (!args.tree).then_some(args.signal);
-    context.sandbox(&args.name).await?.kill(args.process, signal).await?;
+    context.sandbox(&args.name).await?.kill(args.process, signal).await.map_err(with_process_hint)?;
     if context.output.json {
         context.output.value(&json!({ "process": args.process, "signal": signal, "tree": args.tree }))?;
     }

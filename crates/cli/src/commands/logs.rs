@@ -7,14 +7,14 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::args::LogsArgs;
-use crate::context::Context;
+use crate::context::{Context, with_process_hint};
 use crate::errors::Failure;
 use crate::output::{Output, escaped_json};
 use crate::stdio::Sink;
 
 pub async fn run(args: &LogsArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
-    let mut log = sandbox.logs(args.process, query(args)).await?;
+    let mut log = sandbox.logs(args.process, query(args)).await.map_err(with_process_hint)?;
     announce(log.range, args, context.output)?;
     let (mut stdout, mut stderr) = (Sink::stdout()?, Sink::stderr()?);
     while let Some(chunk) = log.next().await {

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use crate::args::RunArgs;
 use crate::attach::{self, Attachment};
 use crate::context::Context;
-use crate::errors::Failure;
+use crate::errors::{COMMAND_NOT_FOUND, Failure};
 use crate::output::Output;
 use crate::signals::Signals;
 
@@ -42,6 +42,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
         context.provider().await?
     };
     let sandbox = create(provider.as_ref(), spec, &mut signals, context.output).await?;
+    super::create::note_unheld(&args.spec, &sandbox, context.output);
     let ran = attach::run(&sandbox, attachment, &mut signals, context.output);
     let ran = AssertUnwindSafe(ran).catch_unwind().await;
     if args.keep {
@@ -49,7 +50,16 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     } else if let Err(error) = sandbox.destroy().await {
         return Err(error.context(format!("destroy sandbox `{}`", sandbox.name())).into());
     }
-    ran.unwrap_or_else(|panic| resume_unwind(panic))
+    let ran = ran.unwrap_or_else(|panic| resume_unwind(panic));
+    ran.map_err(|failure| with_image_hint(failure, args.spec.image.is_some()))
+}
+
+/// Docker's users name an image first, which is a program here.
+fn with_image_hint(failure: Failure, has_image: bool) -> Failure {
+    if failure.exit_code() == COMMAND_NOT_FOUND && !has_image && !failure.has_hint() {
+        return failure.hint("an image is named by an option: eyot run --image IMAGE -- COMMAND");
+    }
+    failure
 }
 
 /// Creates the sandbox. After a signal the create still runs to its end, so that there is something

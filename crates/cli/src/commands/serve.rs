@@ -278,7 +278,15 @@ async fn port(address: &str, access: Access) -> Result<(TcpListener, SocketAddr)
         return Err(Failure::usage(message).hint("leave `--no-keys` out, or listen on 127.0.0.1"));
     }
     let listener = TcpListener::bind(found.as_slice()).await;
-    let listener = listener.map_err(|error| Failure::host(format!("listen on `{address}`"), error))?;
+    let listener = listener.map_err(|error| {
+        let is_taken = error.kind() == std::io::ErrorKind::AddrInUse;
+        let failure = Failure::host(format!("listen on `{address}`"), error);
+        if is_taken {
+            failure.hint("another server has this port: give --listen another one")
+        } else {
+            failure
+        }
+    })?;
     let bound = listener.local_addr().map_err(|error| Failure::host("find our address", error))?;
     Ok((listener, bound))
 }

@@ -163,6 +163,9 @@ fn page(report: &VerifyReport, everything: bool) -> String {
         text.push_str(&format!("{:<14}  {}{reason}\n", word(one.status), one.name));
     }
     let Summary { pass, fail, not_enforced, not_applicable } = report.summary;
+    if fail > 0 {
+        text.push_str("\nA busy host can make a case fail: try it by itself, with --filter NAME. One that fails again is a hole.\n");
+    }
     text.push_str(&format!(
         "\n{pass} rows pass, {fail} fail, {not_enforced} are not enforced here, {not_applicable} don't apply here.\n"
     ));

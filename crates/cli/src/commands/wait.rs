@@ -1,11 +1,11 @@
 //! `eyot wait`: waits for a started process and exits with its exit code.
 
 use crate::args::WaitArgs;
-use crate::context::Context;
+use crate::context::{Context, with_process_hint};
 use crate::errors::{FAILED, Failure};
 
 pub async fn run(args: &WaitArgs, context: &Context) -> Result<u8, Failure> {
-    let process = context.sandbox(&args.name).await?.wait(args.process).await?;
+    let process = context.sandbox(&args.name).await?.wait(args.process).await.map_err(with_process_hint)?;
     if context.output.json {
         context.output.value(&process)?;
     }

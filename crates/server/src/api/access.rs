@@ -151,7 +151,9 @@ async fn holder(
             let (key, right) = signed_in(api, headers, is_own_page).await?;
             return Ok((key, Some(right)));
         }
-        return Err(unauthorized("send the key as `Authorization: Bearer KEY`"));
+        return Err(unauthorized(
+            "send the key as `Authorization: Bearer KEY`; eyot and the SDKs take it from EYOT_API_KEY",
+        ));
     };
     match api.keys().holder(shown).await {
         Ok(Some(key)) => Ok((key, None)),
