@@ -66,6 +66,10 @@ export class EyotClient {
     this.images = new Images(() => this.#transport());
     const url = options.url ?? process.env["EYOT_SERVER"];
     if (url) parseAddress(url);
+    const key = options.apiKey ?? process.env["EYOT_API_KEY"];
+    if (key !== undefined && !/^[\x21-\x7e]*$/.test(key)) {
+      throw new EyotError("the API key has characters that no key has", { kind: "invalid", field: "apiKey" });
+    }
   }
 
   /** Makes a sandbox. A name that is taken is refused with `already_exists`. */
