@@ -95,9 +95,10 @@ function Pull({ pulled }: { pulled: () => void }) {
       <Field label="Pull an image">
         {(id) => <input id={id} value={name} required readOnly={isBusy} onInput={(event) => set(event.currentTarget.value)} placeholder="node:22" autocomplete="off" spellcheck={false} />}
       </Field>
+      {/* Two buttons, not one that changes: a click on the one must not be carried out by the other. */}
       {isBusy
-        ? <button type="button" onClick={() => stop.current?.abort()}>Cancel</button>
-        : <button type="submit" class="primary">Pull</button>}
+        ? <button key="cancel" type="button" onClick={() => stop.current?.abort()}>Cancel</button>
+        : <button key="pull" type="submit" class="primary">Pull</button>}
       {isBusy ? (
         <p class="pulling" role="status">
           <progress aria-label={`Pull of ${name}`} max={progress?.total_bytes} value={progress?.total_bytes ? progress.received_bytes : undefined} />

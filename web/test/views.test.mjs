@@ -281,8 +281,9 @@ function tarOf(name, content) {
   return Buffer.concat([head, body, Buffer.alloc(1024)]);
 }
 
-test("images are pulled, offered to a new sandbox, and removed unless a sandbox is made over them", async () => {
+test("images are pulled, offered to a new sandbox, and removed unless a sandbox is made over them", async (context) => {
   const { listening, host, stop } = await registry();
+  context.after(stop);
   const name = `${host}/app:1`;
   await page.goto(`${server.url}/#/images`);
   await page.getByText("There is no image yet.").waitFor();
@@ -323,5 +324,4 @@ test("images are pulled, offered to a new sandbox, and removed unless a sandbox 
   await server.call("DELETE", `/v1/sandboxes/${sandboxes.find((one) => one.name === "over").id}`);
   await remove();
   await page.getByText("There is no image yet.").waitFor();
-  stop();
 });

@@ -207,6 +207,8 @@ async fn k11_a_root_that_changes_its_user_does_not_get_around_the_limit_of_proce
         return not_here("there is no inner root, or this kernel counts no processes per namespace");
     }
     ensure!(most.parse::<u64>().is_ok_and(|most| most <= PIDS + OF_THE_GUEST), "there may be {most}");
+    // Whoever reads files for the guest must be there before no process can be made any more.
+    ensure!(!stage.sandbox.exists("/tmp/bomb").await?, "it is there already");
     let marker = new_marker();
     let line = format!("exec /attack/threats probe hop {marker} > /tmp/bomb");
     let options = StartOptions { user: Some("root".to_owned()), ..StartOptions::default() };

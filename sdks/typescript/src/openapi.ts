@@ -4572,7 +4572,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The sandbox's id, or its name in the pool.
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
                  * @example dev
                  */
                 sandbox: string;

@@ -22,6 +22,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
         // If this process is killed, its sandbox is idle from then on, and ends itself.
         spec.lifecycle.idle_timeout_ms.get_or_insert(ORPHANED_AFTER_MS);
     }
+    let may_name_an_image = args.spec.image.is_none() && args.command.len() > 1;
     let attachment = Attachment {
         command: Command::argv(args.command),
         cwd: None,
@@ -51,12 +52,12 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
         return Err(error.context(format!("destroy sandbox `{}`", sandbox.name())).into());
     }
     let ran = ran.unwrap_or_else(|panic| resume_unwind(panic));
-    ran.map_err(|failure| with_image_hint(failure, args.spec.image.is_some()))
+    ran.map_err(|failure| if may_name_an_image { with_image_hint(failure) } else { failure })
 }
 
-/// Docker's users name an image first, which is a program here.
-fn with_image_hint(failure: Failure, has_image: bool) -> Failure {
-    if failure.exit_code() == COMMAND_NOT_FOUND && !has_image && !failure.has_hint() {
+/// Docker's users name an image first, and then the command: a program here, and its arguments.
+fn with_image_hint(failure: Failure) -> Failure {
+    if failure.exit_code() == COMMAND_NOT_FOUND && !failure.has_hint() {
         return failure.hint("an image is named by an option: eyot run --image IMAGE -- COMMAND");
     }
     failure

@@ -104,7 +104,7 @@ fn sandboxes_are_made_as_the_flags_say() {
 #[test]
 fn the_readmes_line_gives_a_session_the_folder_and_a_folder_where_commands_start_is_refused_at_once() {
     let machine = Machine::new();
-    let file = machine.write("there", "from the host\n");
+    let file = machine.write("project/there", "from the host\n");
     let folder = file.strip_suffix("/there").unwrap();
     let mount = format!("{folder}:/workspace:rw");
     let mut server = Server::in_use(&machine, &["--mount", &mount, "--net", "egress"]);
