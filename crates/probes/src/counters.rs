@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eyot::{Enforcement, ExecOptions, IdentityMap, Limits, SandboxSpec, StartOptions, UserCounts};
+use eyot::{Enforcement, ErrorKind, ExecOptions, IdentityMap, Limits, SandboxSpec, StartOptions, UserCounts};
 
 use crate::bombs::{others_have_some, until_it_holds};
 use crate::check::{Check, Failure, cases, ensure, ensure_eq, not_enforced, not_here, promptly};
@@ -353,7 +353,11 @@ async fn counted_by_the_host(stage: &Stage, kind: &str, count: impl Fn() -> Chec
     let process = stage.sandbox.start(line, options).await?.id;
     let facts = until_it_holds(stage, process).await?;
     let after = count()?;
-    promptly("the kill", stage.sandbox.kill(process, None)).await??;
+    match promptly("the kill", stage.sandbox.kill(process, None)).await? {
+        // A million files take their time to close on a busy host. The end is waited for all the same.
+        Err(error) if error.kind() == ErrorKind::Timeout => {}
+        killed => killed?,
+    }
     promptly("the end", stage.sandbox.wait(process)).await??;
     ensure!(facts.get("ended")? != "enough", "{user} has no end of {kind}: {facts:?}");
     ensure!(after > before, "the host counts no more {kind} than before: {facts:?}");
