@@ -17,7 +17,7 @@ use super::proc_table;
 use super::spawn::{LaunchedCommand, Streams, find_identity, text_of};
 use super::sys;
 use super::tree_kill::{Root, TreeKill};
-use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, ProcessTerms, Reply, Status};
+use crate::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, Exec, Failure, ProcessTerms, Reply, Status, WINDOW};
 
 /// A command that ends sooner is not announced before its answer: both then travel together.
 const ANNOUNCE_AFTER: Duration = Duration::from_millis(2);
@@ -49,6 +49,10 @@ impl Guest {
 
     /// Starts a process that outlives the call.
     pub(super) fn begin_start(&mut self, handle: CallHandle, mut exec: Exec, terms: ProcessTerms) {
+        if terms.input.len() > WINDOW as usize {
+            let message = format!("a process is started with at most {WINDOW} bytes of input");
+            return handle.answer(&Err(failure("invalid", message)));
+        }
         let id = self.next_id();
         exec.stdin = terms.input_follows || !terms.input.is_empty();
         let process = self.processes.add(id, text_of(&exec.command), terms.timeout_ms);

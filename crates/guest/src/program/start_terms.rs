@@ -11,7 +11,7 @@ impl Guest {
     /// Gives a command the input that its start brought.
     pub(super) fn give_first_input(&mut self, id: u32, terms: &ProcessTerms) {
         let Some(command) = self.commands.get_mut(&id) else { return };
-        // What is more than a window is refused before it comes here.
+        // More than a window was refused before the command was started.
         command.accept_input(&terms.input);
         if command.exec.stdin && !terms.input_follows {
             command.end_input();
