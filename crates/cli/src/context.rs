@@ -258,18 +258,19 @@ fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
     absolute.map_err(|error| Failure::host(format!("find the state folder `{}`", folder.display()), error))
 }
 
-/// Says where the processes of a sandbox are listed, to who names one that is not there.
+/// Adds a hint to list the processes: a missing process is most often misspelt.
 pub fn with_process_hint(error: Error) -> Error {
-    match (error.kind(), error.hint()) {
-        (ErrorKind::NotFound, None) => error.with_hint("`eyot ps SANDBOX` lists its processes"),
-        _ => error,
-    }
+    with_hint_if_missing(error, "`eyot ps SANDBOX` lists its processes")
 }
 
 /// Adds a hint to list the sandboxes: a missing sandbox is most often misspelt.
 pub fn with_list_hint(error: Error) -> Error {
+    with_hint_if_missing(error, "`eyot ls` shows the sandboxes there are")
+}
+
+fn with_hint_if_missing(error: Error, hint: &str) -> Error {
     match (error.kind(), error.hint()) {
-        (ErrorKind::NotFound, None) => error.with_hint("`eyot ls` shows the sandboxes there are"),
+        (ErrorKind::NotFound, None) => error.with_hint(hint),
         _ => error,
     }
 }

@@ -56,7 +56,7 @@ pub struct StartOptions {
     pub env: BTreeMap<String, String>,
     /// The user who runs it.
     pub user: Option<String>,
-    /// Its input, or the beginning of it: at most [`crate::MAX_STDIN_BYTES`]. By default it reads end of file.
+    /// The input, or its beginning: at most [`crate::MAX_STDIN_BYTES`]. By default the process reads end of file.
     pub stdin: Bytes,
     /// More input comes by [`Sandbox::write_stdin`].
     pub stdin_follows: bool,

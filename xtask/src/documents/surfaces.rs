@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::process::root;
 
 const PAGE: &str = "docs/surfaces.md";
-/// The columns in their order, and where their names are.
+/// The columns in their order, and the places of their names.
 const COLUMNS: [(&str, Sources); 7] = [
     ("command line", Sources { folder: "crates/cli/src/args", marks: &["\"{}\", \"", "\"{}\" | \""] }),
     ("HTTP", Sources { folder: "crates/server/openapi.json", marks: &["{}"] }),
@@ -17,7 +17,7 @@ const COLUMNS: [(&str, Sources); 7] = [
     ("tools", Sources { folder: "crates/tools/src", marks: &["\"{}\""] }),
 ];
 
-/// Where a column's names are, and what stands around one there.
+/// The place of a column's names, and the text around each there.
 struct Sources {
     folder: &'static str,
     marks: &'static [&'static str],
