@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use eyot::{Error, ErrorKind, SandboxId, SandboxInfo, SandboxName, SandboxProvider};
-use eyot_engine::DEFAULT_SANDBOX;
 use eyot_engine::store::Store;
+use eyot_engine::{DEFAULT_SANDBOX, shown_name};
 
 use crate::errors::Failure;
 
@@ -39,8 +39,7 @@ impl SandboxNames {
     /// Returns the name by which commands find a sandbox: without the pool if that is `default`.
     pub fn shown(&self, info: &SandboxInfo) -> String {
         match self.0.get(&info.id) {
-            Some(PooledSandbox { pool, name }) if pool.as_str() == DEFAULT_SANDBOX => name.to_string(),
-            Some(PooledSandbox { pool, name }) => format!("{pool}/{name}"),
+            Some(PooledSandbox { pool, name }) => shown_name(pool, name),
             None => info.name.to_string(),
         }
     }

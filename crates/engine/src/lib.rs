@@ -9,6 +9,7 @@ mod blocking;
 mod engine;
 pub mod events;
 mod folder_changes;
+mod name_in_pool;
 mod pool;
 mod pool_options;
 mod records;
@@ -17,6 +18,7 @@ mod transfer;
 
 pub use engine::{Engine, Reconciled};
 pub use folder_changes::FolderChanges;
+pub use name_in_pool::{NameInPool, shown_name};
 pub use pool::{Changes, MAX_OPEN_PORTS, PoolProvider, Preview, SandboxPool};
 pub use pool_options::{
     DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, DefaultLimits, POOL_WORKDIR, PoolCreate, PoolCreated,

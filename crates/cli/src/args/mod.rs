@@ -12,7 +12,6 @@ mod image;
 mod init;
 mod mcp;
 mod net;
-mod new_name;
 mod pool;
 mod processes;
 mod sandboxes;

@@ -2,9 +2,9 @@
 //! as a whole.
 
 use clap::Args;
+use eyot_engine::NameInPool;
 
-use super::new_name::NewName;
-use super::spec::SpecArgs;
+use super::spec::{SpecArgs, parse_new_name};
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -23,8 +23,8 @@ Prints the name; with --json, everything that `eyot inspect` knows.";
 #[command(after_help = CREATE_EXAMPLES)]
 pub struct CreateArgs {
     /// Name: lowercase letters, digits and hyphens, or POOL/NAME; by default generated from the id
-    #[arg(id = "new_name", value_name = "NAME", value_parser = NewName::parse, conflicts_with = "name")]
-    pub name: Option<NewName>,
+    #[arg(id = "new_name", value_name = "NAME", value_parser = parse_new_name, conflicts_with = "name")]
+    pub name: Option<NameInPool>,
     /// Use the sandbox of this name as it is if there is one, awake
     #[arg(long)]
     pub get_or_create: bool,

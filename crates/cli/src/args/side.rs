@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use eyot::{SandboxId, SandboxName};
+use eyot_engine::NameInPool;
 
 /// The source or the destination of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +46,7 @@ impl Side {
 
 /// Tells whether a text is the name of a pool and of a sandbox in it.
 fn is_in_pool(text: &str) -> bool {
-    let parts = text.split_once('/');
-    parts.is_some_and(|(pool, name)| SandboxName::parse(pool).is_ok() && SandboxName::parse(name).is_ok())
+    NameInPool::parse(text).is_ok_and(|named| named.pool.is_some())
 }
 
 impl fmt::Display for Side {

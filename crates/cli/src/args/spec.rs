@@ -11,9 +11,8 @@ use eyot::{
     ContainerSpec, EgressRule, IdleAction, Mount, PullPolicy, Requirement, Sandbox, SandboxId, SandboxName,
     SandboxPath, SandboxSpec, WorkspaceSpec,
 };
-use eyot_engine::DEFAULT_SANDBOX;
+use eyot_engine::{NameInPool, shown_name};
 
-use super::new_name::NewName;
 use super::values::{
     EnvArg, NetworkArg, parse_env, parse_env_file, parse_extra_host, parse_file, parse_mount, parse_on_idle,
     parse_pair, parse_publish, parse_pull, parse_requirement, parse_volume, resolve_env,
@@ -28,8 +27,8 @@ use crate::sizes::{parse_bytes, parse_mib, parse_mib_or_number};
 #[command(next_help_heading = "Sandbox options")]
 pub struct SpecArgs {
     /// Name: lowercase letters, digits and hyphens, or POOL/NAME; by default generated from the id
-    #[arg(long, value_parser = NewName::parse)]
-    pub name: Option<NewName>,
+    #[arg(long, value_parser = parse_new_name)]
+    pub name: Option<NameInPool>,
     /// Id: `sb_` and 32 hexadecimal digits; by default a new one
     #[arg(long, value_parser = parse_id)]
     pub id: Option<SandboxId>,
@@ -162,8 +161,8 @@ impl SpecArgs {
     /// Returns the name by which commands find the new sandbox.
     pub fn shown_name(&self, sandbox: &Sandbox) -> String {
         match self.pool() {
-            Some(pool) if pool.as_str() != DEFAULT_SANDBOX => format!("{pool}/{}", sandbox.name()),
-            _ => sandbox.name().to_string(),
+            Some(pool) => shown_name(pool, sandbox.name()),
+            None => sandbox.name().to_string(),
         }
     }
 
@@ -306,6 +305,10 @@ fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
     let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
     let named = |field: &str| value.pointer(field).is_some();
     Ok(SpecFile { spec, named: SetFields { network: named("/network"), pull: named("/container/pull") } })
+}
+
+pub(super) fn parse_new_name(text: &str) -> Result<NameInPool, String> {
+    NameInPool::parse(text).map_err(|error| error.to_string())
 }
 
 fn parse_id(text: &str) -> Result<SandboxId, String> {

@@ -3,6 +3,7 @@
 use eyot::{Error, Result, SandboxId, SandboxName};
 
 use super::Event;
+use crate::name_in_pool::NameInPool;
 
 /// Selects the events of one sandbox, of all that had its name if it is given by that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,14 +27,9 @@ impl EventFilter {
         if let Ok(id) = SandboxId::parse(named) {
             return Ok(Self::Id(id));
         }
-        let (pool, name) = match named.split_once('/') {
-            Some((pool, name)) => (SandboxName::parse(pool), name),
-            None => (Ok(pool.clone()), named),
-        };
-        match (pool, SandboxName::parse(name)) {
-            (Ok(pool), Ok(name)) => Ok(Self::Name { pool, name }),
-            _ => Err(Error::invalid("sandbox", format!("must be NAME, POOL/NAME or an id, not `{named}`"))),
-        }
+        let wrong = |_| Error::invalid("sandbox", format!("must be NAME, POOL/NAME or an id, not `{named}`"));
+        let NameInPool { pool: own, name } = NameInPool::parse(named).map_err(wrong)?;
+        Ok(Self::Name { pool: own.unwrap_or_else(|| pool.clone()), name })
     }
 
     /// Tells whether an event is about the sandbox.

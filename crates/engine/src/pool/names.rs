@@ -3,6 +3,7 @@
 use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
 
 use super::SandboxPool;
+use crate::name_in_pool::NameInPool;
 
 impl SandboxPool {
     /// Returns the name in this pool that NAME, POOL/NAME or an id means. Only an id has to be of a
@@ -16,13 +17,8 @@ impl SandboxPool {
 
     /// Returns the name in this pool that NAME or POOL/NAME means.
     pub(super) fn name_in_pool(&self, named: &str) -> Result<SandboxName> {
-        match named.split_once('/') {
-            Some((pool, name)) if pool == self.name().as_str() => SandboxName::parse(name),
-            Some((pool, name)) if SandboxName::parse(pool).is_ok() && SandboxName::parse(name).is_ok() => {
-                Err(self.not_here(named))
-            }
-            _ => SandboxName::parse(named),
-        }
+        let NameInPool { pool, name } = NameInPool::parse(named)?;
+        if pool.is_none_or(|pool| pool == *self.name()) { Ok(name) } else { Err(self.not_here(named)) }
     }
 
     /// The error of a sandbox that is not in this pool, whether it is in another or nowhere.

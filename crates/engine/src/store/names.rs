@@ -5,7 +5,7 @@ use std::sync::Arc;
 use eyot::{SandboxId, SandboxNamer};
 
 use super::Store;
-use crate::pool_options::DEFAULT_SANDBOX;
+use crate::name_in_pool::shown_name;
 
 impl Store {
     /// Returns a function that names sandboxes of pools as lists do: NAME in the pool `default`,
@@ -18,9 +18,6 @@ impl Store {
     fn shown_name(&self, id: &SandboxId) -> Option<String> {
         let found = self.sandbox(id).inspect_err(|error| tracing::debug!(%error, "name a sandbox"));
         let row = found.ok().flatten()?;
-        if row.pool.as_str() == DEFAULT_SANDBOX {
-            return Some(row.name.to_string());
-        }
-        Some(format!("{}/{}", row.pool, row.name))
+        Some(shown_name(&row.pool, &row.name))
     }
 }
