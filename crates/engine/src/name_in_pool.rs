@@ -1,8 +1,10 @@
 //! Names of sandboxes as users write and read them: NAME or POOL/NAME.
 
-use eyot::{Result, SandboxName};
+use eyot::{Error, Result, SandboxName};
 
 use crate::pool_options::DEFAULT_SANDBOX;
+
+const RULE: &str = "each 1 to 41 of a-z, 0-9 and `-`, not beginning with `-`";
 
 /// The name of a sandbox, with its pool or without.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,13 +19,14 @@ impl NameInPool {
     /// Parses NAME or POOL/NAME.
     ///
     /// # Errors
-    /// `invalid`: one of them is no name.
+    /// `invalid`: one of them is no name. The message has the whole text.
     pub fn parse(text: &str) -> Result<Self> {
-        match text.split_once('/') {
-            None => Ok(Self { pool: None, name: SandboxName::parse(text)? }),
-            Some((pool, name)) => {
-                Ok(Self { pool: Some(SandboxName::parse(pool)?), name: SandboxName::parse(name)? })
-            }
+        let Some((pool, name)) = text.split_once('/') else {
+            return Ok(Self { pool: None, name: SandboxName::parse(text)? });
+        };
+        match (SandboxName::parse(pool), SandboxName::parse(name)) {
+            (Ok(pool), Ok(name)) => Ok(Self { pool: Some(pool), name }),
+            _ => Err(Error::invalid("name", format!("must be NAME or POOL/NAME, {RULE}; got `{text}`"))),
         }
     }
 }
@@ -48,5 +51,6 @@ mod tests {
         for wrong in ["", "/dev", "team/", "team/dev/x", "Team/dev"] {
             assert!(parsed(wrong).is_none(), "{wrong}");
         }
+        assert!(NameInPool::parse("../x").unwrap_err().to_string().ends_with("got `../x`"));
     }
 }
