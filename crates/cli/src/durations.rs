@@ -1,6 +1,8 @@
 //! Durations and moments as people write and read them: `500ms`, `10s`, `1.5h`, `1h 30m`; `2026-11-20 18:29:13`.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
+
+use eyot::internal::now_ms;
 
 /// Parses `500ms`, `10s`, `2m`, `1.5h`, `1h30m` or `7d` into milliseconds. A unit is needed, since a
 /// bare number could mean anything.
@@ -36,16 +38,14 @@ pub fn age(milliseconds: u64) -> String {
 
 /// Returns the milliseconds since `moment_ms` (since 1970, UTC); 0 if that is in the future.
 pub fn since(moment_ms: i64) -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    u64::try_from(now.saturating_sub(moment_ms)).unwrap_or_default()
+    u64::try_from(now_ms().saturating_sub(moment_ms)).unwrap_or_default()
 }
 
 /// Renders a moment, in milliseconds since 1970, as `2026-11-20 18:29:13` (UTC).
 pub fn moment(moment_ms: i64) -> String {
     let since_1970 = Duration::from_millis(u64::try_from(moment_ms).unwrap_or_default());
     // The formatter refuses years beyond 9999, which a damaged state file may hold.
-    let shown = SystemTime::UNIX_EPOCH.checked_add(since_1970.min(Duration::from_secs(253_402_300_799)));
+    let shown = UNIX_EPOCH.checked_add(since_1970.min(Duration::from_secs(253_402_300_799)));
     let text = humantime::format_rfc3339_seconds(shown.unwrap_or(UNIX_EPOCH)).to_string();
     text.replace('T', " ").trim_end_matches('Z').to_owned()
 }

@@ -4,6 +4,7 @@
 use std::error::Error as _;
 use std::io::{self, Write};
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind};
 
 use crate::args::GlobalArgs;
@@ -73,7 +74,7 @@ impl Failure {
             io::ErrorKind::NotADirectory => ErrorKind::NotDirectory,
             _ => ErrorKind::Internal,
         };
-        Error::new(kind, format!("{what}: {}", reason(&error))).with_source(error).into()
+        Error::new(kind, format!("{what}: {}", system_reason(&error))).with_source(error).into()
     }
 
     /// Returns the exit code of the process.
@@ -84,15 +85,6 @@ impl Failure {
             Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(FAILED),
         }
     }
-}
-
-/// Returns the system's reason without its number: `no such file or directory`.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut characters = text.chars();
-    let first = characters.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
-    first + characters.as_str()
 }
 
 impl From<Error> for Failure {

@@ -226,13 +226,7 @@ impl Error {
             Host::NotADirectory => ErrorKind::NotDirectory,
             _ => ErrorKind::Unavailable,
         };
-        // Without the number, and with a small letter: it is the end of a sentence.
-        let reason = error.to_string();
-        let reason = reason.split(" (os error").next().unwrap_or_default();
-        let mut letters = reason.chars();
-        let first = letters.next().map(|first| first.to_ascii_lowercase()).into_iter();
-        let reason: String = first.chain(letters).collect();
-        Self::new(kind, format!("{what}: {reason}")).with_source(error)
+        Self::new(kind, format!("{what}: {}", system_reason(&error))).with_source(error)
     }
 
     /// The sandbox is gone for good.
@@ -336,6 +330,14 @@ impl fmt::Display for SandboxSleeping {
 }
 
 impl StdError for SandboxSleeping {}
+
+/// Returns the system's reason as the end of a sentence: in lower case and without its number.
+pub fn system_reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! The seam between this crate and those of the same workspace that are built on it: the engine and the tools.
+//! The seam between this crate and the others of the same workspace.
 //!
 //! It is no part of the contract. It is left out of the documentation and changes without notice: providers and programs
 //! use [`Sandbox`](crate::Sandbox) and the rest of this crate.
@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::error::Error;
 
+pub use crate::error::system_reason;
 pub use crate::now::now_ms;
 pub use crate::sandbox::{SandboxInternals, refuse_another_id};
 pub use crate::spec::{check_labels, check_lifecycle, check_rules};

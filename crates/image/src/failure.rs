@@ -3,19 +3,12 @@
 
 use std::io;
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind};
 
 /// Builds the refusal of an image or an archive. The text is the end of a sentence.
 pub(crate) fn refused(reason: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason.into())
-}
-
-/// Returns the kernel's reason without its number, in lower case.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// Wraps errors of `what`, a verb and an object such as "import image `x`".
@@ -39,7 +32,7 @@ pub(crate) fn failed(what: impl Into<String>) -> impl Fn(io::Error) -> Error {
         };
         let reason = match error.kind() {
             Io::WouldBlock => "the store is in use".to_owned(),
-            _ => reason(&error),
+            _ => system_reason(&error),
         };
         let told = Error::new(kind, format!("{what}: {reason}")).with_source(error);
         match hint {

@@ -3,8 +3,8 @@
 
 use std::io;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use eyot::internal::now_ms;
 use eyot::{IdleAction, SandboxStatus};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -123,12 +123,6 @@ fn is_damage<T>(read: &io::Result<T>) -> bool {
 
 fn is_missing<T>(read: &io::Result<T>) -> bool {
     read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
-/// Returns the milliseconds since 1970 (UTC).
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Tells whether a sandbox's guest is alive: a process listens on its socket. A full queue counts

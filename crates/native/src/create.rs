@@ -4,9 +4,9 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 
+use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result, SandboxId, SandboxInfo, SandboxStatus, ValidSpec};
 
-use crate::condition::now_ms;
 use crate::image::Image;
 use crate::isolation;
 use crate::maker::{Maker, failed};

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
 use eyot_image::remove_tree;
 
@@ -44,7 +45,7 @@ fn failed(error: io::Error) -> Error {
         DirectoryNotEmpty | ResourceBusy | TimedOut => ErrorKind::Unavailable,
         _ => ErrorKind::Internal,
     };
-    Error::new(kind, crate::sentence(&error)).with_source(error)
+    Error::new(kind, system_reason(&error)).with_source(error)
 }
 
 /// Waits for the lock of a sandbox; `None` if there is no such sandbox.

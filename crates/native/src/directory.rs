@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use eyot::internal::system_reason;
 use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
 
 use crate::egress::RESOLV_CONF;
@@ -195,7 +196,7 @@ pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir) -> Result<Vec<Str
 fn check_source(source: &Path, state: &StateDir) -> Result<String> {
     let invalid = |reason: &str| Error::invalid("mounts.source", format!("`{}` {reason}", source.display()));
     let failed = |error: io::Error| {
-        Error::invalid("mounts.source", format!("`{}`: {}", source.display(), crate::sentence(&error)))
+        Error::invalid("mounts.source", format!("`{}`: {}", source.display(), system_reason(&error)))
     };
     let canonical = source.canonicalize().map_err(failed)?;
     let found = fs::symlink_metadata(&canonical).map_err(failed)?;

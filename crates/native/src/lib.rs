@@ -97,15 +97,6 @@ pub fn launcher_main() -> std::process::ExitCode {
     launcher::program::main()
 }
 
-/// Returns the kernel's reason as the end of a sentence: in lower case and without its number.
-#[cfg(feature = "provider")]
-fn sentence(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
-}
-
 /// Compiles the examples of the page about Rust.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]

@@ -8,6 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use eyot::internal::system_reason;
 use eyot::{
     Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, PullPolicy,
     Result, SandboxId, SandboxImages, SandboxInfo, SandboxName, SandboxNamer, SandboxOperationUnsupported,
@@ -128,7 +129,7 @@ impl NativeProvider {
             let record = host.living(&key)?;
             let failed = |error: std::io::Error| {
                 let verb = if frozen { "freeze" } else { "thaw" };
-                let message = format!("{verb} sandbox `{key}`: {}", crate::sentence(&error));
+                let message = format!("{verb} sandbox `{key}`: {}", system_reason(&error));
                 Error::new(ErrorKind::Timeout, message).with_source(error)
             };
             if cgroup::freeze(&record.groups, frozen).map_err(failed)? {
@@ -362,7 +363,7 @@ impl Host {
         });
         slept.map_err(|error| {
             if directory.exists() {
-                let message = format!("put sandbox `{id_or_name}` to sleep: {}", crate::sentence(&error));
+                let message = format!("put sandbox `{id_or_name}` to sleep: {}", system_reason(&error));
                 Error::new(ErrorKind::Unavailable, message).with_source(error)
             } else {
                 Error::destroyed(id_or_name)

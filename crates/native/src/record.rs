@@ -259,7 +259,7 @@ pub(crate) mod tests {
             provider: crate::NAME.to_owned(),
             status: eyot::SandboxStatus::Running,
             workdir: spec.workdir().clone(),
-            created_ms: crate::condition::now_ms(),
+            created_ms: eyot::internal::now_ms(),
             spec: spec.spec().clone(),
             isolation: crate::isolation::unknown(),
             life: "0".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, ImageDefaults, Result, ValidSpec};
 use eyot_guest::accounts::Users as Accounts;
 use eyot_guest::protocol::{Identity, Ids};
@@ -69,7 +70,7 @@ impl SandboxUsers {
 }
 
 fn unreadable(error: &io::Error) -> String {
-    format!("read the image's users: {}", crate::sentence(error))
+    format!("read the image's users: {}", system_reason(error))
 }
 
 /// The line in `passwd` for the default user, if an image lacks it.

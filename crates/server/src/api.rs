@@ -26,7 +26,6 @@ mod pools;
 mod ports;
 mod previews;
 mod processes;
-pub(crate) mod random;
 mod rates;
 mod revoked;
 mod sandboxes;

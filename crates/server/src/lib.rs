@@ -12,6 +12,7 @@ pub mod mcp;
 mod page;
 mod preview;
 mod problem;
+mod random_hex;
 mod static_file;
 
 pub use browse::Browse;

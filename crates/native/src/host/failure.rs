@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind};
 
 /// The step that stands for all the work of providing an image.
@@ -62,7 +63,7 @@ impl SetupFailure {
 
     /// Names the step, if it is not the operation itself, and the kernel's reason.
     fn detail(&self) -> String {
-        let reason = crate::sentence(&self.error);
+        let reason = system_reason(&self.error);
         if self.step == self.goal { reason } else { format!("{}: {reason}", self.step) }
     }
 

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result};
 use eyot_image::{ImageName, RunConfig, UseGuard};
 
@@ -289,7 +290,7 @@ fn from_path(state: &StateDir, name: &str) -> Result<Image> {
         } else {
             ErrorKind::Permission
         };
-        Error::new(kind, format!("create sandbox: open image `{name}`: {}", crate::sentence(&error)))
+        Error::new(kind, format!("create sandbox: open image `{name}`: {}", system_reason(&error)))
     };
     let path = path.canonicalize().map_err(failed)?;
     if std::fs::metadata(&path).map_err(failed)?.is_dir() {

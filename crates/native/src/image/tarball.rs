@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result};
 use eyot_image::unpack::{Owners, UnpackLimits, unpack_file};
 
@@ -18,7 +19,7 @@ pub(super) fn image(state: &StateDir, name: &str, path: &Path) -> Result<Image> 
     let failed = |error: io::Error| {
         Error::new(
             ErrorKind::Invalid,
-            format!("create sandbox: unpack image `{name}`: {}", crate::sentence(&error)),
+            format!("create sandbox: unpack image `{name}`: {}", system_reason(&error)),
         )
         .with_hint("an image archive has to be imported: eyot image import FILE; a tarball must hold a root file system")
         .with_source(error)

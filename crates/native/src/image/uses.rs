@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result, SandboxId};
 use eyot_image::{ImageStore, ImageUse};
 
@@ -24,7 +25,7 @@ pub fn image_store(state: &Path) -> ImageStore {
 pub fn image_uses(state: &Path, names: &dyn Fn(&SandboxId) -> Option<String>) -> Result<Vec<ImageUse>> {
     let state = StateDir::open(state, None)?;
     let unreadable = |error: io::Error| {
-        let message = format!("find out which images are in use: {}", crate::sentence(&error));
+        let message = format!("find out which images are in use: {}", system_reason(&error));
         Error::new(ErrorKind::Unavailable, message).with_source(error)
     };
     let mut uses = Vec::new();

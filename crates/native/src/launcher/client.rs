@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
@@ -92,7 +93,7 @@ impl Launcher {
             CgroupPlace::Nowhere(cause) => Self::start_plainly(in_process, Err(cause)),
             CgroupPlace::UserManager => Self::start_in_scope().or_else(|error| {
                 tracing::warn!(%error, "get a control group from the user manager; limits are not enforced");
-                let cause = CgroupCause::NoScope { reason: crate::sentence(&error) };
+                let cause = CgroupCause::NoScope { reason: system_reason(&error) };
                 Self::start_plainly(in_process, Err(cause))
             }),
         };

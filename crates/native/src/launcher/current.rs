@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result};
 
 use super::client::Launcher;
@@ -27,7 +28,7 @@ impl CurrentLauncher {
         let started = Launcher::start(in_process)?;
         if let Ok(home) = started.home() {
             cgroup::note(&state.cgroups(), home).map_err(|error| {
-                let message = format!("note where control groups are made: {}", crate::sentence(&error));
+                let message = format!("note where control groups are made: {}", system_reason(&error));
                 Error::new(ErrorKind::Setup, message).with_source(error)
             })?;
         }

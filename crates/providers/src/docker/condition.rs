@@ -1,10 +1,11 @@
 //! The condition of a sandbox, read off its container's state alone.
 
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State};
+use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, IdleAction, SandboxStatus};
 use eyot_guest::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EXIT_TTL};
 
-use super::labels::{Record, now_ms};
+use super::labels::Record;
 use super::life::Life;
 
 /// The condition of a sandbox.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::query_parameters::WaitContainerOptionsBuilder;
+use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result};
 use eyot_guest::client::{Connection, Verdict};
 use eyot_guest::protocol::encode;
@@ -15,7 +16,7 @@ use super::condition::Condition;
 use super::engine::Engine;
 use super::find::inspect;
 use super::host::Host;
-use super::labels::{Record, now_ms};
+use super::labels::Record;
 use super::life::Life;
 use super::relay::{self, RelayStream, Role};
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
+use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSpec, ValidSpec};
 
 use super::condition::Condition;
@@ -65,7 +66,7 @@ pub(crate) async fn start(engine: &Engine, container: &str) -> Result<()> {
 }
 
 fn record(seal: &Seal, spec: &ValidSpec, image: &EngineImage, made_workspace: bool) -> Record {
-    let created_ms = labels::now_ms();
+    let created_ms = now_ms();
     Record {
         id: spec.id().clone(),
         name: spec.name().clone(),

@@ -169,12 +169,6 @@ pub(crate) fn check(spec: &SandboxSpec) -> Result<()> {
     }
 }
 
-/// Returns the milliseconds since 1970 (UTC).
-pub(crate) fn now_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use eyot::{Bytes, Lifecycle};

@@ -2,6 +2,7 @@
 //! while no process watched, and containers whose maker was killed before it started them.
 
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum as State};
+use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result, SandboxInfo};
 
 use super::condition::Condition;
@@ -9,7 +10,6 @@ use super::destroy::destroy;
 use super::find::{Found, all, believed, find, inspect, listed_name};
 use super::host::Host;
 use super::isolation;
-use super::labels::now_ms;
 use super::state::{Notes, OpenState};
 
 /// The age, in milliseconds, at which a container that was never started counts as abandoned.

@@ -7,7 +7,7 @@ use eyot_engine::FolderChanges;
 use eyot_engine::store::{KeyRow, Store};
 use sha2::{Digest, Sha256};
 
-use super::random::random;
+use crate::random_hex::random_hex;
 
 /// The prefix of every key, by which secret scanners recognise one.
 const PREFIX: &str = "eyot_";
@@ -38,7 +38,8 @@ impl Keys {
     /// Creates a key for these pools. The first one is used where a request names none. Fails with
     /// `already_exists` if a key of that name is in use.
     pub async fn create(&self, name: SandboxName, pools: Vec<SandboxName>) -> Result<NewKey> {
-        let (id, secret) = (format!("key_{}", random::<8>()?), format!("{PREFIX}{}", random::<32>()?));
+        let (id, secret) =
+            (format!("key_{}", random_hex::<8>()?), format!("{PREFIX}{}", random_hex::<32>()?));
         let hash = hash(&secret);
         let row = self.ask(move |store| store.add_key(&id, &name, &pools, hash)).await?;
         Ok(NewKey { row, secret })

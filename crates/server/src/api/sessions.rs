@@ -14,8 +14,8 @@ use subtle::ConstantTimeEq;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::keys::hash;
-use super::random::random;
 use super::turns::Right;
+use crate::random_hex::random_hex;
 
 /// The lifetime of a session: 12 hours.
 pub(super) const LIFE: Duration = Duration::from_secs(12 * 3600);
@@ -58,7 +58,7 @@ impl PageSessions {
     /// Opens a session for the key with this hash. `ended` is cancelled when the key is revoked,
     /// and, from here on, when the session ends.
     pub fn open(&self, key: Hash, ended: CancellationToken, now: Instant) -> Result<NewSession> {
-        let opened = NewSession { cookie: random::<32>()?, proof: random::<32>()? };
+        let opened = NewSession { cookie: random_hex::<32>()?, proof: random_hex::<32>()? };
         let mut all = self.lock();
         all.retain(|_, session| now.duration_since(session.opened) < LIFE);
         make_room(&mut all, PER_KEY, |session| session.key == key);

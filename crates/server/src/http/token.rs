@@ -7,11 +7,12 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, Result};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::idle::let_in;
+use crate::random_hex::random_hex;
 
 /// The shortest token, in bytes.
 const MIN_BYTES: usize = 16;
@@ -41,12 +42,7 @@ impl Tokens {
 
     /// Generates a token with 256 random bits, and returns its text too.
     pub fn generate() -> Result<(Self, String)> {
-        let mut bytes = [0_u8; 32];
-        let got = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty());
-        if got.is_err() || got.is_ok_and(|got| got != bytes.len()) {
-            return Err(Error::new(ErrorKind::Internal, "make a token: the system gave no random numbers"));
-        }
-        let token = hex::encode(bytes);
+        let token = random_hex::<32>()?;
         Ok((Self { is_generated: true, ..Self::new(&[&token])? }, token))
     }
 

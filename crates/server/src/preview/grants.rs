@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::address::PreviewTarget;
 use crate::api::keys::hash;
-use crate::api::random::random;
+use crate::random_hex::random_hex;
 
 /// The default lifetime of a grant, in milliseconds: 12 hours.
 pub(crate) const TTL_MS: u64 = 12 * 3_600_000;
@@ -278,7 +278,7 @@ fn add(ports: &mut BTreeMap<u16, Port>, port: u16, grant: Grant) {
 
 /// Returns 256 random bits, in hexadecimal.
 fn secret() -> Result<String> {
-    random::<32>()
+    random_hex::<32>()
 }
 
 fn shown_hash(shown: &str) -> Hash {
