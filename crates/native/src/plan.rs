@@ -223,10 +223,11 @@ pub enum Step {
     /// Restricts by Landlock, as far as this version of its ABI can.
     #[n(17)]
     Landlock(#[n(0)] u32),
-    /// Sets one of the limits of the new user namespace (`/proc/sys/user/…`).
+    /// Sets one of the limits of the new user namespace (`sys/user/…` in the sandbox's own `/proc`,
+    /// which must be mounted; so it is for the next two).
     #[n(19)]
     NamespaceLimit(#[n(0)] String, #[n(1)] u32),
-    /// Sets one of the limits of the new IPC namespace (`/proc/sys/kernel/…`).
+    /// Sets one of the limits of the new IPC namespace (`sys/kernel/…`).
     #[n(23)]
     IpcLimit(#[n(0)] String, #[n(1)] String),
     /// Limits the process numbers in the new process namespace, for all users together.

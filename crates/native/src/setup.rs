@@ -148,13 +148,6 @@ impl Setup<'_> {
         if self.is_range() {
             steps.push(Step::BecomeInnerRoot);
         }
-        steps.extend(self.namespace_limits());
-        if self.per_namespace_pids {
-            let pids = self.spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS);
-            steps.push(Step::PidMax(
-                u32::try_from(pids).unwrap_or(u32::MAX).saturating_add(GUEST_PIDS).min(MOST_PIDS),
-            ));
-        }
         let lower = &self.image.lower;
         steps.push(self.bind(&lower.folder, LOWER, true, DiskIds::Inside));
         let layer = |name: &String| format!("{LOWER}/{name}");
@@ -193,8 +186,8 @@ impl Setup<'_> {
         steps
     }
 
-    /// Limits the user namespace and, in a range, the IPC namespace. A range's users are also
-    /// limited together, by its account.
+    /// Limits the user namespace, the process namespace and, in a range, the IPC namespace. A range's
+    /// users are also limited together, by its account.
     fn namespace_limits(&self) -> Vec<Step> {
         let limit = |(name, most): (&str, u32)| Step::NamespaceLimit(name.to_owned(), most);
         let mut steps: Vec<Step> = NAMESPACE_LIMITS.into_iter().map(limit).collect();
@@ -204,6 +197,12 @@ impl Setup<'_> {
             let set = |(name, value): (&str, String)| Step::IpcLimit(name.to_owned(), value);
             steps.extend(ipc_limits(self.memory_mib()).map(set));
         }
+        if self.per_namespace_pids {
+            let pids = self.spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS);
+            steps.push(Step::PidMax(
+                u32::try_from(pids).unwrap_or(u32::MAX).saturating_add(GUEST_PIDS).min(MOST_PIDS),
+            ));
+        }
         steps
     }
 
@@ -211,8 +210,10 @@ impl Setup<'_> {
         self.spec.spec().limits.memory_mib.unwrap_or(DEFAULT_MEMORY_MIB)
     }
 
+    /// Mounts `/proc`, sets limits through it, and only then covers it and makes it read-only.
     fn proc(&self) -> Vec<Step> {
         let mut steps = vec![Step::Proc(inside("/proc"))];
+        steps.extend(self.namespace_limits());
         let shown = SHOWN.map(str::to_owned).to_vec();
         steps.push(Step::CoverProc { target: inside("/proc"), shown });
         steps.extend(READ_ONLY.iter().map(|name| Step::ReadOnly(inside(&format!("/proc/{name}")))));
@@ -576,6 +577,22 @@ mod tests {
         let plan = plan(SINGLE, |_| {});
         assert!(plan.steps.contains(&Step::NamespaceLimit("max_inotify_watches".into(), 2048)));
         assert!(!plan.steps.iter().any(|step| matches!(step, Step::IpcLimit(..))));
+    }
+
+    #[test]
+    fn every_limit_of_a_namespace_is_set_through_the_sandboxs_own_proc_while_it_can_be_written() {
+        for (map, expected) in [(SINGLE, 4), (RANGE, 6)] {
+            let plan = plan(map, |_| {});
+            let mounted = position(&plan, |step| *step == Step::Proc(inside("/proc")));
+            let covered = position(&plan, |step| matches!(step, Step::CoverProc { .. }));
+            let sealed = position(&plan, |step| *step == Step::ReadOnly(inside("/proc/sys")));
+            let is_limit = |step: &&Step| {
+                matches!(step, Step::NamespaceLimit(..) | Step::IpcLimit(..) | Step::PidMax(_))
+            };
+            assert_eq!(plan.steps[mounted..covered].iter().filter(is_limit).count(), expected);
+            assert_eq!(plan.steps.iter().filter(is_limit).count(), expected);
+            assert!(covered < sealed);
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! is recorded and ends the child; no step is skipped.
 
 use std::collections::HashMap;
-use std::fs::Permissions;
-use std::io;
+use std::fs::{OpenOptions, Permissions};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::rc::Rc;
@@ -151,11 +151,9 @@ impl ChildMemory {
             Step::NoCoreDumps => forbid_core_dumps(),
             Step::NoNewPrivileges => sys::set_no_new_privileges(),
             Step::Capabilities { keep, become_id } => drop_capabilities(*keep, *become_id),
-            Step::NamespaceLimit(name, most) => {
-                std::fs::write(format!("/proc/sys/user/{name}"), most.to_string())
-            }
-            Step::IpcLimit(name, value) => std::fs::write(format!("/proc/sys/kernel/{name}"), value),
-            Step::PidMax(most) => std::fs::write("/proc/sys/kernel/pid_max", most.to_string()),
+            Step::NamespaceLimit(name, most) => limit_namespace(&format!("user/{name}"), &most.to_string()),
+            Step::IpcLimit(name, value) => limit_namespace(&format!("kernel/{name}"), value),
+            Step::PidMax(most) => limit_namespace("kernel/pid_max", &most.to_string()),
             Step::Processors(numbers) => run_on(numbers),
             Step::Landlock(abi) => restrict_by_landlock(*abi),
             Step::Seccomp(packed) => sys::install_seccomp(&unpack_filter(packed)),
@@ -276,6 +274,18 @@ fn mount_read_only_overlay(folder: &BindSource, target: &str) -> io::Result<()> 
         flags |= libc::MS_NOEXEC;
     }
     sys::mount("overlay", target, "overlay", flags, &options)
+}
+
+/// Sets a limit of the child's own namespaces through the sandbox's own `/proc`, which must be
+/// mounted and not yet covered. In the host's, each name has an entry for every namespace of the
+/// host, all in one hash chain, so a crowd of sandboxes would slow this down. A file that is not of
+/// a `/proc` is refused, because writing to it would limit nothing.
+fn limit_namespace(name: &str, value: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(format!("{ROOT}/proc/sys/{name}"))?;
+    if rustix::fs::fstatfs(&file)?.f_type != rustix::fs::PROC_SUPER_MAGIC {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    file.write_all(value.as_bytes())
 }
 
 fn mount_devpts(target: &str, group: Option<u32>) -> io::Result<()> {
