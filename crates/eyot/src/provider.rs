@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
 use crate::images::{SandboxImages, SandboxNamer};
 use crate::isolation::Isolation;
 use crate::path::SandboxPath;
+use crate::process::Usage;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec};
 
 /// The status of a sandbox.
@@ -102,6 +103,13 @@ pub trait SandboxProvider: Send + Sync + 'static {
 
     /// Every sandbox there is, oldest first.
     async fn list(&self) -> Result<Vec<SandboxInfo>>;
+
+    /// Lists as [`SandboxProvider::list`] does, and adds what each running sandbox uses, as far as
+    /// that is known without asking the sandbox: none is woken. What only the sandbox knows is
+    /// missing; `None`: nothing is known.
+    async fn list_with_usage(&self) -> Result<Vec<(SandboxInfo, Option<Usage>)>> {
+        Ok(self.list().await?.into_iter().map(|info| (info, None)).collect())
+    }
 
     /// Returns what is known of one sandbox, by id or name, as [`SandboxProvider::list`] does. The
     /// sandbox is not woken, and this does not count as activity. `not_found`, or `destroyed` if it

@@ -17,7 +17,7 @@ use crate::record::{Record, boot_id, socket_path};
 pub(crate) enum Condition {
     /// The sandbox was never completed: a process is making it, or was killed while doing so.
     Making,
-    /// The guest answers.
+    /// The guest is alive.
     Running,
     /// A call or the idle timeout has put it to sleep. It can be woken.
     Sleeping,
@@ -125,10 +125,10 @@ fn is_missing<T>(read: &io::Result<T>) -> bool {
     read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Tells whether a sandbox's guest is alive: a process listens on its socket. A full queue counts
-/// as alive.
+/// Tells whether a sandbox's guest is alive: it has its socket open, which the kernel closes with
+/// the process. This neither connects to the guest nor wakes it.
 fn is_alive(directory: &Path) -> bool {
-    match try_connect(directory) {
+    match look_for_socket(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Ok(Err(Errno::CONNREFUSED | Errno::NOENT)) => false,
         // What can't be found out now, for want of descriptors say, is no death: the dead are cleared away.
@@ -136,10 +136,14 @@ fn is_alive(directory: &Path) -> bool {
     }
 }
 
-fn try_connect(directory: &Path) -> io::Result<Result<(), Errno>> {
+/// Tries to connect a datagram socket to the guest's stream socket. The kernel looks for an open
+/// socket at the path first (`ECONNREFUSED` if there is none), and then refuses one of another type
+/// (`EPROTOTYPE`), before its owner could notice. Unlike a process number, a socket is found from
+/// every process namespace, and is never somebody else's.
+fn look_for_socket(directory: &Path) -> io::Result<Result<(), Errno>> {
     let (_open, path) = socket_path(directory)?;
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?))
 }
 
@@ -223,6 +227,16 @@ mod tests {
         // Something that says nothing about a guest.
         std::os::unix::fs::symlink(&socket, &socket).unwrap();
         assert!(is_alive(directory.path()));
+    }
+
+    #[test]
+    fn a_look_at_a_guest_does_not_reach_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join(crate::record::SOCKET);
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        assert!(is_alive(directory.path()));
+        assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -165,17 +165,46 @@ pub(crate) fn recorded_guest(
     }
 }
 
+/// A sandbox with its record, if that can be read, and its condition.
+pub(crate) type FoundSandbox = (SandboxId, Option<Record>, Condition);
+
 /// Removes what killed processes have left: sandboxes that were never completed, that have expired,
 /// or that were destroyed only halfway; and the remains of the guests of sleeping sandboxes.
-pub(crate) fn sweep(state: &StateDir) -> io::Result<()> {
-    crate::image::sweep(&state.layers())?;
+/// Returns the sandboxes that are there, in the order of their ids. What can't be removed now is
+/// logged, and fails only if the sandboxes can't be listed.
+pub(crate) fn sweep(state: &StateDir) -> io::Result<Vec<FoundSandbox>> {
+    log_sweep(crate::image::sweep(&state.layers()));
+    log_sweep(empty_whole_trash(state));
+    let found: Vec<FoundSandbox> =
+        state.ids("sandboxes")?.into_iter().map(|id| find_and_clear(state, id)).collect();
+    let ids: Vec<SandboxId> = found.iter().map(|(id, ..)| id.clone()).collect();
+    log_sweep(state.drop_stale_claims(&ids));
+    Ok(found)
+}
+
+fn empty_whole_trash(state: &StateDir) -> io::Result<()> {
     for id in state.ids("trash")? {
         log_failure(&id, finish_destroying(state, &id));
     }
-    for id in state.ids("sandboxes")? {
-        log_failure(&id, clear_away(state, &id));
+    Ok(())
+}
+
+fn log_sweep(result: io::Result<()>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "sweep the state folder; the next sweep tries again");
     }
-    state.drop_stale_claims()
+}
+
+/// Looks at a sandbox, once more if it was cleared away after the first look.
+fn find_and_clear(state: &StateDir, id: SandboxId) -> FoundSandbox {
+    let directory = state.sandbox(&id);
+    let (record, condition) = Condition::of(&directory);
+    log_failure(&id, clear_away(state, &id, record.as_ref(), condition));
+    if let Condition::Making | Condition::Expired = condition {
+        let (record, condition) = Condition::of(&directory);
+        return (id, record, condition);
+    }
+    (id, record, condition)
 }
 
 fn log_failure(id: &SandboxId, result: io::Result<()>) {
@@ -194,9 +223,14 @@ fn finish_destroying(state: &StateDir, id: &SandboxId) -> io::Result<()> {
 
 /// Removes what is left of a sandbox that has no owner any more. A sandbox whose lock is held is
 /// left alone.
-fn clear_away(state: &StateDir, id: &SandboxId) -> io::Result<()> {
+fn clear_away(
+    state: &StateDir,
+    id: &SandboxId,
+    record: Option<&Record>,
+    condition: Condition,
+) -> io::Result<()> {
     let directory = state.sandbox(id);
-    match Condition::of(&directory) {
+    match (record, condition) {
         (_, Condition::Making) => {
             let Some(lock) = if_there(Lock::take_abandoned(state, &directory))? else { return Ok(()) };
             // It may have been completed before the lock was free.
@@ -209,7 +243,7 @@ fn clear_away(state: &StateDir, id: &SandboxId) -> io::Result<()> {
             let Some(lock) = if_there(Lock::take_if_free(&directory))? else { return Ok(()) };
             discard(state, id, None, &lock).map(drop)
         }
-        (Some(record), Condition::Sleeping) => settle_if_free(&directory, &record),
+        (Some(record), Condition::Sleeping) => settle_if_free(&directory, record),
         _ => Ok(()),
     }
 }

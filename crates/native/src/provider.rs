@@ -12,14 +12,14 @@ use eyot::internal::system_reason;
 use eyot::{
     Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, PullPolicy,
     Result, SandboxId, SandboxImages, SandboxInfo, SandboxName, SandboxNamer, SandboxOperationUnsupported,
-    SandboxProvider, SandboxSpec, SandboxStatus, ValidSpec,
+    SandboxProvider, SandboxSpec, SandboxStatus, Usage, ValidSpec,
 };
 use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
 use tokio::sync::Semaphore;
 
 use crate::cgroup::{self, CgroupSupport};
 use crate::condition::Condition;
-use crate::destroy::{GuestHandle, destroy, sweep};
+use crate::destroy::{FoundSandbox, GuestHandle, destroy, sweep};
 use crate::disk::Disks;
 use crate::egress;
 use crate::host::{self, SetupFailure};
@@ -386,30 +386,48 @@ impl Host {
 
     fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
         let id = self.id_of(id_or_name)?;
-        match self.look_at(&id)? {
-            (_, Condition::Expired) => Err(not_running(id_or_name, Condition::Expired)),
-            (info, _) => info.ok_or_else(|| not_found(id_or_name)),
+        let (record, condition) = Condition::of(&self.state.sandbox(&id));
+        match condition {
+            Condition::Expired => Err(not_running(id_or_name, condition)),
+            _ => self.describe((id, record, condition))?.ok_or_else(|| not_found(id_or_name)),
         }
     }
 
-    /// Returns the description of a sandbox, and its condition. The description is `None` before
-    /// the record is written and after it is removed.
-    fn look_at(&self, id: &SandboxId) -> Result<(Option<SandboxInfo>, Condition)> {
-        let (record, condition) = Condition::of(&self.state.sandbox(id));
-        let info = match (record, condition) {
-            (_, Condition::Damaged) => Some(damaged(&self.state, id)?),
-            (record, _) => record.map(|record| SandboxInfo { status: condition.status(), ..record.info }),
-        };
-        Ok((info, condition))
+    /// Returns the description of a sandbox; `None` before its record is written and after it is
+    /// removed.
+    fn describe(&self, (id, record, condition): FoundSandbox) -> Result<Option<SandboxInfo>> {
+        match (record, condition) {
+            (_, Condition::Damaged) => damaged(&self.state, &id).map(Some),
+            (record, _) => Ok(record.map(|record| SandboxInfo { status: condition.status(), ..record.info })),
+        }
+    }
+
+    /// Lists the sandboxes as a sweep finds them.
+    fn found(&self) -> Result<Vec<FoundSandbox>> {
+        sweep(&self.state).map_err(|error| {
+            Error::new(ErrorKind::Internal, "list sandboxes: read the state folder: failed")
+                .with_source(error)
+        })
     }
 
     fn list(&self) -> Result<Vec<SandboxInfo>> {
-        self.sweep();
-        let ids = self.state.ids("sandboxes").map_err(|error| {
-            Error::new(ErrorKind::Internal, "list sandboxes: read the state folder: failed")
-                .with_source(error)
-        })?;
-        ids.iter().filter_map(|id| self.look_at(id).map(|(info, _)| info).transpose()).collect()
+        self.found()?.into_iter().filter_map(|found| self.describe(found).transpose()).collect()
+    }
+
+    /// Lists the sandboxes, with what the groups of each running one count.
+    fn list_with_usage(&self) -> Result<Vec<(SandboxInfo, Option<Usage>)>> {
+        let mut reader = cgroup::UsageReader::default();
+        let mut listed = Vec::new();
+        for found in self.found()? {
+            let usage = match &found {
+                (_, Some(record), Condition::Running) if !record.groups.is_empty() => {
+                    Some(reader.measure(&record.groups))
+                }
+                _ => None,
+            };
+            listed.extend(self.describe(found)?.map(|info| (info, usage)));
+        }
+        Ok(listed)
     }
 }
 
@@ -595,6 +613,10 @@ impl SandboxProvider for NativeProvider {
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
         self.blocking(Host::list).await
+    }
+
+    async fn list_with_usage(&self) -> Result<Vec<(SandboxInfo, Option<Usage>)>> {
+        self.blocking(Host::list_with_usage).await
     }
 
     async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {

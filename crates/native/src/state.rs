@@ -203,12 +203,15 @@ impl StateDir {
         }
     }
 
-    /// Tells whether the sandbox that holds a claim exists. A range of ids is held until no file
-    /// with these ids is left.
+    /// Tells whether the sandbox that holds a claim exists.
     fn is_held(&self, folder: &str, claim: &Path) -> bool {
-        let Ok(target) = fs::read_link(claim) else { return false };
-        let Some(id) = target.to_str().and_then(|text| SandboxId::parse(text).ok()) else { return false };
-        self.sandbox(&id).exists() || (folder == "blocks" && self.trash(&id).exists())
+        claimant(claim).is_some_and(|id| self.may_hold(folder, &id))
+    }
+
+    /// Tells whether a sandbox exists and so may hold claims. A range of ids is held until no file
+    /// with these ids is left.
+    fn may_hold(&self, folder: &str, id: &SandboxId) -> bool {
+        self.sandbox(id).exists() || (folder == "blocks" && self.trash(id).exists())
     }
 
     /// Removes a claim if it is stale. Holds the gate alone, so that no process makes a claim
@@ -224,12 +227,14 @@ impl StateDir {
         }
     }
 
-    /// Removes the claims of sandboxes that are gone.
-    pub(crate) fn drop_stale_claims(&self) -> io::Result<()> {
+    /// Removes the claims of sandboxes that are gone. `seen` are sandboxes that were there a moment
+    /// ago, in order; they are not looked for again.
+    pub(crate) fn drop_stale_claims(&self, seen: &[SandboxId]) -> io::Result<()> {
         for folder in ["names", "blocks"] {
             for entry in fs::read_dir(self.root.join(folder))? {
                 let claim = entry?.path();
-                if !self.is_held(folder, &claim) {
+                let is_held = |id: SandboxId| seen.binary_search(&id).is_ok() || self.may_hold(folder, &id);
+                if !claimant(&claim).is_some_and(is_held) {
                     self.drop_if_stale(folder, &claim)?;
                 }
             }
@@ -258,6 +263,11 @@ impl StateDir {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the id of the sandbox that a claim names.
+fn claimant(claim: &Path) -> Option<SandboxId> {
+    SandboxId::parse(fs::read_link(claim).ok()?.to_str()?).ok()
 }
 
 /// The number of ranges of host ids. They lie above the ids of persistent workspaces and below

@@ -13,7 +13,8 @@ Examples:
   eyot top --once --json | jq -r 'select(.cpu_percent > 50).name'
 
 CPU% is of one processor: 200 is two processors. MEMORY is what the processes use, or all that \
-counts towards the limit where one is held; PEAK is the most there was at once. A `-` is not known. \
+counts towards the limit where one is held; PEAK is the most there was at once. A `-` is not known: with more than 32 sandboxes, idle ones are \
+not woken to be asked for IDLE. \
 Viewing doesn't reset the idle timer. With --json: one object a line for each row.";
 
 /// `eyot top`

@@ -1,6 +1,8 @@
 //! Measures many live sandboxes: the memory of each, and whether creating and using them becomes
 //! slower.
 
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -27,15 +29,53 @@ pub struct Crowd {
     pub exec_first_hundred_p50_us: f64,
     /// The same in the last hundred.
     pub exec_last_hundred_p50_us: f64,
+    /// Median of `eyot ls` as a process, in milliseconds, with all of them live.
+    pub ls_p50_ms: f64,
+    /// The same of `eyot top --once`.
+    pub top_p50_ms: f64,
+}
+
+/// The program `eyot` over the state folder of a crowd.
+pub struct CrowdProgram<'a> {
+    /// The program.
+    pub eyot: &'a Path,
+    /// The state folder.
+    pub state: &'a Path,
+}
+
+impl CrowdProgram<'_> {
+    /// Returns the median time of a command as a process, in milliseconds.
+    async fn p50_ms(&self, arguments: &[&str]) -> Result<f64, Failure> {
+        let mut times = Vec::new();
+        for _ in 0..PROGRAM_RUNS {
+            let mut command = tokio::process::Command::new(self.eyot);
+            command.args(arguments).arg("--state").arg(self.state).stdin(Stdio::null());
+            let since = Instant::now();
+            let ran = command.output().await.map_err(|error| Failure::host("run this program", error))?;
+            times.push(since.elapsed().as_secs_f64() * 1e3);
+            if !ran.status.success() {
+                let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+                return Err(Failure::host(arguments.join(" "), std::io::Error::other(error)));
+            }
+        }
+        Ok(quantile(&times, 0.5))
+    }
 }
 
 /// The number of sandboxes that are created to measure a rate.
 const SAMPLE: usize = 100;
+/// The number of times that each command is run as a process.
+const PROGRAM_RUNS: usize = 11;
 /// The number of sandboxes that are created at once.
 const MAKERS: usize = 2;
 
 /// Creates `live` sandboxes, measures, and destroys them. Calls `done` after each create.
-pub async fn measure(provider: &dyn SandboxProvider, live: usize, done: &dyn Fn()) -> Result<Crowd, Failure> {
+pub async fn measure(
+    provider: &dyn SandboxProvider,
+    program: CrowdProgram<'_>,
+    live: usize,
+    done: &dyn Fn(),
+) -> Result<Crowd, Failure> {
     let (alone, _) = made_at_once(provider, SAMPLE, done).await.map(timed_destroy)?.await?;
     let before = available_kib()?;
     let (_, crowd) = made_at_once(provider, live, done).await?;
@@ -43,6 +83,8 @@ pub async fn measure(provider: &dyn SandboxProvider, live: usize, done: &dyn Fn(
     let (in_crowd, _) = made_at_once(provider, SAMPLE, done).await.map(timed_destroy)?.await?;
     let exec_first_hundred_p50_us = exec_p50(crowd.iter().take(SAMPLE)).await?;
     let exec_last_hundred_p50_us = exec_p50(crowd.iter().rev().take(SAMPLE)).await?;
+    let ls_p50_ms = program.p50_ms(&["ls"]).await?;
+    let top_p50_ms = program.p50_ms(&["top", "--once"]).await?;
     destroy(&crowd).await?;
     Ok(Crowd {
         live,
@@ -51,6 +93,8 @@ pub async fn measure(provider: &dyn SandboxProvider, live: usize, done: &dyn Fn(
         creates_per_second_in_crowd: in_crowd,
         exec_first_hundred_p50_us,
         exec_last_hundred_p50_us,
+        ls_p50_ms,
+        top_p50_ms,
     })
 }
 

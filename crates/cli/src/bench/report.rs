@@ -137,6 +137,8 @@ fn crowd_lines(crowd: &Crowd) -> String {
     row("exec /bin/true, p50, in the first hundred", first, "");
     let last = format!("{:.0} µs", crowd.exec_last_hundred_p50_us);
     row("exec /bin/true, p50, in the last hundred", last, "");
+    row("eyot ls as a process, p50", format!("{:.0} ms", crowd.ls_p50_ms), "≤ 30 ms");
+    row("eyot top --once as a process, p50", format!("{:.0} ms", crowd.top_p50_ms), "≤ 100 ms");
     text
 }
 

@@ -23,7 +23,12 @@ fn every_row_of_the_benchmark_is_measured_and_nothing_of_it_is_left() {
         let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name}"));
         assert!(row["p50_us"].as_f64().unwrap() > 0.0 && row["samples"] == 2, "{row}");
     }
-    assert_eq!(report["crowd"]["live"], 3);
+    let crowd = &report["crowd"];
+    assert_eq!(crowd["live"], 3);
+    assert!(
+        crowd["ls_p50_ms"].as_f64().unwrap() > 0.0 && crowd["top_p50_ms"].as_f64().unwrap() > 0.0,
+        "{crowd}"
+    );
     let left: Vec<String> = std::fs::read_dir(machine.state().parent().unwrap())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())

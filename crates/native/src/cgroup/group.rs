@@ -1,4 +1,4 @@
-//! The control groups of one sandbox: creation, limits, entry, measurement, freezing and removal.
+//! The control groups of one sandbox: creation, limits, entry, freezing and removal.
 //! The files in a group's directory tell what it supports, so a later Eyot process needs only the
 //! path.
 
@@ -296,31 +296,3 @@ pub(crate) fn let_die(paths: &[PathBuf]) -> io::Result<()> {
 }
 
 const FREEZER: &str = "freezer.state";
-
-/// The memory and processor time that a sandbox's groups report. A value that no group counts is
-/// `None`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct GroupUsage {
-    pub memory_bytes: Option<u64>,
-    pub memory_peak_bytes: Option<u64>,
-    pub cpu_ms: Option<u64>,
-}
-
-/// Reads the usage from the groups' files.
-pub(crate) fn measure(paths: &[PathBuf]) -> GroupUsage {
-    let read = |file: &str| paths.iter().find_map(|path| fs::read_to_string(path.join(file)).ok());
-    let number = |file: &str| read(file).and_then(|text| text.trim().parse::<u64>().ok());
-    let cpu_us = read("cpu.stat").as_deref().and_then(|text| word(text, "usage_usec"));
-    let cpu_ns = || number("cpuacct.usage").map(|ns| ns / 1000);
-    GroupUsage {
-        memory_bytes: number("memory.current").or_else(|| number("memory.usage_in_bytes")),
-        memory_peak_bytes: number("memory.peak").or_else(|| number("memory.max_usage_in_bytes")),
-        cpu_ms: cpu_us.or_else(cpu_ns).map(|us| us / 1000),
-    }
-}
-
-/// Finds the number behind a word at the start of a line.
-fn word(text: &str, name: &str) -> Option<u64> {
-    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    value.and_then(|value| value.trim().parse().ok())
-}

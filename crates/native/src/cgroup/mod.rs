@@ -12,16 +12,18 @@ mod places;
 mod position;
 mod scope;
 mod setting;
+mod usage;
 
 use std::fmt;
 use std::path::PathBuf;
 
-pub(crate) use group::{GroupDescriptors, GroupPlan, freeze, let_die, measure, remove};
+pub(crate) use group::{GroupDescriptors, GroupPlan, freeze, let_die, remove};
 pub(crate) use home::{CgroupPlace, Home};
 pub(crate) use places::{groups_of, note};
 pub(crate) use scope::command as scope_command;
 pub use setting::DEFAULT_MEMORY_MIB;
 pub(crate) use setting::GroupRequest;
+pub(crate) use usage::{UsageReader, measure};
 
 /// A control group controller that limits sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,6 +10,7 @@ mod groups;
 mod harness;
 mod images;
 mod later_users;
+mod listing;
 mod maker;
 mod many;
 mod outliving;
@@ -37,6 +38,7 @@ fn main() {
         deadlines::trials(),
         stopped::trials(),
         many::trials(),
+        listing::trials(),
         workspaces::trials(),
         images::trials(),
         later_users::trials(),

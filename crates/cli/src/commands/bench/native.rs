@@ -7,6 +7,7 @@ use eyot_image::ImageSource;
 
 use super::{WARM_UP, progress, repeat};
 use crate::args::{BenchArgs, BenchImage};
+use crate::bench::crowd::CrowdProgram;
 use crate::bench::{BenchReport, BenchSubject, Items, OverHttp, Peers, Rounds, crowd, images, transfers};
 use crate::context::Context;
 use crate::errors::Failure;
@@ -25,7 +26,8 @@ pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport,
     }
     let mut report = BenchReport::new(BenchSubject::native(), &items, peers.left_out);
     if args.live > 0 {
-        report.crowd = Some(measure_crowd(args.live as usize, context, provider.as_ref()).await?);
+        let crowd = measure_crowd(args.live as usize, context, provider.as_ref(), folder.path()).await?;
+        report.crowd = Some(crowd);
     }
     if args.transfer {
         report.copied = measure_transfers(context, provider.as_ref(), folder.path()).await?;
@@ -40,7 +42,7 @@ async fn measure_rounds(
     folder: &Path,
     peers: &Peers,
 ) -> Result<Items, Failure> {
-    let eyot = std::env::current_exe().map_err(|error| Failure::host("find this program", error))?;
+    let eyot = this_program()?;
     let live = Sandbox::create(provider, SandboxSpec::default()).await?;
     let sleeper = Sandbox::create(provider, SandboxSpec::default()).await?;
     let over_http = OverHttp::begin(&eyot, folder).await?;
@@ -58,6 +60,10 @@ async fn measure_rounds(
     live.destroy().await?;
     provider.remove(sleeper.id().as_str()).await?;
     Ok(items)
+}
+
+fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::host("find this program", error))
 }
 
 async fn measure_image(
@@ -81,9 +87,12 @@ async fn measure_crowd(
     live: usize,
     context: &Context,
     provider: &dyn SandboxProvider,
+    folder: &Path,
 ) -> Result<crowd::Crowd, Failure> {
+    let eyot = this_program()?;
+    let program = CrowdProgram { eyot: &eyot, state: &folder.join("state") };
     let progress = progress(context, live as u64);
-    let crowd = crowd::measure(provider, live, &|| progress.inc(1)).await;
+    let crowd = crowd::measure(provider, program, live, &|| progress.inc(1)).await;
     progress.finish_and_clear();
     crowd
 }

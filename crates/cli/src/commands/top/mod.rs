@@ -19,7 +19,7 @@ use processes::SandboxProcesses;
 use sandboxes::AllSandboxes;
 use screen::Screen;
 
-/// The longest time between the first two samples.
+/// The longest time between the first two samples of one sandbox's processes.
 const FIRST_LOOKS: Duration = Duration::from_millis(500);
 
 /// The time between two tables on a terminal.
@@ -39,6 +39,14 @@ impl TopSubject {
             Self::One(one) => one.look(args.sort, context.output.json).await,
         }
     }
+
+    /// Returns the longest time between the beginnings of the first two samples.
+    fn first_window(&self) -> Duration {
+        match self {
+            Self::All(all) => all.window(),
+            Self::One(_) => FIRST_LOOKS,
+        }
+    }
 }
 
 pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
@@ -49,8 +57,9 @@ pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
     let is_once = args.once || (args.interval.is_none() && !std::io::stdout().is_terminal());
     let interval = args.interval.map_or(INTERVAL, Duration::from_millis);
     let mut screen = Screen::new(context.output);
+    let begun = tokio::time::Instant::now();
     subject.look(args, context).await?;
-    tokio::time::sleep(interval.min(FIRST_LOOKS)).await;
+    tokio::time::sleep_until(begun + interval.min(subject.first_window())).await;
     loop {
         let shown = subject.look(args, context).await?;
         screen.show(&shown, is_once)?;
