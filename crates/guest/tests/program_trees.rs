@@ -191,6 +191,21 @@ fn hundreds_of_commands_leave_nothing_behind_in_the_guest() {
     wait_until("no reaper is left", || std::fs::read_to_string(&children).unwrap().is_empty().then_some(()));
 }
 
+#[test]
+fn commands_that_run_on_keep_no_more_descriptors_than_the_ends_that_are_read() {
+    let mut guest = Guest::start();
+    guest.run("true");
+    let before = settled_descriptors(&mut guest);
+    for _ in 0..20 {
+        guest.client.start(guest.exec("exec sleep 600"));
+        let exec = guest.exec("exec sleep 600");
+        guest.client.begin(&Request::Exec(exec));
+    }
+    wait_until("they hold two each", || {
+        (descriptors(&guest) <= before.map(|before| before + 80)).then_some(())
+    });
+}
+
 /// Traces the process with the number in the file `victim`, tells so in the file `traced`, and
 /// never waits for it.
 const TRACER: &str = r#"

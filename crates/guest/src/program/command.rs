@@ -127,6 +127,13 @@ impl Command {
         self.launched.take()
     }
 
+    /// Closes the guest's copies of the command's ends of its output, if it has its own by now.
+    pub fn close_outputs(&mut self) {
+        if let Some(launched) = &mut self.launched {
+            launched.close_outputs();
+        }
+    }
+
     /// Tells whether the answer waits for the whole tree to be dead, and the tree is not dead yet.
     pub fn awaits_death(&self) -> bool {
         self.lost_reaper || (self.being_killed && self.launched.is_some())

@@ -132,6 +132,8 @@ impl Guest {
             return;
         };
         let Some(pid) = command.pid() else { return };
+        // One that runs for long may hold no more of the guest's descriptors than it needs.
+        command.close_outputs();
         if command.progress == CommandProgress::Running {
             self.spawner.raise_oom_score_of(pid);
         }
@@ -249,6 +251,7 @@ impl Guest {
             return;
         };
         command.last_words = Some(LastWords::begin());
+        command.close_outputs();
         if let (CommandProgress::Ended(status), false) = (command.progress, command.being_killed) {
             // One that the guest kills needs no other explanation.
             command.progress =

@@ -150,14 +150,19 @@ impl Spawner {
         let terminal = exec.terminal.is_some();
         let stdin = streams.stdin.as_ref().map_or(self.null.as_raw_fd(), AsRawFd::as_raw_fd);
         let stderr = streams.stderr.as_ref().map_or(out, AsRawFd::as_raw_fd);
+        let fds = [if terminal { out } else { stdin }, out, stderr];
+        // A terminal ends for its reader when the last process closes it, so nobody here may hold it.
+        let (handed_over, outputs) = if terminal {
+            (Some(streams.stdout), Vec::new())
+        } else {
+            (streams.stdin, [Some(streams.stdout), streams.stderr].into_iter().flatten().collect())
+        };
         Ok(Recipe {
             command,
             status_fd: self.status_writer.as_raw_fd(),
-            fds: [if terminal { out } else { stdin }, out, stderr],
-            handed_over: [streams.stdin, Some(streams.stdout), streams.stderr]
-                .into_iter()
-                .flatten()
-                .collect(),
+            fds,
+            handed_over,
+            outputs,
             terminal,
             become_user,
             oom_score_is_roots: self.oom_score_is_roots(),

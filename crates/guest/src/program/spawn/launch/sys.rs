@@ -19,8 +19,10 @@ pub struct Recipe {
     pub status_fd: RawFd,
     /// Standard input, output and error.
     pub fds: [RawFd; 3],
-    /// Those of `fds` (each once) that are closed here once the command has its own.
-    pub handed_over: Vec<OwnedFd>,
+    /// The one of `fds` that the reaper closes once the command has its own.
+    pub handed_over: Option<OwnedFd>,
+    /// Those of `fds` that stay open here until [`LaunchedCommand::close_outputs`].
+    pub outputs: Vec<OwnedFd>,
     /// Standard input becomes the controlling terminal.
     pub terminal: bool,
     /// User, group and capabilities to change to.
@@ -63,14 +65,16 @@ struct OwnedPlan {
 pub struct LaunchedCommand {
     owned: NonNull<OwnedPlan>,
     reaper: i32,
+    outputs: Vec<OwnedFd>,
 }
 
 impl LaunchedCommand {
     /// Starts the reaper, which makes the child. `report_start`: a record says when the command
     /// runs. All signals must be blocked in this thread, but those that only end the new process.
     pub fn start(mut recipe: Recipe, stacks: Stacks, report_start: bool) -> io::Result<Self> {
-        let handed_over = std::mem::take(&mut recipe.handed_over);
-        let owned = NonNull::from(Box::leak(own(recipe, &handed_over, stacks, report_start)));
+        let handed_over = recipe.handed_over.take();
+        let outputs = std::mem::take(&mut recipe.outputs);
+        let owned = NonNull::from(Box::leak(own(recipe, handed_over.as_ref(), stacks, report_start)));
         // SAFETY: the box was leaked just now, so it is valid, unmoved, and freed by `free` alone.
         let reaper_stack = unsafe { owned.as_ref() }.stacks.reaper_top();
         // SAFETY: `owned` is freed only here, when nothing started, or by `release`, when
@@ -78,8 +82,8 @@ impl LaunchedCommand {
         let started = unsafe { reaper::start(&raw mut (*owned.as_ptr()).plan, reaper_stack) };
         match started {
             Ok(reaper) => {
-                handed_over.into_iter().for_each(std::mem::forget);
-                Ok(Self { owned, reaper })
+                handed_over.map(std::mem::forget);
+                Ok(Self { owned, reaper, outputs })
             }
             Err(error) => {
                 // SAFETY: no process was made, so nobody else uses it.
@@ -117,6 +121,15 @@ impl LaunchedCommand {
         }
     }
 
+    /// Closes the guest's copies of the writing ends of the command's output, once the command has
+    /// its own. Until then they keep the pipes from ending, so that the end of a command wakes the
+    /// guest once, by its record, and not by each of its pipes before that.
+    pub fn close_outputs(&mut self) {
+        if !self.is_starting() {
+            self.outputs.clear();
+        }
+    }
+
     /// Frees what only the reaper and its child needed, now that the reaper has ended, and gives
     /// the stacks back. If it was killed while the child was still on its way, the child may still
     /// use them: then they stay for ever.
@@ -124,13 +137,10 @@ impl LaunchedCommand {
         assert_eq!(reaped.pid(), self.reaper, "another process's end");
         let plan = self.plan();
         let is_done = plan.state.load(Ordering::Acquire) == reaper::STATE_STARTED;
-        for slot in &plan.owned_fds {
-            let fd = slot.swap(-1, Ordering::AcqRel);
-            if fd >= 0 {
-                // SAFETY: the reaper takes out each that it closes; this one it did not, and it has
-                // ended.
-                drop(unsafe { OwnedFd::from_raw_fd(fd) });
-            }
+        let fd = plan.owned_fd.swap(-1, Ordering::AcqRel);
+        if fd >= 0 {
+            // SAFETY: the reaper takes out the one that it closes; it did not, and it has ended.
+            drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
         if !is_done && reaped.status().is_err() {
             return None;
@@ -147,7 +157,7 @@ impl LaunchedCommand {
     }
 }
 
-fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bool) -> Box<OwnedPlan> {
+fn own(recipe: Recipe, handed_over: Option<&OwnedFd>, stacks: Stacks, report_start: bool) -> Box<OwnedPlan> {
     let mut vectors: Vec<Vec<*const c_char>> = recipe.arguments.iter().map(|list| pointers(list)).collect();
     let mut candidates: Vec<Candidate> = Vec::with_capacity(recipe.candidates.len() + 1);
     for (path, index) in &recipe.candidates {
@@ -158,8 +168,6 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
     let mut script = recipe.script_arguments.as_deref().map(pointers);
     let script_argv = script.as_mut().map_or(ptr::null_mut(), Vec::as_mut_ptr);
     let (uid, gid, capabilities) = recipe.become_user.unwrap_or_default();
-    let owned_fds =
-        [0, 1, 2].map(|index| AtomicI32::new(handed_over.get(index).map_or(-1, AsRawFd::as_raw_fd)));
     let filter = Box::new(setuid_filter::program());
     let plan = ReaperPlan {
         pid: AtomicI32::new(0),
@@ -169,7 +177,7 @@ fn own(recipe: Recipe, handed_over: &[OwnedFd], stacks: Stacks, report_start: bo
         command: recipe.command,
         status_fd: recipe.status_fd,
         fds: recipe.fds,
-        owned_fds,
+        owned_fd: AtomicI32::new(handed_over.map_or(-1, AsRawFd::as_raw_fd)),
         terminal: recipe.terminal,
         switch_user: recipe.become_user.is_some(),
         uid,

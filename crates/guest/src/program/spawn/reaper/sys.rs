@@ -21,8 +21,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 pub const STATE_PENDING: u32 = 0;
 /// The same, and the guest wants a record as soon as it has.
 pub const STATE_WANTED: u32 = 1;
-/// The child is the command, or has failed. The descriptors in [`ReaperPlan::fds`] no longer belong
-/// to the reaper.
+/// The child is the command, or has failed. It needs the descriptors in [`ReaperPlan::fds`] no more.
 pub const STATE_STARTED: u32 = 2;
 
 /// A record says that the command runs.
@@ -86,12 +85,11 @@ pub struct ReaperPlan {
     pub command: u32,
     /// The descriptor to which records are written.
     pub status_fd: i32,
-    /// The command's standard input, output and error. The reaper closes those that `owned_fds`
-    /// names.
+    /// The command's standard input, output and error.
     pub fds: [i32; 3],
-    /// The descriptors that the reaper closes once the child has its own, or -1. The process that
-    /// takes a number out closes it.
-    pub owned_fds: [AtomicI32; 3],
+    /// The one of them that the reaper closes once the child has its own, or -1. The process that
+    /// takes the number out closes it.
+    pub owned_fd: AtomicI32,
     /// Standard input is a terminal that becomes the controlling one.
     pub terminal: bool,
     /// The child becomes `uid`, `gid` with `capabilities`.
@@ -233,11 +231,9 @@ unsafe extern "C" fn reaper(plan: *mut ReaperPlan) -> ! {
             fail(shared, STEP_FORK, child_pid);
         }
         let wanted = shared.state.swap(STATE_STARTED, Ordering::AcqRel) == STATE_WANTED;
-        for slot in &shared.owned_fds {
-            let fd = slot.swap(-1, Ordering::AcqRel);
-            if fd >= 0 {
-                call(libc::SYS_close, [fd as usize, 0, 0, 0]);
-            }
+        let fd = shared.owned_fd.swap(-1, Ordering::AcqRel);
+        if fd >= 0 {
+            call(libc::SYS_close, [fd as usize, 0, 0, 0]);
         }
         report_start(shared, wanted);
         reap_all(shared, child_pid);
