@@ -153,6 +153,8 @@ fn an_idle_guest_is_not_woken() {
         };
         count("voluntary_ctxt_switches:")
     };
+    // The command's reaper waits for another one first.
+    wait_until("no reaper is left", || reapers(&guest).is_empty().then_some(()));
     std::thread::sleep(Duration::from_millis(300));
     let before = switches(&guest);
     std::thread::sleep(Duration::from_millis(700));

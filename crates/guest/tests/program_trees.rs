@@ -187,8 +187,64 @@ fn hundreds_of_commands_leave_nothing_behind_in_the_guest() {
         guest.run("true");
     }
     wait_until("all are gone", || (descriptors(&guest) <= before).then_some(()));
-    let children = format!("/proc/{0}/task/{0}/children", guest.process.id());
-    wait_until("no reaper is left", || std::fs::read_to_string(&children).unwrap().is_empty().then_some(()));
+    wait_until("no reaper is left", || reapers(&guest).is_empty().then_some(()));
+}
+
+/// Returns the reaper of a command that does this: its parent.
+fn reaper_of(guest: &mut Guest, line: &str) -> u32 {
+    let outcome = guest.run(&format!("echo $PPID; {line}"));
+    outcome.stdout.lines().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_reaper_of_a_command_that_left_nothing_serves_the_next_one_and_then_ends() {
+    let mut guest = Guest::start();
+    let reaper = reaper_of(&mut guest, "true");
+    assert_eq!([reaper_of(&mut guest, "exit 3"), reaper_of(&mut guest, "sh -c true")], [reaper; 2]);
+    let calls: Vec<u32> = (0..8)
+        .map(|_| {
+            let exec = guest.exec("sleep 0.1");
+            guest.client.begin(&Request::Exec(exec))
+        })
+        .collect();
+    for call in calls {
+        assert_eq!(guest.client.collect(call).unwrap().status, Status::Exited(0));
+    }
+    wait_until("two are left", || (reapers(&guest).len() <= 2).then_some(()));
+    assert_eq!(usage(&mut guest).processes, 0);
+    wait_until("none is left", || reapers(&guest).is_empty().then_some(()));
+    assert_eq!(guest.run("echo fine").stdout, "fine\n");
+}
+
+#[test]
+fn a_reaper_that_had_more_than_a_commands_own_end_serves_no_other() {
+    let mut guest = Guest::start();
+    let left = reaper_of(&mut guest, "sleep 600 >/dev/null 2>&1 &");
+    assert_ne!(reaper_of(&mut guest, "true"), left);
+    let signalled = reaper_of(&mut guest, "kill -40 $PPID");
+    assert_ne!(reaper_of(&mut guest, "true"), signalled);
+    let exec = guest.exec("echo $PPID; exec sleep 600");
+    let call = guest.client.begin(&Request::Exec(exec));
+    let killed: u32 = guest.client.read_until(call, "\n").trim().parse().unwrap();
+    guest.client.control(call, Control::Kill);
+    assert_eq!(guest.client.collect(call).unwrap().status, Status::Signaled(9));
+    assert_ne!(reaper_of(&mut guest, "true"), killed);
+    let refused = guest.exec("true");
+    let refused = Exec { command: CommandSpec::Argv(vec!["/nowhere".into()]), ..refused };
+    assert_eq!(guest.client.try_run(refused).unwrap_err().kind, "not_found");
+    assert_eq!(guest.run("echo fine").stdout, "fine\n");
+}
+
+#[test]
+fn a_waiting_reaper_that_is_stopped_or_killed_costs_no_command() {
+    let mut guest = Guest::start();
+    for signal in ["-STOP", "-KILL"].into_iter().cycle().take(100) {
+        let reaper = reaper_of(&mut guest, "true").to_string();
+        // The next command may come before the guest knows.
+        let sent = std::process::Command::new("kill").args([signal, &reaper]).status().unwrap();
+        assert!(sent.success(), "{signal}");
+        assert_eq!(guest.run("echo fine").stdout, "fine\n", "{signal}");
+    }
 }
 
 #[test]

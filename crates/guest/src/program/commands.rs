@@ -83,7 +83,7 @@ impl Guest {
         let kills_before = self.memory_events.kills();
         let launched = self.spawner.start(id, &exec, &self.config, &identity, theirs, report_start)?;
         let input = input.map(|fd| InputWriter::new(fd, Arc::clone(&self.poll), PollToken::Input(id)));
-        self.reapers.insert(launched.reaper(), id);
+        self.reapers.insert(launched.reaper(), Some(id));
         // A terminal has no end of input but the one that is typed.
         let ends_at_once = terminal.is_some() && !exec.stdin;
         let mut command = Command::new(id, exec, launched, sink, streams);

@@ -71,7 +71,8 @@ pub struct Guest {
     pub(super) protections: Option<Protections>,
     pub(super) connections: HashMap<u32, Connection>,
     pub(super) commands: HashMap<u32, Command>,
-    pub(super) reapers: HashMap<i32, u32>,
+    /// The reapers, each with its command unless it is free.
+    pub(super) reapers: HashMap<i32, Option<u32>>,
     pub(super) processes: Processes,
     pub(super) kept: KeptCommands,
     pub(super) dials: HashMap<u32, Dial>,

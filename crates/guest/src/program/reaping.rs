@@ -6,7 +6,9 @@ use std::time::Instant;
 use super::command::CommandProgress;
 use super::guest::Guest;
 use super::reap::{ChildExit, next_reaped, status_of};
-use super::spawn::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, RECORDS_AT_ONCE, refusal};
+use super::spawn::{
+    RECORD_ENDED, RECORD_ENDED_WHOLE, RECORD_FAILED, RECORD_STARTED, RECORDS_AT_ONCE, refusal,
+};
 use super::sys;
 use super::tree_kill::{Root, TreeKill};
 use crate::protocol::Status;
@@ -23,6 +25,7 @@ impl Guest {
                 match record.kind {
                     RECORD_STARTED => self.on_started(record.command),
                     RECORD_ENDED => self.on_ended(record.command, status_of(record.value)),
+                    RECORD_ENDED_WHOLE => self.on_ended_whole(record.command, status_of(record.value)),
                     RECORD_FAILED => {
                         if let Some(command) = self.commands.get(&record.command) {
                             self.on_refused(record.command, refusal(&command.exec, &record));
@@ -47,15 +50,45 @@ impl Guest {
         self.on_records();
         while let Some(reaped) = next_reaped() {
             match self.reapers.remove(&reaped.pid()) {
-                Some(id) => self.on_reaper_gone(id, &reaped),
+                Some(Some(id)) => self.on_reaper_gone(id, &reaped),
+                Some(None) => self.on_free_reaper_gone(&reaped),
                 None => self.on_orphan_gone(&reaped),
             }
         }
     }
 
+    /// A command ended and left nothing behind. Its reaper is free for another, but for one whose
+    /// tree was being killed: whatever was sent to that is meant for the command.
+    fn on_ended_whole(&mut self, id: u32, status: Status) {
+        let Some(command) = self.commands.get_mut(&id) else {
+            return;
+        };
+        let must_end = command.being_killed;
+        if let Some(launched) = command.take_launched() {
+            let reaper = launched.reaper();
+            match self.spawner.free_reaper(launched, must_end) {
+                Ok(()) => {
+                    self.reapers.insert(reaper, None);
+                    self.kills.retain(|kill| kill.root() != Root::Reaper(reaper));
+                }
+                Err(launched) => command.launched = Some(launched),
+            }
+        }
+        self.on_ended(id, status);
+        self.forget_if_gone(id);
+    }
+
+    fn on_free_reaper_gone(&mut self, reaped: &ChildExit) {
+        self.spawner.release_free(reaped);
+        self.wake_listener();
+    }
+
     fn on_reaper_gone(&mut self, id: u32, reaped: &ChildExit) {
         self.kills.retain(|kill| kill.root() != Root::Reaper(reaped.pid()));
         let was_killed = reaped.status().is_err();
+        if was_killed && self.start_again(id, reaped) {
+            return;
+        }
         if was_killed && !self.kills.iter().any(|kill| kill.root() == Root::Escaped) {
             self.kills.push(TreeKill::new(Root::Escaped));
         }
@@ -69,6 +102,19 @@ impl Guest {
         self.settle(id);
         self.forget_if_gone(id);
         self.wake_listener();
+    }
+
+    /// Starts a command anew whose reaper, free until then, was killed before it did anything.
+    fn start_again(&mut self, id: u32, reaped: &ChildExit) -> bool {
+        let command = self.commands.get_mut(&id).filter(|command| !command.being_killed);
+        let Some(launched) = command.and_then(|command| command.launched.as_mut()) else {
+            return false;
+        };
+        let has_started = self.spawner.start_again(launched, reaped);
+        if has_started {
+            self.reapers.insert(launched.reaper(), Some(id));
+        }
+        has_started
     }
 
     /// A process that outlived its reaper ended.

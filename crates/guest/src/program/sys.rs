@@ -4,6 +4,7 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use crate::protocol::{Identity, Terminal};
@@ -197,6 +198,13 @@ pub fn reap() -> io::Result<Option<(i32, i32)>> {
 /// The exit code, or the signal as an error.
 pub fn decode_wait_status(status: i32) -> Result<i32, i32> {
     if libc::WIFSIGNALED(status) { Err(libc::WTERMSIG(status)) } else { Ok(libc::WEXITSTATUS(status)) }
+}
+
+/// Wakes one process of this memory that sleeps on a word of it.
+pub fn wake_one(word: &AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word is valid; the kernel takes its address for a name, and reads nothing.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
 }
 
 /// Sends a signal to a process, or with a negative number to a group. Returns whether there was

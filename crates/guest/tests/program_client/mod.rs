@@ -376,6 +376,13 @@ pub fn is_alive(pid: u32) -> bool {
     !stat.rsplit(") ").next().unwrap().starts_with('Z')
 }
 
+/// The process numbers of the guest's children: its reapers, unless something escaped from one.
+pub fn reapers(guest: &Guest) -> Vec<u32> {
+    let children =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", guest.process.id())).unwrap();
+    children.split_ascii_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
 /// The process numbers in a file, once it has this many lines.
 pub fn pids_in(path: &str, count: usize) -> Vec<u32> {
     wait_until("the processes run", || {

@@ -19,7 +19,7 @@ use std::path::Path;
 pub use command_line::text_of;
 pub use identity::find_identity;
 pub use launch::LaunchedCommand;
-pub use reaper::{RECORD_ENDED, RECORD_FAILED, RECORD_STARTED, ReaperRecord};
+pub use reaper::{RECORD_ENDED, RECORD_ENDED_WHOLE, RECORD_FAILED, RECORD_STARTED, ReaperRecord};
 pub use refusal::refusal;
 
 use super::failure::{failure, internal};
@@ -28,11 +28,13 @@ use super::sys;
 use crate::protocol::{Exec, Failure, GuestConfig, Identity};
 use command_line::CommandLine;
 use environment::Environment;
-use launch::Recipe;
+use launch::{Reaper, Recipe};
 use stacks::Stacks;
 
 /// The number of stacks that are kept for the next commands.
 const MOST_SPARE_STACKS: usize = 16;
+/// The number of reapers that wait for the next commands, each for a moment.
+const MOST_FREE_REAPERS: usize = 2;
 /// The most records that one read takes.
 pub const RECORDS_AT_ONCE: usize = 64;
 
@@ -45,6 +47,8 @@ pub struct Spawner {
     shell: &'static str,
     oom_score_is_roots: OnceCell<bool>,
     spare_stacks: Vec<Stacks>,
+    /// Reapers that wait for a command, or have ended and are not waited for yet.
+    free_reapers: Vec<Reaper>,
 }
 
 /// A command's standard streams.
@@ -71,6 +75,7 @@ impl Spawner {
             shell,
             oom_score_is_roots: OnceCell::new(),
             spare_stacks: Vec::new(),
+            free_reapers: Vec::new(),
         })
     }
 
@@ -99,15 +104,47 @@ impl Spawner {
         report_start: bool,
     ) -> Result<LaunchedCommand, Failure> {
         let recipe = self.recipe(command, exec, config, identity, streams)?;
-        let started = self.stacks().and_then(|stacks| LaunchedCommand::start(recipe, stacks, report_start));
+        let (spare, free) = (&mut self.spare_stacks, &mut self.free_reapers);
+        let started = LaunchedCommand::start(recipe, free, || take_stacks(spare), report_start);
         started.map_err(|error| internal("start a command", &error))
+    }
+
+    /// Starts a command once more whose reaper was killed while it waited for one.
+    pub fn start_again(&mut self, launched: &mut LaunchedCommand, reaped: &ChildExit) -> bool {
+        launched.start_again(reaped, || take_stacks(&mut self.spare_stacks))
     }
 
     /// Frees a command's memory, now that its reaper has ended.
     pub fn release(&mut self, launched: LaunchedCommand, reaped: &ChildExit) {
-        if let Some(stacks) = launched.release(reaped)
-            && self.spare_stacks.len() < MOST_SPARE_STACKS
-        {
+        if let Some(stacks) = launched.release(reaped) {
+            self.keep_stacks(stacks);
+        }
+    }
+
+    /// Frees the memory of a command of which nothing is left. Its reaper waits for the next one,
+    /// or ends: if it `must_end`, or others wait.
+    ///
+    /// # Errors
+    /// The command itself, if its reaper is not free.
+    pub fn free_reaper(&mut self, launched: LaunchedCommand, must_end: bool) -> Result<(), LaunchedCommand> {
+        let reaper = launched.into_reaper()?;
+        if must_end || self.free_reapers.len() >= MOST_FREE_REAPERS {
+            reaper.dismiss();
+        }
+        self.free_reapers.push(reaper);
+        Ok(())
+    }
+
+    /// Frees the memory of a reaper that waited for a command, now that it has ended.
+    pub fn release_free(&mut self, reaped: &ChildExit) {
+        if let Some(index) = self.free_reapers.iter().position(|reaper| reaper.pid() == reaped.pid()) {
+            let stacks = self.free_reapers.remove(index).release(reaped);
+            self.keep_stacks(stacks);
+        }
+    }
+
+    fn keep_stacks(&mut self, stacks: Stacks) {
+        if self.spare_stacks.len() < MOST_SPARE_STACKS {
             self.spare_stacks.push(stacks);
         }
     }
@@ -127,10 +164,6 @@ impl Spawner {
     fn oom_score_is_roots(&self) -> bool {
         let open = || File::options().write(true).open("/proc/self/oom_score_adj");
         *self.oom_score_is_roots.get_or_init(|| open().is_err())
-    }
-
-    fn stacks(&mut self) -> io::Result<Stacks> {
-        self.spare_stacks.pop().map_or_else(Stacks::new, Ok)
     }
 
     fn recipe(
@@ -177,6 +210,10 @@ impl Spawner {
             env: env.to_strings(),
         })
     }
+}
+
+fn take_stacks(spare: &mut Vec<Stacks>) -> io::Result<Stacks> {
+    spare.pop().map_or_else(Stacks::new, Ok)
 }
 
 fn working_directory(exec: &Exec) -> Result<(CString, Option<CString>), Failure> {

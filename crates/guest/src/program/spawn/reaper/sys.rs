@@ -5,6 +5,9 @@
 //! tree can be found, waited for and killed without cgroups. The *child* is cloned by the reaper as
 //! `vfork` does and becomes the command.
 //!
+//! A reaper whose command ended and left nothing behind waits for a moment in its [`ReaperSeat`]
+//! for the next plan. Otherwise it ends as soon as it has no child.
+//!
 //! Both run on the guest's memory, thread-local storage included. So nothing here may call libc,
 //! allocate, panic, or touch `errno`: only the system calls below, on what [`ReaperPlan`] prepared.
 
@@ -15,7 +18,7 @@ use std::arch::asm;
 use std::ffi::{c_char, c_void};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 /// The reaper has not come back from making the child.
 pub const STATE_PENDING: u32 = 0;
@@ -24,12 +27,24 @@ pub const STATE_WANTED: u32 = 1;
 /// The child is the command, or has failed. It needs the descriptors in [`ReaperPlan::fds`] no more.
 pub const STATE_STARTED: u32 = 2;
 
+/// The reaper carries out a plan.
+pub const SEAT_BUSY: u32 = 0;
+/// The reaper has no child, is done with its plan, and waits for another one.
+pub const SEAT_FREE: u32 = 1;
+/// The reaper ends, and takes no plan any more.
+pub const SEAT_LEFT: u32 = 2;
+
+/// The time for which a reaper waits for another plan, in seconds.
+const FREE_SECONDS: u64 = 1;
+
 /// A record says that the command runs.
 pub const RECORD_STARTED: u32 = 1;
 /// A record says that the command could not be run: the step and the error number.
 pub const RECORD_FAILED: u32 = 2;
 /// A record says how the command's own process ended: the status of `wait4`.
 pub const RECORD_ENDED: u32 = 3;
+/// The same, and nothing of the command is left: its reaper is free.
+pub const RECORD_ENDED_WHOLE: u32 = 4;
 
 /// The step that failed: making the child.
 pub const STEP_FORK: u32 = 1;
@@ -69,7 +84,21 @@ pub struct Candidate {
     pub argv: *const *const c_char,
 }
 
-/// Everything the two processes need. It must neither move nor be dropped while the reaper lives.
+/// The place of a reaper: what it carries out, and where it waits for more. It must neither move nor
+/// be dropped while the reaper lives.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ReaperSeat {
+    /// One of `SEAT_…`. The reaper sleeps on it while it is free.
+    pub state: AtomicU32,
+    /// The present plan.
+    pub plan: AtomicPtr<ReaperPlan>,
+    /// The top of the child's stack, aligned to 16 bytes.
+    pub child_stack: *mut c_void,
+}
+
+/// Everything the two processes need. It must neither move nor be dropped until the reaper is free
+/// or has been waited for.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ReaperPlan {
@@ -120,8 +149,6 @@ pub struct ReaperPlan {
     pub envp: *const *const c_char,
     /// A system calls filter that the command gets on top of its sandbox's, or null.
     pub filter: *const libc::sock_fprog,
-    /// The top of the child's stack, aligned to 16 bytes.
-    pub child_stack: *mut c_void,
 }
 
 impl ReaperRecord {
@@ -136,28 +163,29 @@ impl ReaperRecord {
 const REAPER_FLAGS: i32 = libc::CLONE_VM | libc::CLONE_FILES | libc::SIGCHLD;
 const CHILD_FLAGS: i32 = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT_SETTID | libc::SIGCHLD;
 
-/// Starts the reaper and says its process number.
+/// Starts a reaper on the plan in its seat and says its process number.
 ///
 /// # Safety
-/// `plan` and everything it points to, and the two stacks, must stay valid and unmoved until the
-/// reaper has been waited for *and* its state is [`STATE_STARTED`] or it exited by itself. All
-/// signals must be blocked, but those that only end the new process.
-pub unsafe fn start(plan: *mut ReaperPlan, reaper_stack: *mut c_void) -> io::Result<i32> {
+/// The seat and the two stacks must stay valid and unmoved until the reaper has been waited for
+/// *and* the state of its plan is [`STATE_STARTED`] or it exited by itself. So must the plan and
+/// everything it points to, unless the reaper is free before. All signals must be blocked, but
+/// those that only end the new process.
+pub unsafe fn start(seat: *mut ReaperSeat, reaper_stack: *mut c_void) -> io::Result<i32> {
     // SAFETY: the new process runs `reaper` on a stack of its own and never returns here; the
     // caller keeps both alive.
-    let pid = unsafe { clone(REAPER_FLAGS, reaper_stack, ptr::null_mut(), reaper, plan) };
+    let pid = unsafe { clone(REAPER_FLAGS, reaper_stack, ptr::null_mut(), reaper, seat) };
     if pid < 0 { Err(io::Error::from_raw_os_error(-pid as i32)) } else { Ok(pid as i32) }
 }
 
 /// # Safety
-/// `stack` is the 16-byte-aligned top of an unused stack, `entry` never returns, `plan` outlives
+/// `stack` is the 16-byte-aligned top of an unused stack, `entry` never returns, `argument` outlives
 /// the new process.
-unsafe fn clone(
+unsafe fn clone<T>(
     flags: i32,
     stack: *mut c_void,
     parent_tid: *mut i32,
-    entry: unsafe extern "C" fn(*mut ReaperPlan) -> !,
-    plan: *mut ReaperPlan,
+    entry: unsafe extern "C" fn(*mut T) -> !,
+    argument: *mut T,
 ) -> isize {
     let result: isize;
     // SAFETY: in the parent this is an ordinary system call. The new process starts after it with
@@ -179,7 +207,7 @@ unsafe fn clone(
             in("rdx") parent_tid,
             in("r10") 0,
             in("r8") 0,
-            in("r12") plan,
+            in("r12") argument,
             in("r13") entry,
             lateout("rcx") _,
             lateout("r11") _,
@@ -215,18 +243,34 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 4]) -> isize {
 }
 
 /// # Safety
-/// Runs as a process of its own on a `ReaperPlan` that outlives it.
-unsafe extern "C" fn reaper(plan: *mut ReaperPlan) -> ! {
-    // SAFETY: see `start`: the plan outlives this process, and it is only read, or changed through
+/// Runs as a process of its own on a `ReaperSeat` that outlives it.
+unsafe extern "C" fn reaper(seat: *mut ReaperSeat) -> ! {
+    // SAFETY: see `start`: the seat outlives this process, and it is only read, or changed through
     // atomics.
     unsafe {
-        let shared = &*plan;
+        let seat = &*seat;
         // The guest has some of them open where it is PID 1, whom they can't hurt; the child opens
         // all.
         set_signal_mask(u64::MAX);
         call(libc::SYS_prctl, [libc::PR_SET_CHILD_SUBREAPER as usize, 1, 0, 0]);
         call(libc::SYS_prctl, [libc::PR_SET_NAME as usize, c"eyot-reaper".as_ptr() as usize, 0, 0]);
-        let child_pid = clone(CHILD_FLAGS, shared.child_stack, shared.pid.as_ptr(), child, plan);
+        while carry_out(seat) && wait_for_plan(seat) {}
+        call(libc::SYS_exit_group, [0, 0, 0, 0]);
+        asm!("ud2", options(noreturn));
+    }
+}
+
+/// Runs the command of the present plan until none of its processes is left. Returns whether this
+/// reaper is free: nothing is left of a command that ran, and the plan is not looked at any more.
+///
+/// # Safety
+/// As `reaper`.
+unsafe fn carry_out(seat: &ReaperSeat) -> bool {
+    // SAFETY: the plan is valid until this reaper is free or has ended.
+    unsafe {
+        let plan = seat.plan.load(Ordering::Acquire);
+        let shared = &*plan;
+        let child_pid = clone(CHILD_FLAGS, seat.child_stack, shared.pid.as_ptr(), child, plan);
         if child_pid < 0 {
             fail(shared, STEP_FORK, child_pid);
         }
@@ -236,9 +280,33 @@ unsafe extern "C" fn reaper(plan: *mut ReaperPlan) -> ! {
             call(libc::SYS_close, [fd as usize, 0, 0, 0]);
         }
         report_start(shared, wanted);
-        reap_all(shared, child_pid);
-        call(libc::SYS_exit_group, [0, 0, 0, 0]);
-        asm!("ud2", options(noreturn));
+        reap_all(seat, shared, child_pid)
+    }
+}
+
+/// Waits for another plan, for a moment. Returns whether there is one.
+///
+/// # Safety
+/// As `reaper`.
+unsafe fn wait_for_plan(seat: &ReaperSeat) -> bool {
+    let timeout = [FREE_SECONDS, 0];
+    let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    let word = seat.state.as_ptr() as usize;
+    loop {
+        // SAFETY: the word and the time, two words as the kernel has them, outlive the call.
+        let waited = unsafe {
+            call(libc::SYS_futex, [word, operation, SEAT_FREE as usize, &raw const timeout as usize])
+        };
+        let is_over = waited == -(libc::ETIMEDOUT as isize);
+        let (free, left) = (SEAT_FREE, SEAT_LEFT);
+        if is_over && seat.state.compare_exchange(free, left, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return false;
+        }
+        match seat.state.load(Ordering::Acquire) {
+            SEAT_BUSY => return true,
+            SEAT_LEFT => return false,
+            _ => {}
+        }
     }
 }
 
@@ -257,8 +325,8 @@ unsafe fn report_start(plan: &ReaperPlan, wanted: bool) {
 }
 
 /// # Safety
-/// As `reaper`.
-unsafe fn reap_all(plan: &ReaperPlan, child_pid: isize) {
+/// As `carry_out`.
+unsafe fn reap_all(seat: &ReaperSeat, plan: &ReaperPlan, child_pid: isize) -> bool {
     loop {
         let mut status = 0_i32;
         // SAFETY: `status` outlives the call.
@@ -266,13 +334,39 @@ unsafe fn reap_all(plan: &ReaperPlan, child_pid: isize) {
             call(libc::SYS_wait4, [usize::MAX, &raw mut status as usize, libc::__WALL as usize, 0])
         };
         if pid == child_pid && plan.failed_step.load(Ordering::Acquire) == 0 {
-            // SAFETY: as `reaper`.
-            unsafe { report(plan, RECORD_ENDED, 0, status) };
+            // SAFETY: as `carry_out`.
+            unsafe {
+                if !has_children() && !was_signalled() {
+                    // The guest may take the seat, and drop the plan, once it has the record.
+                    seat.state.store(SEAT_FREE, Ordering::Release);
+                    report(plan, RECORD_ENDED_WHOLE, 0, status);
+                    return true;
+                }
+                report(plan, RECORD_ENDED, 0, status);
+            }
         }
         if pid == -(libc::ECHILD as isize) {
-            return;
+            return false;
         }
     }
+}
+
+/// Tells whether a signal waits here that a reaper does not get by its work. All are blocked, and a
+/// realtime one counts against its sender's user for as long as this process lives.
+fn was_signalled() -> bool {
+    const OWN: u64 = 1 << (libc::SIGCHLD - 1) | 1 << (libc::SIGCONT - 1);
+    let mut pending = 0_u64;
+    // SAFETY: the kernel writes the set, one word, during the call.
+    unsafe { call(libc::SYS_rt_sigpending, [&raw mut pending as usize, size_of::<u64>(), 0, 0]) };
+    pending & !OWN != 0
+}
+
+/// Tells whether this process has a child, ended or not. It takes none of them away.
+fn has_children() -> bool {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+    // SAFETY: without a place for its answer the call writes nothing.
+    let found = unsafe { call(libc::SYS_waitid, [libc::P_ALL as usize, 0, 0, options as usize]) };
+    found != -(libc::ECHILD as isize)
 }
 
 /// # Safety
