@@ -108,19 +108,19 @@ impl Guest {
         Ok([watch(stdout, 0, CHANNEL_STDOUT)?, watch(stderr, 1, CHANNEL_STDERR)?])
     }
 
-    /// Tells clients of commands that have been running for a moment.
+    /// Tells clients of commands that have been running for a moment. One that was answered for by
+    /// then needs no more of the guest's time.
     pub(super) fn announce_due(&mut self) {
         while let Some((at, id)) = self.announcements.front().copied() {
-            if at > Instant::now() {
+            let is_open = |command: &&Command| command.progress != CommandProgress::Settled;
+            let command = self.commands.get(&id).filter(is_open);
+            if command.is_some() && at > Instant::now() {
                 return;
             }
+            let launched = command.and_then(|command| command.launched.as_ref());
+            let has_started = launched.is_some_and(LaunchedCommand::has_started);
             self.announcements.pop_front();
-            if self
-                .commands
-                .get(&id)
-                .and_then(|command| command.launched.as_ref())
-                .is_some_and(LaunchedCommand::has_started)
-            {
+            if has_started {
                 self.on_started(id);
             }
         }
