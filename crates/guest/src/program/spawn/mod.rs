@@ -28,7 +28,7 @@ use super::sys;
 use crate::protocol::{Exec, Failure, GuestConfig, Identity};
 use command_line::CommandLine;
 use environment::Environment;
-use launch::{OomScoreWriter, Reaper, Recipe};
+use launch::{Reaper, Recipe};
 use stacks::Stacks;
 
 /// The number of stacks that are kept for the next commands.
@@ -45,7 +45,7 @@ pub struct Spawner {
     null: File,
     open_files: [u64; 2],
     shell: &'static str,
-    oom_score_writer: OnceCell<OomScoreWriter>,
+    oom_score_is_roots: OnceCell<bool>,
     spare_stacks: Vec<Stacks>,
     /// Reapers that wait for a command, or have ended and are not waited for yet.
     free_reapers: Vec<Reaper>,
@@ -73,7 +73,7 @@ impl Spawner {
             null: File::options().read(true).write(true).open("/dev/null")?,
             open_files,
             shell,
-            oom_score_writer: OnceCell::new(),
+            oom_score_is_roots: OnceCell::new(),
             spare_stacks: Vec::new(),
             free_reapers: Vec::new(),
         })
@@ -152,23 +152,18 @@ impl Spawner {
     /// Makes the kernel kill a command's processes first when memory is short. The command can't do
     /// that itself in a namespace whose files in /proc belong to a root from outside.
     pub fn raise_oom_score_of(&self, pid: i32) {
-        if self.oom_score_writer() != OomScoreWriter::Itself {
+        if self.oom_score_is_roots() {
             // This is a courtesy to the guest. A command that has ended, or belongs to another user
             // by now, goes without.
             drop(std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500"));
         }
     }
 
-    /// Not dumpable, the guest's own files in /proc, and those of a child that still shares its
-    /// memory, belong to root: to the host's where the guest is a program that it may run but not
-    /// read. Looked at when the first command starts: before, the guest was more than it is.
-    fn oom_score_writer(&self) -> OomScoreWriter {
+    /// Not dumpable, the guest's own files in /proc belong to root, which need not exist in here.
+    /// Looked at when the first command starts: before, the guest was more than it is.
+    fn oom_score_is_roots(&self) -> bool {
         let open = || File::options().write(true).open("/proc/self/oom_score_adj");
-        *self.oom_score_writer.get_or_init(|| match open() {
-            Ok(_) => OomScoreWriter::Itself,
-            Err(_) if sys::owned_by(0, 0, open).is_ok() => OomScoreWriter::Root,
-            Err(_) => OomScoreWriter::Nobody,
-        })
+        *self.oom_score_is_roots.get_or_init(|| open().is_err())
     }
 
     fn recipe(
@@ -203,7 +198,7 @@ impl Spawner {
             outputs,
             terminal,
             become_user,
-            oom_score_writer: self.oom_score_writer(),
+            oom_score_is_roots: self.oom_score_is_roots(),
             cwd,
             beneath,
             open_files: self.open_files,
