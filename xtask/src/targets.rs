@@ -100,6 +100,7 @@ pub const TARGETS: &[Target] = &[
     quick("engine", "store"),
     quick("tools", "tools"),
     quick("guest", "client_connection"),
+    quick("guest", "client_descriptors"),
     quick("guest", "client_malice"),
     quick("guest", "client_program"),
     quick("guest", "program_exec"),

@@ -7,10 +7,12 @@ mod client_fake;
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use client_fake::{CLIENT_NONCE, GUEST_NONCE, parts, place};
@@ -20,7 +22,7 @@ use eyot::{
     ProcessStatus, PtySize, RemoveOptions, SandboxDriver, Signal, StartTerms, TarInOptions, WriteMode,
     WriteOptions,
 };
-use eyot_guest::client::{Connection, GuestDriver};
+use eyot_guest::client::{Connection, FileGate, GuestDriver, GuestDriverParts};
 use eyot_guest::protocol::{GuestConfig, Identity, WINDOW, encode};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use rustix::process::{Pid, kill_process};
@@ -95,6 +97,17 @@ async fn collect(execution: eyot::Execution) -> (String, String, ExitStatus) {
     panic!("the events ended without an exit");
 }
 
+/// Admits what the guest passes, and counts.
+#[derive(Default)]
+struct CountingGate(AtomicU32);
+
+impl FileGate for CountingGate {
+    fn admits(&self, _: BorrowedFd<'_>) -> std::io::Result<bool> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(true)
+    }
+}
+
 async fn open(stream: UnixStream) -> Result<Connection, Error> {
     stream.set_nonblocking(true).unwrap();
     let stream = tokio::net::UnixStream::from_std(stream).unwrap();
@@ -154,6 +167,47 @@ async fn a_command_gives_output_apart_and_its_exit() {
     assert_eq!(guest.run(argv).await.2, ExitStatus::Signaled(9));
     let missing = ExecRequest { command: Command::argv(["no-such-program"]), ..guest.command("") };
     assert_eq!(guest.driver.exec(missing).await.err().unwrap().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_file_of_some_size_on_a_disk_is_passed_and_every_other_one_is_sent() {
+    let mut guest = Guest::start().await;
+    let stream = UnixStream::connect(guest.directory.path().join("guest.sock")).unwrap();
+    let local = Connection::reopen_local(stream, CLIENT_NONCE, GUEST_NONCE).await.unwrap();
+    let gate = Arc::new(CountingGate::default());
+    guest.driver =
+        GuestDriver::new(local, parts_of(&guest)).with_file_gate(Arc::clone(&gate) as Arc<dyn FileGate>);
+    let content: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    for (name, size) in [("empty", 0), ("small", 10), ("a-frame", 65_524)] {
+        std::fs::write(guest.directory.path().join(name), &content[..size]).unwrap();
+        assert!(guest.get(name).await == content[..size], "{name}");
+    }
+    let huge = std::fs::File::create(guest.directory.path().join("huge")).unwrap();
+    huge.set_len(9 << 20).unwrap();
+    assert_eq!(guest.get("huge").await.len(), 9 << 20);
+    let status = guest.driver.read(&place("/proc/self/status"), ByteRange::default()).await.unwrap();
+    assert!(status.try_collect::<Vec<_>>().await.unwrap().concat().starts_with(b"Name:"));
+    assert_eq!(gate.0.load(Ordering::SeqCst), 0);
+    for (name, size) in [("large", 65_525), ("whole", content.len())] {
+        std::fs::write(guest.directory.path().join(name), &content[..size]).unwrap();
+        assert!(guest.get(name).await == content[..size], "{name}");
+    }
+    let range = ByteRange { offset: 1000, limit: Some(100_000) };
+    let part = guest.driver.read(&guest.place("whole"), range).await.unwrap();
+    assert!(part.try_collect::<Vec<_>>().await.unwrap().concat() == content[1000..101_000]);
+    // The folder for temporary files may be in memory.
+    let magic = rustix::fs::statfs(guest.directory.path()).unwrap().f_type;
+    if [0xef53, 0x5846_5342, 0x9123_683e, 0x794c_7630].contains(&magic) {
+        assert_eq!(gate.0.load(Ordering::SeqCst), 3);
+    }
+    // A client that does not ask for descriptors gets none.
+    let stream = UnixStream::connect(guest.directory.path().join("guest.sock")).unwrap();
+    guest.driver = GuestDriver::new(open(stream).await.unwrap(), parts_of(&guest)).with_file_gate(gate);
+    assert!(guest.get("whole").await == content);
+}
+
+fn parts_of(guest: &Guest) -> GuestDriverParts {
+    parts(guest.directory.path().to_str().unwrap())
 }
 
 #[tokio::test]

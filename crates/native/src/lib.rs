@@ -33,6 +33,8 @@ mod disk_ids;
 #[cfg(feature = "provider")]
 mod egress;
 #[cfg(feature = "provider")]
+mod file_gate;
+#[cfg(feature = "provider")]
 pub mod host;
 #[cfg(feature = "provider")]
 mod image;

@@ -71,6 +71,7 @@ impl SandboxDestroyer {
     async fn end(&self, how: fn(&StateDir, &SandboxId, Option<&GuestHandle>) -> Result<bool>) -> Result<()> {
         let (host, id, guest) = (Arc::clone(&self.host), self.id.clone(), self.guest.clone());
         self.connection.set_closed_error(ErrorKind::Destroyed, Error::destroyed(&self.id).to_string());
+        self.connection.revoke_files();
         on_blocking_thread(move || how(&host.state, &id, guest.as_deref())).await?;
         self.connection.close();
         Ok(())

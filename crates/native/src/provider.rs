@@ -22,6 +22,7 @@ use crate::condition::Condition;
 use crate::destroy::{FoundSandbox, GuestHandle, destroy, sweep};
 use crate::disk::Disks;
 use crate::egress;
+use crate::file_gate::SandboxMounts;
 use crate::host::{self, SetupFailure};
 use crate::image::{ImageCache, ImageSources, NativeImages, image_store, is_absent, not_allowed_hint};
 use crate::isolation;
@@ -186,12 +187,8 @@ impl NativeProvider {
 
     /// Shakes hands with the guest of a sandbox that was made or woken, and adopts it.
     async fn complete(&self, unfinished: Unfinished, stream: UnixStream) -> Result<Created> {
-        let lost = |error| {
-            Error::new(ErrorKind::Setup, "create sandbox: reach its guest: failed").with_source(error)
-        };
-        let stream = tokio::net::UnixStream::from_std(stream).map_err(lost)?;
         let record = &unfinished.record;
-        let connection = Connection::open(stream, record.client_nonce, record.guest_nonce).await?;
+        let connection = Connection::open_local(stream, record.client_nonce, record.guest_nonce).await?;
         unfinished.note_guest()?;
         adopt(&connection).await?;
         unfinished.note_adopted()?;
@@ -252,7 +249,8 @@ impl NativeProvider {
         };
         let directory = self.host.state.sandbox(&record.info.id);
         let lifecycle = Arc::new(lifecycle::Keeper(directory.clone()));
-        let mut driver = GuestDriver::new(connection, parts).with_lifecycle(lifecycle);
+        let gate = Arc::new(SandboxMounts::of(&record, directory.clone()));
+        let mut driver = GuestDriver::new(connection, parts).with_lifecycle(lifecycle).with_file_gate(gate);
         if record.info.spec.network == NetworkMode::Egress {
             driver = driver.with_egress(Arc::new(egress::EgressProgramClient::of(directory)));
         }
@@ -500,8 +498,8 @@ async fn connect(host: &Host, record: &Record) -> Result<Connection> {
         }
     };
     let (_open, path) = socket_path(&directory).map_err(lost)?;
-    let stream = tokio::net::UnixStream::connect(path).await.map_err(lost)?;
-    Connection::reopen(stream, record.client_nonce, record.guest_nonce).await
+    let stream = tokio::net::UnixStream::connect(path).await.and_then(|stream| stream.into_std());
+    Connection::reopen_local(stream.map_err(lost)?, record.client_nonce, record.guest_nonce).await
 }
 
 /// The longest wait for a guest to end everything before it is killed.

@@ -2,6 +2,7 @@
 //! when it is dropped.
 
 use std::future::poll_fn;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -48,6 +49,11 @@ impl Call {
     /// Waits for its event; `None` when it does without.
     pub(super) async fn event(&self) -> Result<Option<Event>> {
         poll_fn(|context| self.sender.slot.poll_event(context)).await
+    }
+
+    /// Takes the descriptor that came with its event.
+    pub(super) fn take_descriptor(&self) -> Option<OwnedFd> {
+        self.sender.slot.take_descriptor()
     }
 
     /// Waits for its end.

@@ -1,6 +1,7 @@
 //! A connection to a guest: many calls at once over one stream, until the stream or the guest's
 //! good conduct ends.
 
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +13,13 @@ use super::connection_state::{ConnectionOwner, ConnectionState};
 use super::fault::{Fault, Inquiry, Verdict};
 use super::frames::FrameReader;
 use super::handshake::{GuestFacts, RUNNING, SETTING_UP, shake_hands};
+use super::local_stream::{LocalStream, ReceivedDescriptors};
 use super::lock;
 use super::reader::read_to_end;
 use super::shape::CallShape;
 use super::slot::Slot;
 use super::table::TableFull;
-use crate::protocol::{MAJOR, MAX_MESSAGE_BYTES, Protections, Reply, Request, encode};
+use crate::protocol::{MAJOR, MAX_MESSAGE_BYTES, PASSES_FILES, Protections, Reply, Request, encode};
 
 /// The time that a guest may show no sign of life while a call other than a command waits for it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,7 +51,47 @@ impl Connection {
         guest_nonce: [u8; 16],
     ) -> Result<Self> {
         let (frames, facts) = shake_hands(&mut stream, client_nonce, guest_nonce, SETTING_UP).await?;
-        Ok(Self::begin(stream, frames, facts))
+        Ok(Self::begin(stream, frames, facts, None))
+    }
+
+    /// Does the same with the socket of a guest on this machine, which may then pass descriptors of
+    /// files.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime with I/O and time.
+    pub async fn open_local(
+        socket: UnixStream,
+        client_nonce: [u8; 16],
+        guest_nonce: [u8; 16],
+    ) -> Result<Self> {
+        Self::shake_hands_locally(socket, client_nonce, guest_nonce, SETTING_UP).await
+    }
+
+    /// Does the same with the socket of a guest on this machine that has been running.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime with I/O and time.
+    pub async fn reopen_local(
+        socket: UnixStream,
+        client_nonce: [u8; 16],
+        guest_nonce: [u8; 16],
+    ) -> Result<Self> {
+        Self::shake_hands_locally(socket, client_nonce, guest_nonce, RUNNING).await
+    }
+
+    async fn shake_hands_locally(
+        socket: UnixStream,
+        client_nonce: [u8; 16],
+        guest_nonce: [u8; 16],
+        patience: Duration,
+    ) -> Result<Self> {
+        let mut stream = LocalStream::new(socket).map_err(|error| {
+            Error::new(ErrorKind::Internal, "the socket of the sandbox's guest can't be used")
+                .with_source(error)
+        })?;
+        let received = stream.received();
+        let (frames, facts) = shake_hands(&mut stream, client_nonce, guest_nonce, patience).await?;
+        Ok(Self::begin(stream, frames, facts, Some(received)))
     }
 
     /// The same to a guest that has been running and so answers at once: within 2 s.
@@ -62,16 +104,17 @@ impl Connection {
         guest_nonce: [u8; 16],
     ) -> Result<Self> {
         let (frames, facts) = shake_hands(&mut stream, client_nonce, guest_nonce, RUNNING).await?;
-        Ok(Self::begin(stream, frames, facts))
+        Ok(Self::begin(stream, frames, facts, None))
     }
 
     fn begin(
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         frames: FrameReader,
         facts: GuestFacts,
+        received: Option<Arc<ReceivedDescriptors>>,
     ) -> Self {
         let (read, write) = tokio::io::split(stream);
-        let state = Arc::new(ConnectionState::new(write));
+        let state = Arc::new(ConnectionState::new(write, received));
         tokio::spawn(read_task(Arc::clone(&state), read, frames));
         tokio::spawn(write_task(Arc::clone(&state)));
         Self { owner: Arc::new(ConnectionOwner { state, facts }) }
@@ -94,6 +137,17 @@ impl Connection {
         );
         let hint = "an older Eyot made the sandbox: put it to sleep and wake it, or create it anew";
         Err(Error::new(ErrorKind::Unsupported, message).with_hint(hint))
+    }
+
+    /// Tells whether the guest can pass descriptors of files on this connection.
+    pub(super) fn passes_files(&self) -> bool {
+        self.state().received.is_some() && self.owner.facts.minor >= PASSES_FILES
+    }
+
+    /// Closes the files that the guest has passed, and those that it will pass. They would keep the
+    /// sandbox's disk in use. A read that has begun fails.
+    pub fn revoke_files(&self) {
+        self.state().passed_files.revoke();
     }
 
     /// Returns once the connection has ended, whatever the reason.

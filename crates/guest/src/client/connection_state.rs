@@ -10,7 +10,9 @@ use tokio::io::AsyncWrite;
 use super::fault::{Fault, Inquiry, Violation};
 use super::handshake::GuestFacts;
 use super::lanes::Lanes;
+use super::local_stream::ReceivedDescriptors;
 use super::lock;
+use super::passed_files::PassedFiles;
 use super::send_queue::{SendError, SendQueue};
 use super::slot::Slot;
 use super::table::CallTable;
@@ -33,6 +35,9 @@ pub(super) struct ConnectionState {
     pub(super) send_queue: SendQueue,
     pub(super) lanes: Lanes,
     pub(super) closed: CancellationToken,
+    /// The descriptors that come with messages; `None` for a stream that can't carry any.
+    pub(super) received: Option<Arc<ReceivedDescriptors>>,
+    pub(super) passed_files: Arc<PassedFiles>,
     ending: Mutex<CloseReasons>,
 }
 
@@ -70,12 +75,17 @@ impl CloseReasons {
 
 impl ConnectionState {
     /// Returns the state of a connection that begins.
-    pub(super) fn new(stream: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+    pub(super) fn new(
+        stream: impl AsyncWrite + Send + Unpin + 'static,
+        received: Option<Arc<ReceivedDescriptors>>,
+    ) -> Self {
         Self {
             table: Mutex::new(CallTable::new()),
             send_queue: SendQueue::new(stream),
             lanes: Lanes::new(),
             closed: CancellationToken::new(),
+            received,
+            passed_files: PassedFiles::new(),
             ending: Mutex::new(CloseReasons::default()),
         }
     }
@@ -117,8 +127,19 @@ impl ConnectionState {
         lock(&self.table).find_slot(call)
     }
 
+    /// Tells whether a descriptor came whose message did not, when everything that came is read.
+    pub(super) fn has_stray_descriptor(&self, is_drained: bool) -> bool {
+        is_drained && self.received.as_ref().is_some_and(|received| received.any_waits())
+    }
+
+    /// Tells whether more descriptors came than messages can have.
+    pub(super) fn has_excess_descriptors(&self) -> bool {
+        self.received.as_ref().is_some_and(|received| received.is_excessive())
+    }
+
     /// Notes which calls a guest that ends had begun. The connection ends with the stream.
     pub(super) fn note_begun(&self, calls: Vec<u32>) {
+        self.passed_files.revoke();
         lock(&self.ending).begun = Some(calls.into_iter().collect());
     }
 
@@ -130,6 +151,10 @@ impl ConnectionState {
             ending.reason().cloned().unwrap_or(seen)
         };
         self.lanes.close();
+        self.passed_files.revoke();
+        if let Some(received) = &self.received {
+            received.close();
+        }
         let slots = lock(&self.table).close();
         for (call, slot) in slots {
             let error = fault.error();

@@ -41,6 +41,11 @@ impl FrameReader {
         Self { buffer: vec![0; BUFFER_BYTES], start: 0, end: 0 }
     }
 
+    /// Tells whether every byte that was read belongs to a frame that was given out.
+    pub(super) fn is_drained(&self) -> bool {
+        self.start == self.end
+    }
+
     /// The next frame. After an error there is no other. Dropping this in the middle loses the
     /// place in the stream.
     pub(super) async fn next(

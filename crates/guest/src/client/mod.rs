@@ -17,12 +17,16 @@ mod driver;
 mod exec;
 mod fault;
 mod feed;
+mod file_check;
 mod frames;
 mod handshake;
 mod kept;
 mod lanes;
 mod listing;
+mod local_stream;
 mod logs;
+mod passed_files;
+mod passed_read;
 mod pieces;
 mod reader;
 mod send_queue;
@@ -37,6 +41,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use connection::Connection;
 pub use driver::{Destroyer, EgressControl, GuestDriver, GuestDriverParts, LifecycleKeeper, Meter};
 pub use fault::{Inquiry, Verdict};
+pub use file_check::FileGate;
 
 /// Locks; a panic elsewhere left nothing half done here, since each locked section only moves plain
 /// values.

@@ -1,6 +1,7 @@
 //! The reader task: takes what the guest sends, checks it, and delivers it to the calls. It trusts
 //! nothing, and holds no more than one frame, one read and the beginnings of messages.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tokio::io::AsyncRead;
@@ -22,7 +23,14 @@ pub(super) async fn read_to_end(
 ) -> Fault {
     let mut assembly = Assembly::default();
     loop {
-        let frame = match frames.next(&mut stream).await {
+        if state.has_stray_descriptor(frames.is_drained()) {
+            return Fault::broken("a descriptor without a message");
+        }
+        let next = frames.next(&mut stream).await;
+        if state.has_excess_descriptors() {
+            return Fault::broken("more than one descriptor with a message");
+        }
+        let frame = match next {
             Ok(frame) => frame,
             Err(FrameReadError::Ended | FrameReadError::Failed(_)) => return Fault::stopped(),
             Err(FrameReadError::Malformed(error)) => return Fault::broken(&error.to_string()),
@@ -90,7 +98,11 @@ fn deliver_message(state: &ConnectionState, frame: Frame, assembly: &mut Assembl
         return Ok(());
     };
     match kind {
-        Kind::Event => slot.deliver_event(decode::<Event>(&message).map_err(Violation)?),
+        Kind::Event => {
+            let event = decode::<Event>(&message).map_err(Violation)?;
+            let descriptor = descriptor_of(state, &event)?;
+            slot.deliver_event(event, descriptor)
+        }
         Kind::Failure => {
             let failure = decode::<Failure>(&message).map_err(Violation)?;
             end(state, call, assembly, |slot| slot.finish(Err(failure_error(failure))))
@@ -100,6 +112,15 @@ fn deliver_message(state: &ConnectionState, frame: Frame, assembly: &mut Assembl
             end(state, call, assembly, |slot| slot.finish(Ok(reply)))
         }
     }
+}
+
+/// Takes the descriptor that an event announces.
+fn descriptor_of(state: &ConnectionState, event: &Event) -> Result<Option<OwnedFd>, Violation> {
+    if !matches!(event, Event::Passed(_)) {
+        return Ok(None);
+    }
+    let received = state.received.as_ref().and_then(|received| received.take());
+    received.map(Some).ok_or_else(|| Violation::new("a message without its descriptor"))
 }
 
 fn end(

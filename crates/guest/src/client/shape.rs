@@ -17,6 +17,8 @@ pub(super) enum Announcement {
     Started,
     /// `Event::Opened`, always.
     Opened,
+    /// `Event::Opened` or `Event::Passed`, always one of them.
+    OpenedOrPassed,
     /// `Event::Log`, always.
     Log,
     /// `Event::Kept`, always.
@@ -93,6 +95,11 @@ impl CallShape {
             Request::Logs(_) => done.receives(Announcement::Log, OUTPUTS, Framing::Prefixed),
             Request::Read(_, _, limit) => {
                 let shape = done.receives(Announcement::Opened, MAIN, Framing::Stream).lane(Lane::Out);
+                Self { max_data: *limit, ..shape }
+            }
+            Request::ReadPassed(_, _, limit) => {
+                let shape =
+                    done.receives(Announcement::OpenedOrPassed, MAIN, Framing::Stream).lane(Lane::Out);
                 Self { max_data: *limit, ..shape }
             }
             Request::TarOut(_) => done.receives(Announcement::Opened, MAIN, Framing::Stream).lane(Lane::Out),

@@ -5,7 +5,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use crate::protocol::Event;
+use crate::protocol::{Event, Reply};
 
 /// The call is over for its caller: cancelled, or its connection is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,10 @@ pub trait CallIo {
 
     /// Tells the client that something happened.
     fn event(&mut self, event: Event) -> Result<(), Stopped>;
+
+    /// Passes a descriptor to the client, with an event, and ends the call with an answer if one is
+    /// given. Returns `false` if the connection can't take a descriptor now: then nothing was sent.
+    fn pass(&mut self, file: BorrowedFd<'_>, event: Event, answer: Option<Reply>) -> Result<bool, Stopped>;
 
     /// Waits until a descriptor has something to read, at most until a moment; `false` when that
     /// came first.

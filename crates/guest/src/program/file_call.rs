@@ -130,6 +130,10 @@ impl FileCall {
 
     /// Worker thread: gives the answer.
     pub fn answer(&self, result: &Result<Reply, Failure>) {
+        // It went with a descriptor.
+        if self.is_done() {
+            return;
+        }
         self.outbox.wait_for_room(|| false);
         // Done before the client can know: it may begin as many calls as it likes once it has the
         // answer.
@@ -234,6 +238,24 @@ impl CallIo for WorkerIo<'_> {
         }
         self.0.outbox.send(|out| wire::push_message(out, Kind::Event, self.0.call, &event));
         Ok(())
+    }
+
+    fn pass(&mut self, file: BorrowedFd<'_>, event: Event, answer: Option<Reply>) -> Result<bool, Stopped> {
+        if self.stopped() {
+            return Err(Stopped);
+        }
+        let mut bytes = Vec::new();
+        wire::push_message(&mut bytes, Kind::Event, self.0.call, &event);
+        if let Some(reply) = &answer {
+            wire::push_message(&mut bytes, Kind::Reply, self.0.call, reply);
+        }
+        // Done before the client can know, as for any answer.
+        self.0.lock().done = answer.is_some();
+        let is_passed = self.0.outbox.send_with_descriptor(&bytes, file);
+        if !is_passed {
+            self.0.lock().done = false;
+        }
+        Ok(is_passed)
     }
 
     fn wait(&mut self, fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Stopped> {

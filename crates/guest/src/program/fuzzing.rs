@@ -121,6 +121,10 @@ impl CallIo for Pieces {
         Ok(())
     }
 
+    fn pass(&mut self, _: BorrowedFd<'_>, _: Event, _: Option<Reply>) -> Result<bool, Stopped> {
+        Ok(false)
+    }
+
     fn wait(&mut self, _fd: BorrowedFd<'_>, _until: Option<Instant>) -> Result<bool, Stopped> {
         Err(Stopped)
     }

@@ -3,7 +3,7 @@
 //! main thread.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -117,6 +117,25 @@ impl Outbox {
         unsent.bytes.extend_from_slice(&header[of_header..]);
         unsent.bytes.extend_from_slice(&payload[sent - of_header..]);
         self.send_pending(&mut unsent);
+    }
+
+    /// Sends messages at once, together with a descriptor; `false` if the socket does not take them
+    /// now, and then nothing was sent. For worker threads.
+    pub fn send_with_descriptor(&self, bytes: &[u8], file: BorrowedFd<'_>) -> bool {
+        let mut unsent = self.lock();
+        if unsent.len() > 0 {
+            self.send_pending(&mut unsent);
+        }
+        if unsent.closed || unsent.len() > 0 {
+            return false;
+        }
+        // A client that is gone is noticed by whatever is sent instead.
+        let Ok(sent) = sys::send_with_descriptor(self.socket.as_fd(), bytes, file) else {
+            return false;
+        };
+        unsent.bytes.extend_from_slice(&bytes[sent..]);
+        self.send_pending(&mut unsent);
+        true
     }
 
     /// Worker thread: waits until there is room; `false` once the connection is gone or `stopped`

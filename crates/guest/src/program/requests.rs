@@ -50,6 +50,7 @@ impl Guest {
             Request::Usage => self.begin_usage(handle),
             Request::LiveProcesses => self.begin_live_processes(handle),
             Request::Read(..)
+            | Request::ReadPassed(..)
             | Request::Write(..)
             | Request::Stat(_)
             | Request::List(_)

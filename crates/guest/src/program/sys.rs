@@ -2,10 +2,12 @@
 //! without libc is in `spawn/sys.rs`.
 
 use std::io;
-use std::mem;
+use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 use crate::protocol::{Identity, Terminal};
 
@@ -72,6 +74,16 @@ pub fn send_both(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<
     let count =
         unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends bytes together with a descriptor, without waiting. The descriptor goes with the first byte.
+pub fn send_with_descriptor(fd: BorrowedFd<'_>, bytes: &[u8], passed: BorrowedFd<'_>) -> io::Result<usize> {
+    let descriptors = [passed];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    Ok(rustix::net::sendmsg(fd, &[io::IoSlice::new(bytes)], &mut control, flags)?)
 }
 
 /// A pipe: the reading end, which never waits, and the writing end.

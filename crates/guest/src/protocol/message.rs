@@ -238,6 +238,10 @@ pub enum Request {
     /// waits to be read.
     #[n(34)]
     ProcessInput(#[n(0)] u32, #[cbor(n(1), with = "minicbor::bytes")] Vec<u8>, #[n(2)] bool),
+    /// As `Read`, but the guest may answer `Event::Passed`, together with the file's descriptor, and
+    /// `Done`, without any `Data`. For guests that know protocol 1.4, on a local socket.
+    #[n(35)]
+    ReadPassed(#[n(0)] Location, #[n(1)] u64, #[n(2)] Option<u64>),
 }
 
 /// The program to run.
@@ -358,6 +362,9 @@ pub enum Event {
     /// The kept command is there, and its output follows.
     #[n(4)]
     Kept(#[n(0)] KeptRecord),
+    /// The requested file is open, and its descriptor comes with this message; its size.
+    #[n(5)]
+    Passed(#[n(0)] u64),
 }
 
 /// A change to a running command.

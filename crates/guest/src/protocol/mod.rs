@@ -34,7 +34,9 @@ pub use start::{ProcessTerms, STARTS_ON_TERMS};
 /// The protocol's major version: both sides must have the same.
 pub const MAJOR: u16 = 1;
 /// The protocol's minor version: what is added with it may be ignored by an older side.
-pub const MINOR: u16 = 3;
+pub const MINOR: u16 = 4;
+/// The minor version from which on a guest passes descriptors of files to a client on its machine.
+pub const PASSES_FILES: u16 = 4;
 
 /// The most bytes of `Data` under way per call, channel and direction before the receiver grants
 /// more.

@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // each test file uses a part of it
 
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,14 +17,19 @@ use eyot_guest::protocol::{
     Decoder, Event, Failure, Frame, Header, Kind, MAJOR, MINOR, Message, Reply, Request, Welcome, decode,
     encode,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
 pub const CLIENT_NONCE: [u8; 16] = [1; 16];
 pub const GUEST_NONCE: [u8; 16] = [2; 16];
 
+/// A stream of bytes both ways.
+pub trait ByteChannel: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteChannel for S {}
+
 /// The guest's end of the stream.
 pub struct FakeGuest {
-    stream: DuplexStream,
+    stream: Box<dyn ByteChannel>,
     decoder: Decoder,
 }
 
@@ -79,7 +85,18 @@ pub fn place(path: &str) -> ConfinedPath {
 /// A guest without a client yet, and the client's end of the stream.
 pub fn unconnected() -> (FakeGuest, DuplexStream) {
     let (host, guest) = tokio::io::duplex(256 * 1024);
-    (FakeGuest { stream: guest, decoder: Decoder::new() }, host)
+    (FakeGuest::of(guest), host)
+}
+
+/// A guest on this machine that has welcomed its client, and the guest's end of the socket.
+pub async fn connected_locally() -> (FakeGuest, UnixStream, Connection) {
+    let (host, socket) = UnixStream::pair().unwrap();
+    let raw = socket.try_clone().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let mut guest = FakeGuest::of(tokio::net::UnixStream::from_std(socket).unwrap());
+    let opening = Connection::open_local(host, CLIENT_NONCE, GUEST_NONCE);
+    let (connection, ()) = tokio::join!(opening, guest.welcome());
+    (guest, raw, connection.unwrap())
 }
 
 /// A guest that has welcomed its client.
@@ -96,6 +113,10 @@ pub async fn driven() -> (FakeGuest, Arc<GuestDriver>) {
 }
 
 impl FakeGuest {
+    fn of(stream: impl ByteChannel + 'static) -> Self {
+        Self { stream: Box::new(stream), decoder: Decoder::new() }
+    }
+
     pub async fn welcome(&mut self) {
         assert_eq!(self.receive().await.header.kind, Kind::Hello);
         self.send(

@@ -14,6 +14,7 @@ mod listing;
 mod maker;
 mod many;
 mod outliving;
+mod passed_files;
 mod sleeping;
 mod state;
 mod stopped;
@@ -33,6 +34,7 @@ fn main() {
         groups::trials(),
         disks::trials(),
         outliving::trials(),
+        passed_files::trials(),
         sleeping::trials(),
         damaged::trials(),
         deadlines::trials(),

@@ -152,7 +152,8 @@ async fn without_a_deadline() -> Result<(), Failed> {
     let state = State::new()?;
     let sandbox = Sandbox::create(&*state.provider()?, SandboxSpec::default()).await?;
     let process = sandbox.start("exec sleep 1000", StartOptions::default()).await?.id;
-    sandbox.write("big", vec![0; 4 << 20]).await?;
+    // More than a guest passes for the host to read itself.
+    sandbox.write("big", vec![0; 16 << 20]).await?;
     let mut half_read = sandbox.read_stream("big", ByteRange::default()).await?;
     half_read.next().await.ok_or("the file is empty")??;
     let stopped = Stopped::new(state.guest_of(sandbox.id().as_str())?)?;

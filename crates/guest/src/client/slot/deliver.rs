@@ -1,5 +1,7 @@
 //! The reader's side of a call: every delivery is checked against the call's shape.
 
+use std::os::fd::OwnedFd;
+
 use eyot::{Error, Result};
 
 use super::{Phase, Slot, State};
@@ -9,12 +11,17 @@ use crate::client::shape::{Announcement, Framing};
 use crate::protocol::{CHANNEL_MAIN, Event, LOG_PREFIX_BYTES, Reply};
 
 impl Slot {
-    /// Something happened to the call.
-    pub(in crate::client) fn deliver_event(&self, event: Event) -> Result<(), Violation> {
+    /// Something happened to the call. The descriptor belongs to [`Event::Passed`].
+    pub(in crate::client) fn deliver_event(
+        &self,
+        event: Event,
+        descriptor: Option<OwnedFd>,
+    ) -> Result<(), Violation> {
         let right = matches!(
             (self.shape.announce, &event),
             (Announcement::Started, Event::Started(_))
-                | (Announcement::Opened, Event::Opened(_))
+                | (Announcement::Opened | Announcement::OpenedOrPassed, Event::Opened(_))
+                | (Announcement::OpenedOrPassed, Event::Passed(_))
                 | (Announcement::Log, Event::Log(_))
                 | (Announcement::Kept, Event::Kept(_))
         );
@@ -23,6 +30,10 @@ impl Slot {
             return Err(Violation::new("an event that its call does not have"));
         }
         state.announced = true;
+        state.is_passed = descriptor.is_some();
+        if state.phase != Phase::Abandoned {
+            state.descriptor = descriptor;
+        }
         state.event = Some(event);
         state.wake_consumer();
         Ok(())
@@ -65,6 +76,9 @@ impl Slot {
             return Err(Violation::new(format!(
                 "something on channel {channel}, which its call does not have"
             )));
+        }
+        if state.is_passed {
+            return Err(Violation::new("the content of a file that was passed"));
         }
         if state.incoming[usize::from(channel)].over {
             return Err(Violation::new("something on a channel that has ended"));
@@ -122,6 +136,8 @@ impl Slot {
 
     /// The connection ended, and the call with it.
     pub(in crate::client) fn fail(&self, error: Error) {
-        lock(&self.state).end(Err(error));
+        let mut state = lock(&self.state);
+        state.descriptor = None;
+        state.end(Err(error));
     }
 }

@@ -7,6 +7,7 @@
 mod deliver;
 mod take;
 
+use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::task::Waker;
 
@@ -30,6 +31,9 @@ struct State {
     phase: Phase,
     event: Option<Event>,
     announced: bool,
+    /// A descriptor came instead of data.
+    is_passed: bool,
+    descriptor: Option<OwnedFd>,
     pieces: PieceQueue,
     incoming: [Incoming; CHANNELS],
     data_bytes: u64,
@@ -70,6 +74,8 @@ impl Slot {
             phase: Phase::Unsent,
             event: None,
             announced: false,
+            is_passed: false,
+            descriptor: None,
             pieces: PieceQueue::default(),
             incoming: [Incoming { window: WINDOW, taken: 0, over: false }; CHANNELS],
             data_bytes: 0,

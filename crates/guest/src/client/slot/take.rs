@@ -1,5 +1,6 @@
 //! The caller's side of a call: takes what arrived, and uses the credit that was granted.
 
+use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
 
 use eyot::{Error, ErrorKind, Result};
@@ -25,6 +26,11 @@ impl Slot {
             Some(Err(_)) => Poll::Ready(state.take_end().map(|_| None)),
             None => state.wait_consumer(context),
         }
+    }
+
+    /// Takes the descriptor that came with the call's event.
+    pub(in crate::client) fn take_descriptor(&self) -> Option<OwnedFd> {
+        lock(&self.state).descriptor.take()
     }
 
     /// The next piece, and how much credit to grant for what was taken. `None` when no more come:
@@ -85,6 +91,7 @@ impl Slot {
     pub(in crate::client) fn abandon(&self) -> AbandonAction {
         let mut state = lock(&self.state);
         state.pieces.clear();
+        state.descriptor = None;
         match state.phase {
             Phase::Unsent => AbandonAction::Forget,
             Phase::Open => {

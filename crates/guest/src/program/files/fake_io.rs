@@ -1,13 +1,13 @@
 //! A call's streams in memory, for the tests of this directory.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::program::call_io::{CallIo, Stopped};
-use crate::protocol::{Event, Location};
+use crate::protocol::{Event, Location, Reply};
 
 /// Records the frames that a call sent, and holds those that it will receive.
 #[derive(Default)]
@@ -20,6 +20,10 @@ pub struct FakeIo {
     pub sent: Vec<Vec<u8>>,
     /// Every event.
     pub events: Vec<Event>,
+    /// The client takes descriptors; otherwise none can be passed.
+    pub takes_files: bool,
+    /// Every descriptor that was passed.
+    pub passed: Vec<OwnedFd>,
     /// The call is over after this many pieces.
     pub stop_after_sends: Option<usize>,
     /// The call is over.
@@ -56,6 +60,14 @@ impl CallIo for FakeIo {
     fn event(&mut self, event: Event) -> Result<(), Stopped> {
         self.events.push(event);
         Ok(())
+    }
+
+    fn pass(&mut self, file: BorrowedFd<'_>, event: Event, _: Option<Reply>) -> Result<bool, Stopped> {
+        if self.takes_files {
+            self.passed.push(file.try_clone_to_owned().expect("a descriptor"));
+            self.events.push(event);
+        }
+        Ok(self.takes_files)
     }
 
     fn wait(&mut self, fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Stopped> {

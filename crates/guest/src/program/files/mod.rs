@@ -18,6 +18,7 @@ mod grep;
 mod line;
 mod list;
 mod locate;
+mod pass;
 mod read;
 mod regular;
 mod remove;
@@ -52,6 +53,7 @@ pub fn serve(request: Request, io: &mut dyn CallIo) -> Result<Reply, Failure> {
 fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, FileError> {
     match request {
         Request::Read(file, offset, limit) => read::read(&file, offset, limit, io),
+        Request::ReadPassed(file, offset, limit) => read::read_passed(&file, offset, limit, io),
         Request::Write(file, how) => write::write(&file, &how, io),
         Request::Stat(file) => stat::stat(&file),
         Request::List(directory) => list::list(&directory, io),
@@ -115,6 +117,7 @@ mod tests {
         };
         vec![
             Request::Read(file.clone(), 0, None),
+            Request::ReadPassed(file.clone(), 0, None),
             Request::Write(file.clone(), REPLACE),
             Request::Write(file.clone(), WriteParameters { mode: 1, ..REPLACE }),
             Request::Write(beneath(directory, "d/new"), WriteParameters { mode: 2, ..REPLACE }),

@@ -1,10 +1,13 @@
 //! Reading a file, piece by piece. Files in `/proc` claim to be empty and are not: only the end of
 //! file ends a read.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
 use super::failure::FileError;
 use super::locate::Target;
+use super::pass::{ReadAhead, is_passable};
 use super::regular;
 use crate::program::call_io::CallIo;
 use crate::protocol::{Event, Location, MAX_PAYLOAD_BYTES, Reply};
@@ -17,7 +20,38 @@ pub fn read(
     io: &mut dyn CallIo,
 ) -> Result<Reply, FileError> {
     let (file, stat) = regular::open(&Target::new(location)?)?;
-    io.event(Event::Opened(Some(regular::size(&stat))))?;
+    send(&file, regular::size(&stat), (offset, limit), io)
+}
+
+/// The same, but passes the file's descriptor instead of its bytes where that pays.
+pub fn read_passed(
+    location: &Location,
+    offset: u64,
+    limit: Option<u64>,
+    io: &mut dyn CallIo,
+) -> Result<Reply, FileError> {
+    let (file, stat) = regular::open(&Target::new(location)?)?;
+    let size = regular::size(&stat);
+    let bytes = size.saturating_sub(offset).min(limit.unwrap_or(u64::MAX));
+    if is_passable(file.as_fd(), bytes) {
+        let mut ahead = ReadAhead::new(offset, bytes);
+        ahead.step(file.as_fd());
+        if io.pass(file.as_fd(), Event::Passed(size), Some(Reply::Done))? {
+            // The client needs longer to wake up than this takes.
+            while ahead.step(file.as_fd()) {}
+            return Ok(Reply::Done);
+        }
+    }
+    send(&file, size, (offset, limit), io)
+}
+
+fn send(
+    file: &File,
+    size: u64,
+    (offset, limit): (u64, Option<u64>),
+    io: &mut dyn CallIo,
+) -> Result<Reply, FileError> {
+    io.event(Event::Opened(Some(size)))?;
     let mut piece = vec![0; MAX_PAYLOAD_BYTES];
     let mut at = offset;
     let mut left = limit.unwrap_or(u64::MAX);
@@ -63,6 +97,30 @@ mod tests {
         assert!(content(path, 200_000, None).unwrap().is_empty());
         assert!(content(path, u64::MAX, None).unwrap().is_empty());
         assert!(content(path, 0, Some(0)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_client_that_takes_no_descriptor_gets_the_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, vec![7; 200_000]).unwrap();
+        let mut io = FakeIo::default();
+        read_passed(&at(&path), 1000, None, &mut io).unwrap();
+        assert_eq!(io.events, [Event::Opened(Some(200_000))]);
+        assert_eq!(io.sent.concat().len(), 199_000);
+    }
+
+    #[test]
+    fn a_file_of_no_disk_is_never_passed() {
+        let memory = rustix::fs::memfd_create("m", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&memory, 200_000).unwrap();
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&memory));
+        let status = "/proc/self/status".to_owned();
+        for path in [path, status] {
+            let mut io = FakeIo { takes_files: true, ..FakeIo::default() };
+            read_passed(&at(&path), 0, None, &mut io).unwrap();
+            assert!(io.passed.is_empty() && !io.sent.is_empty(), "{path}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::super::failure::FileErrorKind;
 use super::super::fake_io::{FakeIo, at, beneath};
 use super::watch;
 use crate::program::call_io::{CallIo, Stopped};
-use crate::protocol::{Event, Location, WatchRecord, decode};
+use crate::protocol::{Event, Location, Reply, WatchRecord, decode};
 
 struct Scene {
     directory: TempDir,
@@ -303,6 +303,10 @@ impl CallIo for Meanwhile {
 
     fn event(&mut self, event: Event) -> Result<(), Stopped> {
         self.io.event(event)
+    }
+
+    fn pass(&mut self, file: BorrowedFd<'_>, event: Event, answer: Option<Reply>) -> Result<bool, Stopped> {
+        self.io.pass(file, event, answer)
     }
 
     fn wait(&mut self, fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<bool, Stopped> {

@@ -1,0 +1,56 @@
+//! Files whose descriptors are passed to a client on the same machine, which then reads them without
+//! the guest. The client decides anew whether it takes a descriptor.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::Advice;
+
+use crate::protocol::MAX_PAYLOAD_BYTES;
+
+/// Up to this many bytes travel as one frame of data, which is as fast as a descriptor.
+const LEAST_BYTES: u64 = MAX_PAYLOAD_BYTES as u64;
+/// Larger reads are streams. This bounds the page cache that a client can be charged for.
+const MOST_BYTES: u64 = 8 << 20;
+/// The kernel reads at most this much ahead at a time.
+const AHEAD_BYTES: u64 = 128 * 1024;
+
+/// File systems that keep files on a disk of this machine: `f_type` of statfs(2). An overlay's own
+/// layers are on one of the others.
+const ON_DISK: [i64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x794c_7630];
+
+/// Tells whether a descriptor is worth passing for so many bytes, and is of a kind that clients
+/// take.
+pub fn is_passable(file: BorrowedFd<'_>, bytes: u64) -> bool {
+    bytes > LEAST_BYTES && bytes <= MOST_BYTES && is_on_disk(file)
+}
+
+fn is_on_disk(file: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|found| ON_DISK.contains(&(found.f_type & 0xffff_ffff)))
+}
+
+/// A part of a file that the kernel reads from the disk on the guest's account: the pages are
+/// charged to the sandbox's memory and not to the client's.
+pub struct ReadAhead {
+    at: u64,
+    end: u64,
+}
+
+impl ReadAhead {
+    /// The part of `bytes` from `offset` on.
+    pub fn new(offset: u64, bytes: u64) -> Self {
+        Self { at: offset, end: offset.saturating_add(bytes) }
+    }
+
+    /// Has the kernel begin with the next step. Returns `false` behind the last one.
+    pub fn step(&mut self, file: BorrowedFd<'_>) -> bool {
+        if self.at >= self.end {
+            return false;
+        }
+        let length = AHEAD_BYTES.min(self.end - self.at);
+        // Without it the client reads more slowly, and nothing else.
+        rustix::fs::fadvise(file, self.at, std::num::NonZeroU64::new(length), Advice::WillNeed)
+            .unwrap_or_default();
+        self.at += length;
+        true
+    }
+}

@@ -1,0 +1,159 @@
+//! The rule for descriptors of files that a guest passes: the host reads a file itself only if it is
+//! on the sandbox's own overlay, disk or workspace. The kernel says on which mount a descriptor is,
+//! and which mounts the sandbox has. Nobody inside can mount anything, so these stay the same while
+//! its guest lives. Everything else travels as a stream: `/proc` and memory, whose reading could
+//! wait or cost the host's memory, and the caller's mounts, which may be on a network.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use eyot::{SandboxSpec, WorkspaceSpec};
+use eyot_guest::client::FileGate;
+use rustix::fs::{AtFlags, StatxFlags};
+
+use crate::ready::ReadyMark;
+use crate::record::Record;
+
+/// File systems that keep files on a disk of this machine: the name in mountinfo, and the number in
+/// statfs(2).
+const ON_DISK: [(&str, i64); 4] =
+    [("ext4", 0xef53), ("xfs", 0x5846_5342), ("btrfs", 0x9123_683e), ("f2fs", 0xf2f5_2010)];
+
+/// The mounts of a sandbox whose files the host may use itself.
+pub(crate) struct SandboxMounts {
+    /// The sandbox's directory, which has its overlay's upper layer or its disk.
+    directory: PathBuf,
+    workspace: Option<String>,
+    callers_mounts: Vec<String>,
+    /// Read when the first file is passed.
+    ids: OnceLock<HashSet<u64>>,
+}
+
+impl SandboxMounts {
+    /// The mounts of the sandbox with this record and directory.
+    pub(crate) fn of(record: &Record, directory: PathBuf) -> Self {
+        let spec: &SandboxSpec = &record.info.spec;
+        let persists = matches!(spec.workspace, WorkspaceSpec::Persistent { .. });
+        Self {
+            directory,
+            workspace: persists.then(|| record.info.workdir.to_string()),
+            callers_mounts: spec.mounts.iter().map(|mount| mount.target.to_string()).collect(),
+            ids: OnceLock::new(),
+        }
+    }
+
+    fn ids(&self) -> io::Result<&HashSet<u64>> {
+        if let Some(ids) = self.ids.get() {
+            return Ok(ids);
+        }
+        let ids = if is_on_disk(&self.directory)? { self.read()? } else { HashSet::new() };
+        Ok(self.ids.get_or_init(|| ids))
+    }
+
+    /// Reads the table of mounts of the guest that runs now.
+    fn read(&self) -> io::Result<HashSet<u64>> {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        let guest = ReadyMark::read(&self.directory)?.and_then(|ready| ready.guest).ok_or_else(gone)?;
+        let table = std::fs::read_to_string(format!("/proc/{}/mountinfo", guest.pid))?;
+        // Looked at after the reading: it was no later process's table.
+        guest.open()?.ok_or_else(gone)?;
+        Ok(table.lines().filter_map(|line| self.id_of_own(line)).collect())
+    }
+
+    /// Returns the number of the mount in a line of mountinfo, if it is the sandbox's own.
+    fn id_of_own(&self, line: &str) -> Option<u64> {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ');
+        let (id, point) = (fields.next()?.parse().ok()?, fields.nth(3)?);
+        let name = file_system.split(' ').next()?;
+        let is_on_disk = ON_DISK.iter().any(|(known, _)| *known == name);
+        let is_workspace = self.workspace.as_deref() == Some(point);
+        let is_own = name == "overlay" || (is_on_disk && is_workspace);
+        (is_own && !self.is_callers(point)).then_some(id)
+    }
+
+    fn is_callers(&self, point: &str) -> bool {
+        self.callers_mounts.iter().any(|target| Path::new(point).starts_with(target))
+    }
+}
+
+/// Tells whether a folder of the host is on a disk. What is written to an overlay in memory would be
+/// memory of whoever writes it.
+fn is_on_disk(folder: &Path) -> io::Result<bool> {
+    let magic = rustix::fs::statfs(folder)?.f_type & 0xffff_ffff;
+    Ok(ON_DISK.iter().any(|(_, number)| *number == magic))
+}
+
+impl FileGate for SandboxMounts {
+    fn admits(&self, file: BorrowedFd<'_>) -> io::Result<bool> {
+        // The mount of a descriptor never changes, so no file system is asked for it.
+        let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let found = rustix::fs::statx(file, "", how, StatxFlags::MNT_ID)?;
+        let is_known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+        Ok(is_known && self.ids()?.contains(&found.stx_mnt_id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::record::tests::record;
+
+    const TABLE: &str = "884 709 0:121 / / rw,nosuid - overlay overlay rw,upperdir=upper\n\
+        887 884 0:125 / /usr ro,nosuid master:1 - overlay overlay ro\n\
+        891 884 0:245 / /proc rw - proc proc rw\n\
+        941 884 0:119 /null /dev/null rw - tmpfs none rw\n\
+        948 884 0:250 / /dev/shm rw - tmpfs tmpfs rw\n\
+        950 884 254:0 /state/w1 /workspace rw - ext4 /dev/vda rw\n\
+        951 950 254:0 /srv /workspace/srv rw - ext4 /dev/vda rw\n\
+        952 884 0:44 / /data rw - nfs4 server:/ rw\n\
+        953 884 0:45 / /mnt/image rw - overlay overlay rw\n\
+        954 884 0:46 / /mnt/fuse rw - fuse.sshfs x rw\n";
+
+    fn mounts(workspace: Option<&str>) -> SandboxMounts {
+        SandboxMounts {
+            directory: std::env::temp_dir(),
+            workspace: workspace.map(str::to_owned),
+            callers_mounts: vec!["/workspace/srv".to_owned(), "/mnt".to_owned()],
+            ids: OnceLock::new(),
+        }
+    }
+
+    fn own(mounts: &SandboxMounts) -> Vec<u64> {
+        TABLE.lines().filter_map(|line| mounts.id_of_own(line)).collect()
+    }
+
+    #[test]
+    fn only_the_overlays_and_the_workspace_are_the_sandboxs_own() {
+        assert_eq!(own(&mounts(None)), [884, 887]);
+        assert_eq!(own(&mounts(Some("/workspace"))), [884, 887, 950]);
+        assert_eq!(mounts(None).id_of_own("rubbish"), None);
+    }
+
+    #[test]
+    fn n6_files_of_the_host_and_of_no_disk_are_not_admitted() {
+        let mounts = mounts(None);
+        mounts.ids.set(HashSet::from([u64::MAX])).unwrap();
+        let memory = rustix::fs::memfd_create("m", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::fcntl_add_seals(&memory, rustix::fs::SealFlags::WRITE).unwrap();
+        assert!(!mounts.admits(memory.as_fd()).unwrap());
+        for path in ["/proc/self/status", "/proc/self/exe"] {
+            assert!(!mounts.admits(File::open(path).unwrap().as_fd()).unwrap(), "{path}");
+        }
+    }
+
+    #[test]
+    fn without_a_guest_nothing_is_admitted() {
+        let directory = tempfile::tempdir().unwrap();
+        let mounts = SandboxMounts::of(&record(), directory.path().to_owned());
+        let file = File::open("/proc/self/exe").unwrap();
+        // An error on a disk; on any other file system no file is admitted.
+        assert!(!mounts.admits(file.as_fd()).unwrap_or(false));
+    }
+}
