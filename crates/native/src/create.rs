@@ -85,6 +85,7 @@ fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
         guest_nonce: nonces[1],
         boot_id,
         block: None,
+        ids: None,
         made_workspace: false,
         groups: Vec::new(),
         lower: image.lower.clone(),

@@ -120,8 +120,8 @@ fn empty_trash(
         remove_tree(&state.workspace(id))?;
     }
     remove_tree(&directory)?;
-    match record.and_then(|record| record.block) {
-        Some(block) => state.release_block(block, id),
+    match record.and_then(|record| record.id_block()) {
+        Some(ids) => state.release_block(ids.block, id),
         None => Ok(()),
     }
 }

@@ -53,7 +53,7 @@ impl Layout<'_> {
     /// another user to the host, must be able to enter. Without a range, set-id programs in it
     /// would belong to the caller.
     pub(crate) fn close(&self) -> io::Result<()> {
-        let mode = if let IdMap::Range { .. } = self.map { 0o711 } else { 0o700 };
+        let mode = if let IdMap::Range(_) = self.map { 0o711 } else { 0o700 };
         fs::set_permissions(self.directory, fs::Permissions::from_mode(mode))
     }
 
@@ -158,7 +158,7 @@ impl Layout<'_> {
     pub(crate) fn give(&self, path: &Path, inner: u32) -> io::Result<()> {
         match self.map {
             IdMap::Single { .. } => Ok(()),
-            IdMap::Range { base } => chown(path, Some(base + inner), Some(base + inner)),
+            IdMap::Range(range) => chown(path, Some(range.host_id(inner)), Some(range.host_id(inner))),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::plan::RANGE_LEN;
+use crate::plan::{IdRange, IdRun, RANGE_LEN};
 
 /// The owner (uid and gid) on disk of files that a sandbox of root's writes to a mounted folder.
 pub const OWNER: u32 = 1000;
@@ -40,15 +40,19 @@ pub enum DiskIds {
 
 impl DiskIds {
     /// Returns the uid map and the gid map of the user namespace by which a mount gets these ids;
-    /// `None` if it needs no namespace of its own. `base` is the first host id of the sandbox's
-    /// range.
-    pub fn maps(self, base: u32) -> Option<[String; 2]> {
+    /// `None` if it needs no namespace of its own. `range` is the sandbox's.
+    pub fn maps(self, range: IdRange) -> Option<[String; 2]> {
         match self {
             Self::Host | Self::Inside => None,
-            Self::OneOwner { uid, gid } => Some([uid, gid].map(|inside| text(&one_owner(base, inside)))),
+            Self::OneOwner { uid, gid } => Some([uid, gid].map(|inside| text(&one_owner(range, inside)))),
             Self::Workspace => {
-                let block = Extent { on_disk: WORKSPACE_BASE, host: base, count: RANGE_LEN };
-                Some([text(&[block]), text(&[block])])
+                let extent = |run: IdRun| Extent {
+                    on_disk: WORKSPACE_BASE + run.inside,
+                    host: run.host,
+                    count: run.count,
+                };
+                let map = text(&range.runs().map(extent).collect::<Vec<_>>());
+                Some([map.clone(), map])
             }
         }
     }
@@ -71,10 +75,11 @@ impl Extent {
 
 /// Maps the owner on disk to one id of the sandbox. The other ids of the sandbox's range have none
 /// on disk. The rest of the host's ids stay as they are: no user in the sandbox has one of them.
-fn one_owner(base: u32, inside: u32) -> [Extent; 4] {
+fn one_owner(range: IdRange, inside: u32) -> [Extent; 4] {
+    let base = range.base;
     [
         Extent::same(0, OWNER),
-        Extent { on_disk: OWNER, host: base + inside, count: 1 },
+        Extent { on_disk: OWNER, host: range.host_id(inside), count: 1 },
         Extent::same(OWNER + 1, base),
         // The last id is the kernel's sign for none.
         Extent::same(base + RANGE_LEN, u32::MAX),
@@ -91,6 +96,8 @@ mod tests {
     use super::*;
 
     const BASE: u32 = 0x7123_0000;
+    const IN_ORDER: IdRange = IdRange { base: BASE, shift: 0 };
+    const SHIFTED: IdRange = IdRange { base: BASE, shift: 4094 };
 
     /// Computes the id on disk of an id of the host's kernel, as the kernel does.
     fn on_disk(extents: &[Extent], host: u32) -> Option<u32> {
@@ -101,18 +108,21 @@ mod tests {
 
     #[test]
     fn of_a_sandboxs_ids_one_has_a_place_on_disk_and_it_is_the_owners() {
-        for inside in [0, 33, OWNER, RANGE_LEN - 1] {
-            let extents = one_owner(BASE, inside);
+        for (range, inside) in [IN_ORDER, SHIFTED]
+            .into_iter()
+            .flat_map(|range| [0, 33, OWNER, RANGE_LEN - 1].map(|inside| (range, inside)))
+        {
+            let extents = one_owner(range, inside);
             for id in 0..RANGE_LEN {
                 let expected = (id == inside).then_some(OWNER);
-                assert_eq!(on_disk(&extents, BASE + id), expected, "{id} of {inside}");
+                assert_eq!(on_disk(&extents, range.host_id(id)), expected, "{id} of {inside}");
             }
         }
     }
 
     #[test]
     fn other_owners_on_disk_stay_who_they_are_and_are_nobody_in_the_sandbox() {
-        let extents = one_owner(BASE, 0);
+        let extents = one_owner(SHIFTED, 0);
         for id in [0, 999, 1001, 65_534, BASE - 1, BASE + RANGE_LEN, u32::MAX - 1] {
             assert_eq!(on_disk(&extents, id), Some(id));
         }
@@ -122,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_workspaces_ids_on_disk_are_a_block_of_their_own() {
-        let maps = DiskIds::Workspace.maps(BASE).unwrap();
+        let maps = DiskIds::Workspace.maps(IN_ORDER).unwrap();
         assert_eq!(
             maps,
             [
@@ -130,13 +140,16 @@ mod tests {
                 format!("{WORKSPACE_BASE} {BASE} {RANGE_LEN}\n")
             ]
         );
-        assert_eq!(DiskIds::Host.maps(BASE), None);
-        assert_eq!(DiskIds::Inside.maps(BASE), None);
+        let [shifted, _] = DiskIds::Workspace.maps(SHIFTED).unwrap();
+        let (rest, end) = (RANGE_LEN - 4094, WORKSPACE_BASE + RANGE_LEN - 4094);
+        assert_eq!(shifted, format!("{WORKSPACE_BASE} {} {rest}\n{end} {BASE} 4094\n", BASE + 4094));
+        assert_eq!(DiskIds::Host.maps(IN_ORDER), None);
+        assert_eq!(DiskIds::Inside.maps(IN_ORDER), None);
     }
 
     #[test]
     fn a_user_and_a_group_have_maps_of_their_own() {
-        let [uids, gids] = DiskIds::OneOwner { uid: 1000, gid: 0 }.maps(BASE).unwrap();
+        let [uids, gids] = DiskIds::OneOwner { uid: 1000, gid: 0 }.maps(IN_ORDER).unwrap();
         assert!(uids.contains(&format!("\n1000 {} 1\n", BASE + 1000)), "{uids}");
         assert!(gids.contains(&format!("\n1000 {BASE} 1\n")), "{gids}");
     }

@@ -30,7 +30,7 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
     let by_group = |controller| if groups.has(controller) { Enforcement::Cgroup } else { Enforcement::None };
     // A range has users enough to walk around a limit that counts by user, but one user of the host pays for all of them.
     let pids = if groups.has(CgroupController::Pids) { Enforcement::Cgroup } else { Enforcement::Rlimit };
-    let range = matches!(plan.map, IdMap::Range { .. });
+    let range = matches!(plan.map, IdMap::Range(_));
     let held = linux_capability::names(if range { RANGE_CAPABILITIES } else { 0 });
     Isolation {
         namespaces,
@@ -67,7 +67,7 @@ pub(crate) fn of_plan(plan: &Plan, spec: &ValidSpec, groups: &CgroupSupport) -> 
 /// single mapped user is charged as the host user that it is.
 fn user_counts(plan: &Plan) -> UserCounts {
     match plan.map {
-        IdMap::Range { .. } => UserCounts::Own,
+        IdMap::Range(_) => UserCounts::Own,
         IdMap::Single { .. } => UserCounts::Shared,
     }
 }

@@ -63,6 +63,8 @@ mod setup;
 mod sleep;
 #[cfg(feature = "provider")]
 mod state;
+#[cfg(feature = "provider")]
+mod subordinate_ids;
 mod sys;
 #[cfg(feature = "provider")]
 mod unfinished;

@@ -21,7 +21,7 @@ use crate::isolation;
 use crate::launcher::client::{Launcher, PendingSandbox};
 use crate::plan::{Account, IdMap, Plan, USER_ID};
 use crate::setup::{GUEST_PIDS, Setup};
-use crate::state::{StateDir, account_uid, block_base};
+use crate::state::{IdBlock, StateDir, account_uid};
 use crate::unfinished::{Origin, Own, Unfinished};
 use crate::users::{SandboxUsers, wishes};
 
@@ -89,7 +89,7 @@ impl Maker<'_> {
             // Whoever clears up after this process looks for its groups here. Those of a new sandbox are found by its id.
             unfinished.write_record()?;
         }
-        let account = unfinished.record.block.map(|block| account(spec, block));
+        let account = unfinished.record.id_block().map(|ids| account(spec, ids));
         let begun = self.begin(spec, account, self.make_birthplace(spec, &wanted)?)?;
         let groups = self.make_groups(spec, &wanted)?;
         let users = SandboxUsers::of(spec, map, &image.lower)?;
@@ -251,7 +251,7 @@ pub(crate) fn preview(
     spec: &ValidSpec,
 ) -> Result<eyot::Isolation> {
     let (image, _held) = images.resolve(state, spec.spec().image.as_deref(), as_root())?;
-    let map = if as_root() { IdMap::Range { base: block_base(1) } } else { caller_alone() };
+    let map = if as_root() { IdMap::Range(IdBlock::shifted(1).range()) } else { caller_alone() };
     let landlock_abi = crate::sys::landlock_abi();
     let mounts = &spec.spec().mounts;
     let sources: Vec<String> =
@@ -295,9 +295,9 @@ fn socket_bytes() -> u64 {
 }
 
 /// Returns the account of the sandbox with this block of ids: a host user of its own.
-fn account(spec: &ValidSpec, block: u32) -> Account {
+fn account(spec: &ValidSpec, ids: IdBlock) -> Account {
     let processes = spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS);
-    Account { uid: account_uid(block), processes: processes.saturating_add(u64::from(GUEST_PIDS)) }
+    Account { uid: account_uid(ids.block), processes: processes.saturating_add(u64::from(GUEST_PIDS)) }
 }
 
 /// Lists the processors that this process may run on.

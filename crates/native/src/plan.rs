@@ -20,13 +20,54 @@ pub enum IdMap {
         #[n(1)]
         gid: u32,
     },
-    /// Inner ids 0–65,535 are the host's ids from `base` on.
+    /// The inner ids 0–65,535 are host ids that no other sandbox has.
     #[n(1)]
-    Range {
-        /// The first host id.
-        #[n(0)]
-        base: u32,
-    },
+    Range(#[n(0)] IdRange),
+}
+
+/// The host ids of a sandbox: a block of [`RANGE_LEN`], entered at `shift`. Behind the block's last
+/// id comes its first.
+///
+/// The kernel keeps the users of all namespaces in 128 chains, chosen by the low bits of their host
+/// ids. Blocks begin at multiples of 65,536, so without a shift the user 1000 of every sandbox
+/// would be in one chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct IdRange {
+    /// The first host id of the block.
+    #[n(0)]
+    pub base: u32,
+    /// The distance of inner id 0 from `base`, below [`RANGE_LEN`].
+    #[n(1)]
+    pub shift: u32,
+}
+
+/// A run of inner ids that follow one another on the host, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdRun {
+    /// The first inner id.
+    pub inside: u32,
+    /// The first host id.
+    pub host: u32,
+    /// The number of ids.
+    pub count: u32,
+}
+
+impl IdRange {
+    /// Returns the host id of an inner id.
+    pub fn host_id(self, inside: u32) -> u32 {
+        self.base + (inside + self.shift) % RANGE_LEN
+    }
+
+    /// Returns the runs that make up the range.
+    pub fn runs(self) -> impl Iterator<Item = IdRun> {
+        let Self { base, shift } = self;
+        let wrapped = RANGE_LEN - shift;
+        let runs = [
+            IdRun { inside: 0, host: base + shift, count: wrapped },
+            IdRun { inside: wrapped, host: base, count: shift },
+        ];
+        runs.into_iter().filter(|run| run.count > 0)
+    }
 }
 
 /// The inner uid and gid of the default user, `user`.
@@ -455,6 +496,18 @@ pub enum Launched {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_inner_id_has_a_host_id_of_its_own_in_the_block_whatever_the_shift() {
+        for shift in [0, 1, 4094, RANGE_LEN - 1] {
+            let range = IdRange { base: 0x7123_0000, shift };
+            let mut hosts: Vec<u32> = (0..RANGE_LEN).map(|inside| range.host_id(inside)).collect();
+            let by_runs = range.runs().flat_map(|run| run.host..run.host + run.count);
+            assert_eq!(by_runs.collect::<Vec<_>>(), hosts);
+            hosts.sort_unstable();
+            assert_eq!(hosts, (range.base..range.base + RANGE_LEN).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn a_filter_survives_packing() {

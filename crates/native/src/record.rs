@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::egress::changed_rules;
 use crate::image::Lower;
-use crate::state::StateDir;
+use crate::state::{IdBlock, StateDir};
 
 /// The data that a later process needs to use or to remove the sandbox. It holds secrets, so the
 /// file's mode is 0600.
@@ -27,8 +27,14 @@ pub(crate) struct Record {
     pub guest_nonce: [u8; 16],
     /// The boot of the host that the sandbox's processes belong to.
     pub boot_id: String,
-    /// The number of its range of host ids, if it has one.
+    /// The block of its host ids, as earlier versions recorded it: entered at its first id. Later
+    /// ones leave it out, so that an earlier version refuses to wake a sandbox whose ids it would
+    /// take for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
+    /// Its range of host ids, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ids: Option<IdBlock>,
     /// The persistent workspace was made for this sandbox. A workspace that existed before outlives
     /// a failed create.
     pub made_workspace: bool,
@@ -51,6 +57,11 @@ const RECORD_IN_THE_MAKING: &str = "sandbox.json.new";
 pub(crate) const SOCKET: &str = "guest.sock";
 
 impl Record {
+    /// Returns the block of its host ids, whichever version recorded it.
+    pub(crate) fn id_block(&self) -> Option<IdBlock> {
+        self.ids.or(self.block.map(IdBlock::in_order))
+    }
+
     /// Writes the record into a sandbox's directory, as a whole. It is not synced, because that
     /// would stall every create and wake. A record that a power loss has damaged is recognized
     /// ([`crate::condition`]).
@@ -270,6 +281,7 @@ pub(crate) mod tests {
             guest_nonce: [2; 16],
             boot_id: boot_id().unwrap(),
             block: None,
+            ids: None,
             made_workspace: false,
             groups: Vec::new(),
             lower: Lower::default(),

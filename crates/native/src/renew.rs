@@ -50,9 +50,9 @@ impl Layout<'_> {
         while let Some(name) = names.next() {
             let wants_dir = is_dir || names.peek().is_some();
             if ensure(&at, name, wants_dir)?
-                && let IdMap::Range { base } = self.map
+                && let IdMap::Range(range) = self.map
             {
-                let (uid, gid) = (Uid::from_raw(base), Gid::from_raw(base));
+                let (uid, gid) = (Uid::from_raw(range.host_id(0)), Gid::from_raw(range.host_id(0)));
                 rustix::fs::chownat(&at, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
             }
             if names.peek().is_some() {

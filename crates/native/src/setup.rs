@@ -132,7 +132,7 @@ impl Setup<'_> {
     }
 
     fn is_range(&self) -> bool {
-        matches!(self.map, IdMap::Range { .. })
+        matches!(self.map, IdMap::Range(_))
     }
 
     fn identity_and_root(&self) -> Vec<Step> {
@@ -390,11 +390,12 @@ pub(crate) fn device_files() -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
     use crate::image::Lower;
+    use crate::plan::IdRange;
     use eyot::SandboxSpec;
     use eyot_image::RunConfig;
 
     const SINGLE: IdMap = IdMap::Single { uid: 501, gid: 20 };
-    const RANGE: IdMap = IdMap::Range { base: 0x7000_0000 };
+    const RANGE: IdMap = IdMap::Range(IdRange { base: 0x7000_0000, shift: 0 });
 
     fn plan(map: IdMap, change: impl FnOnce(&mut SandboxSpec)) -> Plan {
         let mut spec = SandboxSpec::default();

@@ -19,15 +19,19 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use eyot::{Result, SandboxId, SandboxName};
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
 
 use crate::disk_ids::WORKSPACE_BASE;
 use crate::host::{self, SetupFailure};
+use crate::plan::{IdRange, RANGE_LEN};
+use crate::subordinate_ids::SubordinateIds;
 
 /// Returns the default state folder: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
 /// `~/.local/state/eyot`. Without HOME, the home directory comes from the user database. Without
@@ -172,12 +176,17 @@ impl StateDir {
         self.take("names", name.as_str(), id)
     }
 
-    /// Claims a free range of host ids. Returns its number, from 1 to [`BLOCKS`]; `None` if all are
-    /// taken.
-    pub(crate) fn take_block(&self, id: &SandboxId, first_try: u32) -> io::Result<Option<u32>> {
+    /// Claims a free block of host ids that belongs to no user of the host. Returns its number, from
+    /// 1 to [`BLOCKS`]; `None` if all are taken.
+    pub(crate) fn take_block(
+        &self,
+        id: &SandboxId,
+        first_try: u32,
+        others: &SubordinateIds,
+    ) -> io::Result<Option<u32>> {
         for attempt in 0..BLOCKS {
             let block = (first_try.wrapping_add(attempt)) % BLOCKS + 1;
-            if self.take("blocks", &block.to_string(), id)? {
+            if !others.have_any(&ids_of(block)) && self.take("blocks", &block.to_string(), id)? {
                 return Ok(Some(block));
             }
         }
@@ -276,12 +285,45 @@ pub(crate) const BLOCKS: u32 = 4094;
 
 /// Returns the first host id of a block.
 pub(crate) fn block_base(block: u32) -> u32 {
-    WORKSPACE_BASE + block * crate::plan::RANGE_LEN
+    WORKSPACE_BASE + block * RANGE_LEN
 }
 
 /// Returns the uid of the account of the sandbox with this block. Accounts lie above all ranges.
 pub(crate) fn account_uid(block: u32) -> u32 {
     block_base(BLOCKS + 1) + block
+}
+
+/// Returns every host id that a sandbox with this block uses.
+fn ids_of(block: u32) -> [Range<u32>; 2] {
+    let (base, account) = (block_base(block), account_uid(block));
+    [base..base + RANGE_LEN, account..account + 1]
+}
+
+/// A sandbox's block of host ids. It is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct IdBlock {
+    /// The number of the block, from 1 to [`BLOCKS`].
+    pub block: u32,
+    /// See [`IdRange::shift`].
+    shift: u32,
+}
+
+impl IdBlock {
+    /// The block of a new sandbox. Its number is the shift, so that the users of different sandboxes
+    /// are in different chains of the kernel's.
+    pub(crate) fn shifted(block: u32) -> Self {
+        Self { block, shift: block }
+    }
+
+    /// The block of a sandbox that an earlier version made.
+    pub(crate) fn in_order(block: u32) -> Self {
+        Self { block, shift: 0 }
+    }
+
+    /// Returns the host ids.
+    pub(crate) fn range(self) -> IdRange {
+        IdRange { base: block_base(self.block), shift: self.shift % RANGE_LEN }
+    }
 }
 
 /// Makes a directory and its parents. A directory that exists is no error.
@@ -328,8 +370,46 @@ mod tests {
         let (first, second) = (SandboxId::generate(), SandboxId::generate());
         make_dir(&state.sandbox(&first), 0o700).unwrap();
         make_dir(&state.sandbox(&second), 0o700).unwrap();
-        let blocks = [state.take_block(&first, 7).unwrap(), state.take_block(&second, 7).unwrap()];
-        assert_eq!(blocks, [Some(8), Some(9)]);
+        let none = SubordinateIds::default();
+        let take = |id| state.take_block(id, 7, &none).unwrap();
+        assert_eq!([take(&first), take(&second)], [Some(8), Some(9)]);
+    }
+
+    #[test]
+    fn a_block_that_a_user_of_the_host_has_ids_of_is_left_to_that_user() {
+        let (_dir, state) = state();
+        let id = SandboxId::generate();
+        make_dir(&state.sandbox(&id), 0o700).unwrap();
+        let last = block_base(8) + RANGE_LEN - 1;
+        let others = SubordinateIds::parse(&format!("joe:{last}:2\njim:{}:1\n", account_uid(10)));
+        assert_eq!(state.take_block(&id, 7, &others).unwrap(), Some(11));
+    }
+
+    /// Returns the chain of the kernel's table of users (`uidhashentry` in kernel/user.c).
+    fn chain(uid: u32) -> usize {
+        (((uid >> 7) + uid) & 127) as usize
+    }
+
+    #[test]
+    fn the_same_user_of_a_thousand_sandboxes_is_spread_over_the_chains_of_the_kernel() {
+        for inside in [0, crate::plan::USER_ID, crate::plan::GUEST_ID] {
+            let mut chains = [0; 128];
+            (1..=1000).for_each(|block| chains[chain(IdBlock::shifted(block).range().host_id(inside))] += 1);
+            assert!(chains.iter().all(|users| *users <= 2 * 1000 / 128), "{inside}: {chains:?}");
+        }
+    }
+
+    #[test]
+    fn a_shifted_block_has_no_id_of_another_block() {
+        for block in [1, 2, 4093, BLOCKS] {
+            let ids =
+                IdBlock::in_order(block).range().host_id(0)..IdBlock::in_order(block + 1).range().host_id(0);
+            let runs: Vec<_> = IdBlock::shifted(block).range().runs().collect();
+            assert!(
+                runs.iter().all(|run| ids.start <= run.host && run.host + run.count <= ids.end),
+                "{runs:?}"
+            );
+        }
     }
 
     #[test]

@@ -22,7 +22,8 @@ use crate::plan::{EGRESS_ID, IdMap, Plan, pack_filter};
 use crate::ready::ReadyMark;
 use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
 use crate::seccomp::egress_filter;
-use crate::state::{StateDir, block_base};
+use crate::state::{IdBlock, StateDir};
+use crate::subordinate_ids::SubordinateIds;
 use crate::users::SandboxUsers;
 use crate::workspace;
 
@@ -73,12 +74,13 @@ impl Unfinished {
             return Ok(caller_alone());
         }
         let first_try = u32::from_le_bytes([0, 1, 2, 3].map(|index| self.record.client_nonce[index]));
-        let block =
-            self.state.take_block(&self.record.info.id, first_try).map_err(failed("take a range of ids"))?;
+        let failed = failed("take a range of ids");
+        let others = SubordinateIds::read().map_err(&failed)?;
+        let block = self.state.take_block(&self.record.info.id, first_try, &others).map_err(&failed)?;
         let none_left = || Error::new(ErrorKind::Quota, "create sandbox: every range of host ids is in use");
-        let block = block.ok_or_else(none_left)?;
-        self.record.block = Some(block);
-        Ok(IdMap::Range { base: block_base(block) })
+        let ids = IdBlock::shifted(block.ok_or_else(none_left)?);
+        self.record.ids = Some(ids);
+        Ok(IdMap::Range(ids.range()))
     }
 
     /// Returns the directory of the persistent workspace, if the spec asks for one.
@@ -146,7 +148,7 @@ impl Unfinished {
             owner: rustix::process::geteuid().as_raw(),
             become_id: match map {
                 IdMap::Single { .. } => None,
-                IdMap::Range { base } => Some(base + EGRESS_ID),
+                IdMap::Range(range) => Some(range.host_id(EGRESS_ID)),
             },
             rules: self.record.info.spec.egress.clone(),
             filter: pack_filter(egress_filter()),
@@ -208,8 +210,8 @@ impl Unfinished {
             eyot_image::remove_tree(&made)?;
         }
         eyot_image::remove_tree(&self.directory)?;
-        match self.record.block {
-            Some(block) => self.state.release_block(block, &info.id),
+        match self.record.id_block() {
+            Some(ids) => self.state.release_block(ids.block, &info.id),
             None => Ok(()),
         }
     }
@@ -253,7 +255,7 @@ fn guest_config(record: &Record, spec: &ValidSpec, users: &SandboxUsers, map: Id
         user: users.default.clone(),
         users: users.others.clone(),
         env,
-        switch_user: matches!(map, IdMap::Range { .. }),
+        switch_user: matches!(map, IdMap::Range(_)),
         log_bytes: LOG_BYTES,
         forbid_setuid: writes_to_host(spec.spec()),
         max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),

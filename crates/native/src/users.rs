@@ -46,7 +46,7 @@ impl SandboxUsers {
                     ),
                 )),
             },
-            IdMap::Range { .. } => {
+            IdMap::Range(_) => {
                 known.complete_with(default.clone());
                 known.complete_with_root(RANGE_CAPABILITIES);
                 let others = known.known().to_vec();
@@ -130,6 +130,7 @@ mod tests {
     use eyot::SandboxSpec;
 
     use super::*;
+    use crate::plan::IdRange;
 
     fn of(user: Option<&str>, passwd: &str) -> SandboxUsers {
         let lower = tempfile::tempdir().unwrap();
@@ -137,7 +138,8 @@ mod tests {
         std::fs::write(lower.path().join("etc/passwd"), passwd).unwrap();
         let spec = SandboxSpec { user: user.map(str::to_owned), ..SandboxSpec::default() };
         let lower = Lower::one(lower.path().to_str().unwrap());
-        SandboxUsers::of(&spec.validate().unwrap(), IdMap::Range { base: 1 << 30 }, &lower).unwrap()
+        SandboxUsers::of(&spec.validate().unwrap(), IdMap::Range(IdRange { base: 1 << 30, shift: 0 }), &lower)
+            .unwrap()
     }
 
     #[test]

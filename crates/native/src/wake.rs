@@ -11,7 +11,6 @@ use crate::maker::{Maker, as_root, caller_alone, failed};
 use crate::plan::IdMap;
 use crate::record::{Lock, Record, boot_id};
 use crate::sleep::put_to_sleep;
-use crate::state::block_base;
 use crate::unfinished::{Origin, Unfinished};
 
 /// A sleeping sandbox, locked by a process that may wake it.
@@ -56,8 +55,8 @@ fn renewed(record: Record) -> Result<Record> {
 /// Returns the id map that fits the sandbox's files. The host's root is never mapped, whoever made
 /// the sandbox.
 fn map_of(record: &Record) -> Result<IdMap> {
-    match (record.block, as_root()) {
-        (Some(block), true) => Ok(IdMap::Range { base: block_base(block) }),
+    match (record.id_block(), as_root()) {
+        (Some(ids), true) => Ok(IdMap::Range(ids.range())),
         (None, false) => Ok(caller_alone()),
         (made_by_root, _) => {
             let maker = if made_by_root.is_some() { "root" } else { "an ordinary user" };

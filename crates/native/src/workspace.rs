@@ -45,7 +45,7 @@ pub(crate) fn prepare(
         }
         other => other.map_err(|error| failed(STEP)(error.into()))?,
     };
-    if let IdMap::Range { .. } = map {
+    if let IdMap::Range(_) = map {
         let found = rustix::fs::fstat(&top).map_err(|error| failed(STEP)(error.into()))?;
         if !is_ours(found.st_uid) {
             refuse_if_used(state, name, sandbox)?;
@@ -61,7 +61,7 @@ fn make(state: &StateDir, path: &Path, map: IdMap, (uid, gid): (u32, u32)) -> io
     eyot_image::remove_tree(&making)?;
     fs::create_dir(&making)?;
     fs::set_permissions(&making, fs::Permissions::from_mode(0o755))?;
-    if let IdMap::Range { .. } = map {
+    if let IdMap::Range(_) = map {
         chown(&making, Some(WORKSPACE_BASE + uid), Some(WORKSPACE_BASE + gid))?;
     }
     fs::rename(&making, path)
@@ -161,6 +161,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, symlink};
 
     use super::*;
+    use crate::plan::IdRange;
 
     fn state() -> (tempfile::TempDir, StateDir) {
         let dir = tempfile::tempdir().unwrap();
@@ -173,7 +174,7 @@ mod tests {
         (found.uid(), found.gid())
     }
 
-    const BLOCK: IdMap = IdMap::Range { base: 0x7001_0000 };
+    const BLOCK: IdMap = IdMap::Range(IdRange { base: 0x7001_0000, shift: 1 });
     const INSIDE: u32 = WORKSPACE_BASE;
     const USER: (u32, u32) = (1000, 1000);
 

@@ -16,7 +16,7 @@ use super::child::{ChildMemory, NO_CORE_DUMPS};
 use super::devices;
 use super::source::BindSource;
 use crate::disk_ids::DiskIds;
-use crate::plan::{Account, Bind, IdMap, Plan, RANGE_LEN, Step};
+use crate::plan::{Account, Bind, IdMap, IdRange, IdRun, Plan, Step};
 use crate::sys::{self, ChildGate, ChildStack, NewNamespaces};
 
 /// A sandbox's initial process, which waits for its plan in the launcher's memory. Dropping this
@@ -150,12 +150,13 @@ impl Failed {
 /// copies the mounts of host paths with the host's rights. Returns the copied mounts, which the
 /// child still has to attach.
 fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut ChildMemory) -> Result<Vec<OwnedFd>, Failed> {
-    let IdMap::Range { base } = plan.map else {
+    let IdMap::Range(range) = plan.map else {
         return Ok(Vec::new());
     };
-    let range = format!("0 {base} {RANGE_LEN}\n");
-    let own = map_ids(pid, &[range.clone(), range]).map_err(|error| Failed::at("map the ids", error))?;
-    let mut namespaces = Namespaces { base, own, others: HashMap::new() };
+    let line = |run: IdRun| format!("{} {} {}\n", run.inside, run.host, run.count);
+    let map: String = range.runs().map(line).collect();
+    let own = map_ids(pid, &[map.clone(), map]).map_err(|error| Failed::at("map the ids", error))?;
+    let mut namespaces = Namespaces { range, own, others: HashMap::new() };
     let no_core_dumps = plan.steps.iter().position(|step| *step == Step::NoCoreDumps);
     if let Some(index) = no_core_dumps.filter(|_| getrlimit(Resource::Core).maximum == Some(0)) {
         // Only from outside can a limit of 0, which some hosts begin with, be raised.
@@ -194,8 +195,7 @@ fn take(bind: &Bind, namespaces: &mut Namespaces) -> io::Result<OwnedFd> {
 
 /// The user namespaces by which the mounts of one sandbox map ids.
 struct Namespaces {
-    /// The first host id of the sandbox's range.
-    base: u32,
+    range: IdRange,
     /// The sandbox's own user namespace.
     own: OwnedFd,
     others: HashMap<DiskIds, OwnedFd>,
@@ -203,7 +203,7 @@ struct Namespaces {
 
 impl Namespaces {
     fn for_mount(&mut self, ids: DiskIds) -> io::Result<Option<&OwnedFd>> {
-        let Some(maps) = ids.maps(self.base) else {
+        let Some(maps) = ids.maps(self.range) else {
             return Ok((ids == DiskIds::Inside).then_some(&self.own));
         };
         let namespace = match self.others.entry(ids) {

@@ -8,6 +8,7 @@ mod disks;
 mod groups;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod id_ranges;
 mod images;
 mod later_users;
 mod listing;
@@ -41,6 +42,7 @@ fn main() {
         stopped::trials(),
         many::trials(),
         listing::trials(),
+        id_ranges::trials(),
         workspaces::trials(),
         images::trials(),
         later_users::trials(),
