@@ -262,6 +262,22 @@ fn commands_that_run_on_keep_no_more_descriptors_than_the_ends_that_are_read() {
     });
 }
 
+#[test]
+fn no_output_is_called_open_for_what_starts_beside_it() {
+    let mut guest = Guest::start();
+    let calls: Vec<u32> = (0..120)
+        .map(|number| {
+            let exec = guest.exec(if number % 2 == 0 { "echo out; echo err >&2" } else { "exec >&- 2>&-" });
+            guest.client.begin(&Request::Exec(exec))
+        })
+        .collect();
+    for (number, call) in calls.into_iter().enumerate() {
+        let outcome = guest.client.collect(call).unwrap();
+        let (stdout, stderr) = if number % 2 == 0 { ("out\n", "err\n") } else { ("", "") };
+        assert_eq!((&*outcome.stdout, &*outcome.stderr, outcome.output_open), (stdout, stderr, false));
+    }
+}
+
 /// Traces the process with the number in the file `victim`, tells so in the file `traced`, and
 /// never waits for it.
 const TRACER: &str = r#"

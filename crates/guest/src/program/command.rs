@@ -218,8 +218,9 @@ impl Command {
     /// gone.
     pub fn stop_reading(&mut self) {
         if !self.muted {
-            self.output_open = self.is_open();
             self.streams.iter_mut().flatten().for_each(OutputStream::hold_what_waits);
+            // The last writer may have gone since its end was looked for.
+            self.output_open = self.streams.iter().flatten().any(|stream| !stream.has_ended());
         }
     }
 

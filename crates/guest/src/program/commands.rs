@@ -250,7 +250,7 @@ impl Guest {
         let Some(command) = self.commands.get_mut(&id).filter(|command| command.last_words.is_none()) else {
             return;
         };
-        command.last_words = Some(LastWords::begin());
+        command.last_words = Some(LastWords::begin(self.last_id));
         command.close_outputs();
         if let (CommandProgress::Ended(status), false) = (command.progress, command.being_killed) {
             // One that the guest kills needs no other explanation.
@@ -268,10 +268,15 @@ impl Guest {
 
     /// Tells whether an output that is silent, or whose time is over, may still bring something. It
     /// may if something was written just now, or if a process that holds it open had no time yet to
-    /// write. The child of another command holds a copy of it until that command runs.
+    /// write. The child of another command holds a copy of it until that command runs, if it was
+    /// made before this one ended.
     fn may_still_write(&mut self, id: u32, is_over: bool, now: Instant) -> bool {
+        let Some(last) = self.commands.get(&id).and_then(|command| command.last_words.as_ref()) else {
+            return false;
+        };
+        let is_older = |other: &Command| last.last_command.wrapping_sub(other.id) < u32::MAX / 2;
         let is_starting = |other: &Command| other.launched.as_ref().is_some_and(LaunchedCommand::is_starting);
-        let any_starting = self.commands.values().any(is_starting);
+        let any_starting = self.commands.values().any(|other| is_starting(other) && is_older(other));
         let Some(command) = self.commands.get_mut(&id) else {
             return false;
         };
@@ -285,7 +290,7 @@ impl Guest {
             return false;
         };
         let starves = words.note(at_work);
-        if is_over { starves && words.extend(now) } else { speaks }
+        if is_over { (starves || any_starting) && words.extend(now) } else { speaks }
     }
 
     /// Has the guest look at an ended command again when its output may have been silent for long

@@ -89,7 +89,7 @@ pub struct Guest {
     pub(super) adopted: bool,
     pub(super) is_init: bool,
     pub(super) ending: Option<GuestEnd>,
-    last_id: u32,
+    pub(super) last_id: u32,
 }
 
 /// Why the guest ends.

@@ -25,6 +25,8 @@ pub struct LastWords {
     pub ended_at: SystemTime,
     /// Tells whether the guest's timer is set for it.
     pub has_timer: bool,
+    /// The number of the last command that had begun by then.
+    pub last_command: u32,
     silent_since: Instant,
     ends_at: Instant,
     ends_at_last: Instant,
@@ -35,11 +37,12 @@ pub struct LastWords {
 
 impl LastWords {
     /// Begins at the command's end, which is now.
-    pub fn begin() -> Self {
+    pub fn begin(last_command: u32) -> Self {
         let now = Instant::now();
         Self {
             ended_at: SystemTime::now(),
             has_timer: false,
+            last_command,
             silent_since: now,
             ends_at: now + LONGEST,
             ends_at_last: now + LONGEST_STARVED,
@@ -116,7 +119,7 @@ mod tests {
 
     #[test]
     fn each_word_begins_the_silence_anew_and_the_longest_time_stays() {
-        let mut words = LastWords::begin();
+        let mut words = LastWords::begin(0);
         let start = words.silent_since;
         assert_eq!(words.due(), Some(start + ms(5)));
         for said in [4, 8, 47] {
@@ -128,7 +131,7 @@ mod tests {
 
     #[test]
     fn who_gets_no_processor_is_waited_for_longer_but_not_for_ever() {
-        let mut words = LastWords::begin();
+        let mut words = LastWords::begin(0);
         let start = words.silent_since;
         words.note(vec![(7, Some(1_000_000)), (8, Some(0)), (5, None)]);
         assert!(!words.note(vec![(6, Some(0))]));
@@ -142,15 +145,15 @@ mod tests {
 
     #[test]
     fn who_is_seen_at_work_when_the_time_is_already_over_is_waited_for() {
-        let mut words = LastWords::begin();
+        let mut words = LastWords::begin(0);
         assert!(words.note(vec![(7, Some(0))]));
-        let mut words = LastWords::begin();
+        let mut words = LastWords::begin(0);
         assert!(!words.note(Vec::new()) && !words.note(vec![(7, Some(0))]));
     }
 
     #[test]
     fn the_clock_stands_while_the_client_takes_nothing() {
-        let mut words = LastWords::begin();
+        let mut words = LastWords::begin(0);
         let start = words.silent_since;
         words.set_stalled(true, start + ms(2));
         words.set_stalled(true, start + ms(1000));

@@ -74,6 +74,11 @@ impl OutputStream {
         sys::bytes_waiting(self.fd.as_fd()) > 0
     }
 
+    /// Tells whether the last writer is gone. Bytes may be left.
+    pub fn has_ended(&self) -> bool {
+        sys::has_hung_up(self.fd.as_fd())
+    }
+
     /// Moves the bytes that can be read right now, and no more, into the held bytes, and stops
     /// watching.
     pub fn hold_what_waits(&mut self) {

@@ -103,6 +103,14 @@ pub fn bytes_waiting(fd: BorrowedFd<'_>) -> usize {
     if result < 0 { 0 } else { usize::try_from(count).unwrap_or(0) }
 }
 
+/// Tells whether nobody has the other side of a pipe or terminal open any more.
+pub fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
+    let mut watched = libc::pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: one pollfd that is valid for the call, which does not wait.
+    let found = unsafe { libc::poll(&raw mut watched, 1, 0) };
+    found == 1 && watched.revents & libc::POLLHUP != 0
+}
+
 /// An instance of epoll.
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
