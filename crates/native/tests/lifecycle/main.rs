@@ -6,6 +6,7 @@ mod damaged;
 mod deadlines;
 mod disks;
 mod groups;
+mod guest_rights;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod id_ranges;
@@ -33,6 +34,7 @@ fn main() {
     }
     let trials = [
         groups::trials(),
+        guest_rights::trials(),
         disks::trials(),
         outliving::trials(),
         passed_files::trials(),

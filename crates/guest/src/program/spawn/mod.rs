@@ -14,6 +14,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 pub use command_line::text_of;
@@ -25,16 +26,18 @@ pub use refusal::refusal;
 use super::failure::{failure, internal};
 use super::reap::ChildExit;
 use super::sys;
+use crate::accounts::ROOT;
 use crate::protocol::{Exec, Failure, GuestConfig, Identity};
 use command_line::CommandLine;
 use environment::Environment;
-use launch::{Reaper, Recipe};
+use launch::{OomScoreWriter, Reaper, Recipe};
 use stacks::Stacks;
 
 /// The number of stacks that are kept for the next commands.
 const MOST_SPARE_STACKS: usize = 16;
 /// The number of reapers that wait for the next commands, each for a moment.
 const MOST_FREE_REAPERS: usize = 2;
+const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 /// The most records that one read takes.
 pub const RECORDS_AT_ONCE: usize = 64;
 
@@ -45,7 +48,7 @@ pub struct Spawner {
     null: File,
     open_files: [u64; 2],
     shell: &'static str,
-    oom_score_is_roots: OnceCell<bool>,
+    oom_score_writer: OnceCell<OomScoreWriter>,
     spare_stacks: Vec<Stacks>,
     /// Reapers that wait for a command, or have ended and are not waited for yet.
     free_reapers: Vec<Reaper>,
@@ -73,7 +76,7 @@ impl Spawner {
             null: File::options().read(true).write(true).open("/dev/null")?,
             open_files,
             shell,
-            oom_score_is_roots: OnceCell::new(),
+            oom_score_writer: OnceCell::new(),
             spare_stacks: Vec::new(),
             free_reapers: Vec::new(),
         })
@@ -152,18 +155,25 @@ impl Spawner {
     /// Makes the kernel kill a command's processes first when memory is short. The command can't do
     /// that itself in a namespace whose files in /proc belong to a root from outside.
     pub fn raise_oom_score_of(&self, pid: i32) {
-        if self.oom_score_is_roots() {
+        if self.oom_score_writer() != OomScoreWriter::Itself {
             // This is a courtesy to the guest. A command that has ended, or belongs to another user
             // by now, goes without.
             drop(std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500"));
         }
     }
 
-    /// Not dumpable, the guest's own files in /proc belong to root, which need not exist in here.
-    /// Looked at when the first command starts: before, the guest was more than it is.
-    fn oom_score_is_roots(&self) -> bool {
-        let open = || File::options().write(true).open("/proc/self/oom_score_adj");
-        *self.oom_score_is_roots.get_or_init(|| open().is_err())
+    /// Not dumpable, the guest's own files in /proc, and those of a child that still shares its
+    /// memory, belong to root: to the host's where the guest is a program that it may run but not
+    /// read. Looked at when the first command starts: before, the guest was more than it is. The
+    /// guest does not try it as root: the way back would cost it capabilities.
+    fn oom_score_writer(&self) -> OomScoreWriter {
+        let open = || File::options().write(true).open(OOM_SCORE);
+        let is_roots = || std::fs::metadata(OOM_SCORE).is_ok_and(|file| file.uid() == ROOT);
+        *self.oom_score_writer.get_or_init(|| match open() {
+            Ok(_) => OomScoreWriter::Itself,
+            Err(_) if is_roots() => OomScoreWriter::Root,
+            Err(_) => OomScoreWriter::Nobody,
+        })
     }
 
     fn recipe(
@@ -198,7 +208,7 @@ impl Spawner {
             outputs,
             terminal,
             become_user,
-            oom_score_is_roots: self.oom_score_is_roots(),
+            oom_score_writer: self.oom_score_writer(),
             cwd,
             beneath,
             open_files: self.open_files,

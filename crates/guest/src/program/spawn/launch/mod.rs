@@ -2,4 +2,4 @@
 
 mod sys;
 
-pub use sys::{LaunchedCommand, Reaper, Recipe};
+pub use sys::{LaunchedCommand, OomScoreWriter, Reaper, Recipe};

@@ -28,8 +28,8 @@ pub struct Recipe {
     pub terminal: bool,
     /// User, group and capabilities to change to.
     pub become_user: Option<(u32, u32, u64)>,
-    /// Only root may raise the child's out-of-memory score.
-    pub oom_score_is_roots: bool,
+    /// Who may raise the child's out-of-memory score.
+    pub oom_score_writer: OomScoreWriter,
     /// The working directory; relative to `beneath` if that is given.
     pub cwd: CString,
     /// The directory that `cwd` must not leave.
@@ -48,6 +48,17 @@ pub struct Recipe {
     pub script_arguments: Option<Vec<CString>>,
     /// The environment.
     pub env: Vec<CString>,
+}
+
+/// Who may raise the out-of-memory score of a child before it runs its program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OomScoreWriter {
+    /// The child.
+    Itself,
+    /// The child, as root.
+    Root,
+    /// Nobody in here.
+    Nobody,
 }
 
 const OOM_PATH: &CStr = c"/proc/self/oom_score_adj";
@@ -178,7 +189,9 @@ impl LaunchedCommand {
         };
         match started {
             Ok(reaper) => {
-                handed_over.map(std::mem::forget);
+                if let Some(fd) = handed_over {
+                    std::mem::forget(fd);
+                }
                 Ok(Self { owned, reaper, outputs, is_reused })
             }
             Err(error) => {
@@ -311,8 +324,11 @@ fn own(recipe: Recipe, handed_over: Option<&OwnedFd>, report_start: bool) -> Box
         uid,
         gid,
         capabilities,
-        oom_path: OOM_PATH.as_ptr(),
-        oom_path_is_roots: recipe.oom_score_is_roots,
+        oom_path: match recipe.oom_score_writer {
+            OomScoreWriter::Nobody => ptr::null(),
+            OomScoreWriter::Itself | OomScoreWriter::Root => OOM_PATH.as_ptr(),
+        },
+        oom_path_is_roots: recipe.oom_score_writer == OomScoreWriter::Root,
         cwd: recipe.cwd.as_ptr(),
         beneath: recipe.beneath.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
         open_files: recipe.open_files,

@@ -129,7 +129,7 @@ pub struct ReaperPlan {
     pub gid: u32,
     /// The capabilities that are kept.
     pub capabilities: u64,
-    /// The file to which the child writes its own higher out-of-memory score.
+    /// The file to which the child writes its own higher out-of-memory score, or null.
     pub oom_path: *const c_char,
     /// Only root may write there. A child that becomes a user can do so as root first.
     pub oom_path_is_roots: bool,
@@ -457,6 +457,9 @@ unsafe fn set_limits(plan: &ReaperPlan) {
 /// # Safety
 /// As `child`.
 unsafe fn raise_oom_score(plan: &ReaperPlan) {
+    if plan.oom_path.is_null() {
+        return;
+    }
     // SAFETY: the path is a C string of the plan.
     unsafe {
         let flags = (libc::O_WRONLY | libc::O_CLOEXEC) as usize;
