@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use client_fake::{FakeGuest, connected_locally, parts, place};
-use eyot::{ByteRange, ByteStream, Error, ErrorKind, Result, SandboxDriver};
+use eyot::{ByteRange, ByteStream, Bytes, Error, ErrorKind, Result, SandboxDriver, WriteOptions};
 use eyot_guest::client::{FileGate, GuestDriver};
 use eyot_guest::protocol::{Event, Header, Kind, Reply, Request, encode};
 use futures_util::{StreamExt, TryStreamExt};
@@ -442,4 +442,151 @@ async fn begin_another(scene: &mut Scene) -> ByteStream {
     let (at, fds) = (place("/workspace/file"), [file.as_fd()]);
     let (content, _) = tokio::join!(driver.read(&at, ByteRange::default()), scene.pass(5_000_000, &fds));
     content.unwrap()
+}
+
+/// A write of that content, and the future of its result.
+async fn write(driver: &GuestDriver, content: Vec<u8>) -> Result<u64> {
+    let content: ByteStream = Box::pin(futures_util::stream::iter([Ok(Bytes::from(content))]));
+    driver.write(&place("/workspace/file"), content, WriteOptions::default()).await
+}
+
+/// Takes the request to write, passes this descriptor, and returns what is sent besides.
+async fn take_rest(scene: &mut Scene, file: BorrowedFd<'_>) -> (u32, Vec<u8>) {
+    let (call, request) = scene.guest.request().await;
+    assert!(matches!(request, Request::WritePassed(..)), "{request:?}");
+    send(&scene.socket, &frame(Kind::Event, call, &encode(&Event::Passed(0))), &[file]);
+    let mut rest = Vec::new();
+    loop {
+        let frame = scene.guest.receive().await;
+        match frame.header.kind {
+            Kind::Data => {
+                let taken = u32::try_from(frame.payload.len()).unwrap();
+                rest.extend(frame.payload);
+                scene.guest.credit(call, taken).await;
+            }
+            Kind::End | Kind::Cancel => return (call, rest),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn draft(folder: &Path) -> (PathBuf, File) {
+    let path = folder.join(".draft");
+    (path.clone(), OpenOptions::new().write(true).create(true).truncate(true).open(path).unwrap())
+}
+
+#[tokio::test]
+async fn a_passed_file_is_written_and_closed_before_the_guest_is_told_the_end() {
+    for (size, direct) in [(100_000, 100_000), ((8 << 20) + 5, 8 << 20)] {
+        let mut scene = Scene::admitting().await;
+        let driver = Arc::clone(&scene.driver);
+        let (path, file) = draft(scene.folder.path());
+        let content: Vec<u8> = (0..size).map(|n: usize| (n % 251) as u8).collect();
+        let serve = async {
+            let (call, rest) = take_rest(&mut scene, file.as_fd()).await;
+            assert_eq!(descriptors_of(&path), 1, "the host has not closed it");
+            scene.guest.reply(call, Reply::Size(size as u64)).await;
+            rest
+        };
+        let (written, rest) = tokio::join!(write(&driver, content.clone()), serve);
+        assert_eq!(written.unwrap(), size as u64);
+        let there = std::fs::read(&path).unwrap();
+        assert!(
+            there == content[..direct] && rest == content[direct..],
+            "{} and {}",
+            there.len(),
+            rest.len()
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_the_host_can_not_write_is_sent_to_the_guest() {
+    let sealed = rustix::fs::memfd_create("m", MemfdFlags::ALLOW_SEALING).unwrap();
+    rustix::fs::fcntl_add_seals(&sealed, SealFlags::GROW).unwrap();
+    let file = write_only(&sealed);
+    let mut scene = Scene::admitting().await;
+    let driver = Arc::clone(&scene.driver);
+    let content: Vec<u8> = (0..100_000_usize).map(|n| (n % 251) as u8).collect();
+    let serve = async {
+        let (call, rest) = take_rest(&mut scene, file.as_fd()).await;
+        scene.guest.fail(call, "quota", "no room is left").await;
+        rest
+    };
+    let (written, rest) = tokio::join!(write(&driver, content.clone()), serve);
+    assert_eq!(written.unwrap_err().kind(), ErrorKind::Quota);
+    assert!(rest == content, "{} bytes were sent", rest.len());
+}
+
+fn write_only(memory: &OwnedFd) -> File {
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(memory));
+    OpenOptions::new().write(true).open(path).unwrap()
+}
+
+#[tokio::test]
+async fn n6_a_file_that_is_not_the_sandboxs_own_is_not_written_to() {
+    let mut scene = Scene::new(CountingGate { admits: false, asked: AtomicU32::new(0) }).await;
+    let driver = Arc::clone(&scene.driver);
+    let (path, file) = draft(scene.folder.path());
+    let serve = async {
+        let (call, rest) = take_rest(&mut scene, file.as_fd()).await;
+        scene.guest.reply(call, Reply::Size(100_000)).await;
+        rest
+    };
+    let (written, rest) = tokio::join!(write(&driver, vec![7; 100_000]), serve);
+    assert_eq!((written.unwrap(), rest.len()), (100_000, 100_000));
+    assert!(std::fs::read(&path).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn n6_a_write_met_with_another_kind_of_descriptor_ends_the_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, "old").unwrap();
+    let open = |flags| rustix::fs::open(&path, flags, Mode::empty()).unwrap();
+    let (_reader, pipe) = io::pipe().unwrap();
+    let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+    let others = [
+        open(OFlags::RDONLY),
+        open(OFlags::RDWR),
+        open(OFlags::PATH),
+        open(OFlags::WRONLY | OFlags::APPEND),
+        open(OFlags::WRONLY | OFlags::SYNC),
+        File::open(folder.path()).unwrap().into(),
+        pipe.into(),
+        null.into(),
+    ];
+    for other in others {
+        let mut scene = Scene::admitting().await;
+        let driver = Arc::clone(&scene.driver);
+        let attack = async {
+            let (call, _) = scene.guest.request().await;
+            send(&scene.socket, &frame(Kind::Event, call, &encode(&Event::Passed(0))), &[other.as_fd()]);
+        };
+        let (written, ()) = tokio::join!(write(&driver, vec![7; 100_000]), attack);
+        assert_broken(&written.unwrap_err(), "a descriptor");
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_is_dropped_is_cancelled_and_closes_its_descriptor() {
+    let mut scene = Scene::admitting().await;
+    let (path, file) = draft(scene.folder.path());
+    let (sender, more) = tokio::sync::mpsc::unbounded_channel::<Result<Bytes>>();
+    sender.send(Ok(Bytes::from(vec![7; 100_000]))).unwrap();
+    let content = futures_util::stream::unfold(more, async |mut more| Some((more.recv().await?, more)));
+    let writing = tokio::spawn({
+        let driver = Arc::clone(&scene.driver);
+        async move { driver.write(&place("/workspace/file"), Box::pin(content), WriteOptions::default()).await }
+    });
+    let (call, _) = scene.guest.request().await;
+    send(&scene.socket, &frame(Kind::Event, call, &encode(&Event::Passed(0))), &[file.as_fd()]);
+    drop(file);
+    while std::fs::metadata(&path).unwrap().len() < 100_000 || descriptors_of(&path) > 0 {
+        tokio::task::yield_now().await;
+    }
+    writing.abort();
+    assert!(writing.await.unwrap_err().is_cancelled());
+    assert_eq!(scene.guest.receive().await.header.kind, Kind::Cancel);
 }

@@ -206,6 +206,55 @@ async fn a_file_of_some_size_on_a_disk_is_passed_and_every_other_one_is_sent() {
     assert!(guest.get("whole").await == content);
 }
 
+#[tokio::test]
+async fn a_passed_file_replaces_as_a_whole_and_one_that_is_given_up_is_gone() {
+    let mut guest = Guest::start().await;
+    let stream = UnixStream::connect(guest.directory.path().join("guest.sock")).unwrap();
+    let local = Connection::reopen_local(stream, CLIENT_NONCE, GUEST_NONCE).await.unwrap();
+    let gate = Arc::new(CountingGate::default());
+    guest.driver = GuestDriver::new(local, parts_of(&guest)).with_file_gate(gate);
+    let content: Vec<u8> = (0..9_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let file = guest.directory.path().join("f");
+    let pieces = |sizes: &[usize]| -> ByteStream {
+        let mut rest = Bytes::from(content.clone());
+        let pieces: Vec<_> = sizes.iter().map(|size| Ok(rest.split_to(*size))).collect();
+        Box::pin(stream::iter(pieces))
+    };
+    let cases: [(&[usize], WriteMode); 6] = [
+        (&[100_000], WriteMode::CreateNew),
+        (&[9_000_000], WriteMode::Replace),
+        (&[100_000, 1, 70_000], WriteMode::Replace),
+        (&[1, 100_000], WriteMode::Replace),
+        (&[65_524], WriteMode::Replace),
+        (&[65_525], WriteMode::Replace),
+    ];
+    for (sizes, mode) in cases {
+        let options = WriteOptions { mode, ..WriteOptions::default() };
+        let total: usize = sizes.iter().sum();
+        let written = guest.driver.write(&guest.place("f"), pieces(sizes), options).await.unwrap();
+        assert_eq!(written, total as u64);
+        assert!(std::fs::read(&file).unwrap() == content[..total], "{sizes:?}");
+    }
+    let bounded = WriteOptions { max_file_bytes: Some(150_000), ..WriteOptions::default() };
+    let long = guest.driver.write(&guest.place("f"), pieces(&[100_000, 50_001]), bounded).await.unwrap_err();
+    assert_eq!(long.kind(), ErrorKind::TooLarge, "{long}");
+    let failing = Box::pin(stream::iter([
+        Ok(Bytes::from(vec![7; 100_000])),
+        Err(Error::new(ErrorKind::Internal, "the source failed")),
+    ]));
+    let failed = guest.driver.write(&guest.place("f"), failing, WriteOptions::default()).await.unwrap_err();
+    assert!(failed.to_string().contains("the source failed"), "{failed}");
+    let missing = guest.driver.write(&guest.place("no/f"), pieces(&[100_000]), WriteOptions::default()).await;
+    assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+    let appended = WriteOptions { mode: WriteMode::Append, ..WriteOptions::default() };
+    guest.driver.write(&guest.place("f"), pieces(&[100_000]), appended).await.unwrap();
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), 165_525);
+    let names = std::fs::read_dir(guest.directory.path()).unwrap().flatten();
+    let left: Vec<_> =
+        names.map(|e| e.file_name()).filter(|n| n.to_string_lossy().starts_with(".eyot")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 fn parts_of(guest: &Guest) -> GuestDriverParts {
     parts(guest.directory.path().to_str().unwrap())
 }

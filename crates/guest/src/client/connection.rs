@@ -19,7 +19,9 @@ use super::reader::read_to_end;
 use super::shape::CallShape;
 use super::slot::Slot;
 use super::table::TableFull;
-use crate::protocol::{MAJOR, MAX_MESSAGE_BYTES, PASSES_FILES, Protections, Reply, Request, encode};
+use crate::protocol::{
+    MAJOR, MAX_MESSAGE_BYTES, PASSES_DRAFTS, PASSES_FILES, Protections, Reply, Request, encode,
+};
 
 /// The time that a guest may show no sign of life while a call other than a command waits for it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -142,6 +144,11 @@ impl Connection {
     /// Tells whether the guest can pass descriptors of files on this connection.
     pub(super) fn passes_files(&self) -> bool {
         self.state().received.is_some() && self.owner.facts.minor >= PASSES_FILES
+    }
+
+    /// Tells whether it can also pass those of files that are being written.
+    pub(super) fn passes_drafts(&self) -> bool {
+        self.passes_files() && self.owner.facts.minor >= PASSES_DRAFTS
     }
 
     /// Closes the files that the guest has passed, and those that it will pass. They would keep the

@@ -30,6 +30,7 @@ use super::kept::{self, attachment, control_request};
 use super::listing::{ListingError, collect};
 use super::logs::chunks_of;
 use super::passed_read::{self, ReadOpening};
+use super::passed_write::{self, WrittenContent, chained};
 use super::stream::bytes_of;
 use super::watch::events_of;
 use crate::protocol::{Event, KEEPS_COMMANDS, KeepTerms, ProcessTerms, Reply, Request, STARTS_ON_TERMS};
@@ -234,7 +235,20 @@ impl SandboxDriver for GuestDriver {
     }
 
     async fn write(&self, file: &ConfinedPath, content: ByteStream, options: WriteOptions) -> Result<u64> {
-        self.feed(Request::Write(location(file), write_how(options)), content).await
+        let (location, how) = (location(file), write_how(options));
+        let Some(gate) = self.gate_of_passed_files().filter(|_| self.connection.passes_drafts()) else {
+            return self.feed(Request::Write(location, how), content).await;
+        };
+        match WrittenContent::look(content, &how) {
+            WrittenContent::Large(first, rest) => {
+                let place = self.connection.state().passed_files.reserve();
+                let Some(place) = place else {
+                    return self.feed(Request::Write(location, how), chained(Ok(first), rest)).await;
+                };
+                passed_write::write(&self.connection, (gate, place), (location, how), (first, rest)).await
+            }
+            WrittenContent::Other(content) => self.feed(Request::Write(location, how), content).await,
+        }
     }
 
     async fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {

@@ -27,6 +27,7 @@ mod local_stream;
 mod logs;
 mod passed_files;
 mod passed_read;
+mod passed_write;
 mod pieces;
 mod reader;
 mod send_queue;

@@ -106,6 +106,10 @@ impl CallShape {
             Request::Write(..) | Request::TarIn(..) => {
                 Self { input: true, ..Self::new(ReplyKind::Size) }.lane(Lane::In)
             }
+            Request::WritePassed(..) => {
+                let shape = Self::new(ReplyKind::Size).lane(Lane::In);
+                Self { input: true, announce: Announcement::OpenedOrPassed, ..shape }
+            }
             Request::Stat(_) => Self::new(ReplyKind::Stat).lane(Lane::Short),
             Request::List(_) => done.receives(Announcement::Opened, MAIN, Framing::Whole).lane(Lane::Short),
             Request::Exists(_) => Self::new(ReplyKind::Bool).lane(Lane::Short),

@@ -51,6 +51,7 @@ impl Guest {
             Request::LiveProcesses => self.begin_live_processes(handle),
             Request::Read(..)
             | Request::ReadPassed(..)
+            | Request::WritePassed(..)
             | Request::Write(..)
             | Request::Stat(_)
             | Request::List(_)

@@ -242,6 +242,11 @@ pub enum Request {
     /// `Done`, without any `Data`. For guests that know protocol 1.4, on a local socket.
     #[n(35)]
     ReadPassed(#[n(0)] Location, #[n(1)] u64, #[n(2)] Option<u64>),
+    /// As `Write`, but the guest first answers `Event::Opened`, or `Event::Passed` together with the
+    /// descriptor of the file that is to be. The client may write the content's beginning there.
+    /// `Data` goes behind that. For guests that know protocol 1.5, on a local socket.
+    #[n(36)]
+    WritePassed(#[n(0)] Location, #[n(1)] WriteParameters),
 }
 
 /// The program to run.

@@ -34,9 +34,13 @@ pub use start::{ProcessTerms, STARTS_ON_TERMS};
 /// The protocol's major version: both sides must have the same.
 pub const MAJOR: u16 = 1;
 /// The protocol's minor version: what is added with it may be ignored by an older side.
-pub const MINOR: u16 = 4;
+pub const MINOR: u16 = 5;
 /// The minor version from which on a guest passes descriptors of files to a client on its machine.
 pub const PASSES_FILES: u16 = 4;
+/// The minor version from which on it also passes those of files that are being written.
+pub const PASSES_DRAFTS: u16 = 5;
+/// The most bytes of a file that a client reads or writes by a passed descriptor.
+pub const MAX_PASSED_BYTES: u64 = 8 << 20;
 
 /// The most bytes of `Data` under way per call, channel and direction before the receiver grants
 /// more.

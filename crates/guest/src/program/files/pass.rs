@@ -5,12 +5,10 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::Advice;
 
-use crate::protocol::MAX_PAYLOAD_BYTES;
+use crate::protocol::{MAX_PASSED_BYTES, MAX_PAYLOAD_BYTES};
 
 /// Up to this many bytes travel as one frame of data, which is as fast as a descriptor.
 const LEAST_BYTES: u64 = MAX_PAYLOAD_BYTES as u64;
-/// Larger reads are streams. This bounds the page cache that a client can be charged for.
-const MOST_BYTES: u64 = 8 << 20;
 /// The kernel reads at most this much ahead at a time.
 const AHEAD_BYTES: u64 = 128 * 1024;
 
@@ -21,10 +19,11 @@ const ON_DISK: [i64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x794c
 /// Tells whether a descriptor is worth passing for so many bytes, and is of a kind that clients
 /// take.
 pub fn is_passable(file: BorrowedFd<'_>, bytes: u64) -> bool {
-    bytes > LEAST_BYTES && bytes <= MOST_BYTES && is_on_disk(file)
+    bytes > LEAST_BYTES && bytes <= MAX_PASSED_BYTES && is_on_disk(file)
 }
 
-fn is_on_disk(file: BorrowedFd<'_>) -> bool {
+/// Tells whether a file is on a disk of this machine.
+pub fn is_on_disk(file: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|found| ON_DISK.contains(&(found.f_type & 0xffff_ffff)))
 }
 

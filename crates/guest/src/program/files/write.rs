@@ -2,33 +2,83 @@
 //! the old or the new one. A write that fails or is cancelled changes nothing.
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, Stat};
+use rustix::fs::{Mode, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::append;
 use super::draft::Draft;
 use super::failure::{FileError, FileErrorKind};
 use super::locate::{Name, Target};
-use super::regular::{DEFAULT_MODE, check_size, check_writable, without_set_id};
+use super::pass::is_on_disk;
+use super::regular::{self, DEFAULT_MODE, check_size, check_writable, without_set_id};
 use crate::program::call_io::CallIo;
-use crate::protocol::{Location, Reply, WriteParameters};
+use crate::protocol::{Event, Location, Reply, WriteParameters};
 
 /// Writes what arrives on the main channel, and answers with the file's size. Replacing needs a
 /// directory that takes a new file; links are followed to the end, but for a new file.
 pub fn write(location: &Location, how: &WriteParameters, io: &mut dyn CallIo) -> Result<Reply, FileError> {
+    write_from(location, how, ContentWay::Sent, io)
+}
+
+/// The same, but passes the descriptor of the file that is to be, for the client to write the
+/// content's beginning itself. What arrives goes behind that.
+pub fn write_passed(
+    location: &Location,
+    how: &WriteParameters,
+    io: &mut dyn CallIo,
+) -> Result<Reply, FileError> {
+    write_from(location, how, ContentWay::Passed, io)
+}
+
+/// The way of the content into the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ContentWay {
+    /// All of it arrives on the main channel.
+    Sent,
+    /// The client asked for the file's descriptor.
+    Passed,
+}
+
+impl ContentWay {
+    /// Offers the file to the client, if it asked for that.
+    fn offer(self, file: &OwnedFd, io: &mut dyn CallIo) -> Result<(), FileError> {
+        if self == Self::Sent {
+            return Ok(());
+        }
+        if is_on_disk(file.as_fd()) && io.pass(file.as_fd(), Event::Passed(0), None)? {
+            return Ok(());
+        }
+        Ok(io.event(Event::Opened(None))?)
+    }
+}
+
+fn write_from(
+    location: &Location,
+    how: &WriteParameters,
+    way: ContentWay,
+    io: &mut dyn CallIo,
+) -> Result<Reply, FileError> {
     let target = Target::new(location)?;
-    let size = match how.mode {
-        0 => replace(&target.resolved_name()?, how, io)?,
-        1 => append::append(&target, how, io)?,
-        2 => create_new(&target.name()?, how, io)?,
-        other => {
+    let size = match (how.mode, way) {
+        (0, _) => replace(&target.resolved_name()?, how, way, io)?,
+        (1, ContentWay::Sent) => append::append(&target, how, io)?,
+        (1, ContentWay::Passed) => {
+            return Err(FileError::invalid("a file that is appended to is not passed"));
+        }
+        (2, _) => create_new(&target.name()?, how, way, io)?,
+        (other, _) => {
             return Err(FileError::invalid(format!("there is no way of writing number {other}")));
         }
     };
     Ok(Reply::Size(size))
 }
 
-fn replace(name: &Name, how: &WriteParameters, io: &mut dyn CallIo) -> Result<u64, FileError> {
+fn replace(
+    name: &Name,
+    how: &WriteParameters,
+    way: ContentWay,
+    io: &mut dyn CallIo,
+) -> Result<u64, FileError> {
     let old = name.stat()?;
     if let Some(old) = &old {
         check_writable(name, old)?;
@@ -40,30 +90,42 @@ fn replace(name: &Name, how: &WriteParameters, io: &mut dyn CallIo) -> Result<u6
         ),
         other => other.into(),
     })?;
+    way.offer(draft.file(), io)?;
     pour(io, draft.file(), how.max_bytes)?;
     dress(draft.file(), how.permissions, old.as_ref())?;
     draft.replace()
 }
 
-fn create_new(name: &Name, how: &WriteParameters, io: &mut dyn CallIo) -> Result<u64, FileError> {
+fn create_new(
+    name: &Name,
+    how: &WriteParameters,
+    way: ContentWay,
+    io: &mut dyn CallIo,
+) -> Result<u64, FileError> {
     if name.stat()?.is_some() {
         return Err(Errno::EXIST.into());
     }
     let draft = Draft::new(name)?;
+    way.offer(draft.file(), io)?;
     pour(io, draft.file(), how.max_bytes)?;
     dress(draft.file(), how.permissions, None)?;
     draft.place_new()
 }
 
-/// Writes all that arrives; more than `most` bytes are `too_large`.
+/// Writes all that arrives behind what is there; more than `most` bytes are `too_large`.
 fn pour(io: &mut dyn CallIo, file: &OwnedFd, most: Option<u64>) -> Result<(), FileError> {
-    let mut total = 0;
+    let mut total = None;
     while let Some(piece) = io.receive()? {
-        total += piece.len() as u64;
-        check_size(total, most)?;
+        let before = match total {
+            Some(total) => total,
+            None => rustix::fs::seek(file, SeekFrom::End(0))?,
+        };
+        let after = before + piece.len() as u64;
+        check_size(after, most)?;
         write_all(file, &piece)?;
+        total = Some(after);
     }
-    Ok(())
+    check_size(regular::size(&rustix::fs::fstat(file)?), most)
 }
 
 /// Writes all of it.
