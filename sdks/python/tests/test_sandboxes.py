@@ -88,8 +88,35 @@ def test_a_wrong_option_is_refused_with_its_name(client: Client) -> None:
     with pytest.raises(Invalid) as caught:
         client.create(limits={"pids": 1})
     assert caught.value.field is not None and caught.value.field.endswith("limits.pids")
+    with pytest.raises(Invalid, match=r"`limits.memory_mib` must be at least 16, not 1"):
+        client.create(limits={"memory_mib": 1})
     with pytest.raises(TypeError, match="imagine"):
         client.create(imagine="x")  # type: ignore[call-arg]
+
+
+def test_an_option_of_another_library_is_answered_with_ours(client: Client) -> None:
+    for wrong, right in [
+        ("memory_mib", r"use limits={'memory_mib': …}"),
+        ("memory", "use limits={'memory_mib': …}, in MiB"),
+        ("timeout", "use ttl_ms"),
+        ("template", "use image"),
+        ("lables", "use labels"),
+    ]:
+        with pytest.raises(TypeError) as caught:
+            client.create(**{wrong: 1})  # type: ignore[arg-type]
+        assert right in str(caught.value), caught.value
+
+
+def test_a_keyword_of_another_library_is_answered_with_ours(client: Client) -> None:
+    sandbox = client.sandbox("nobody")  # nothing is asked of the server
+    with pytest.raises(TypeError, match=r"exec\(\) has no parameter 'timeout'; use timeout_ms, in milliseconds"):
+        sandbox.exec("true", timeout=60)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"use env$"):
+        sandbox.start("true", envs={})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"use start\(\)"):
+        sandbox.exec("true", background=True)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="use max_output_bytes"):
+        sandbox.exec_stream("true", max_output_byte=1)  # type: ignore[call-arg]
 
 
 def test_what_reaches_the_host_is_refused(client: Client) -> None:

@@ -1,6 +1,7 @@
 /** Commands: what to run, and what came of it. */
 
 import { EyotError } from "./error.js";
+import { checkCommandOptions } from "./foreign_options.js";
 import type { components } from "./openapi.js";
 
 /** A command: shell source, or a program and its arguments. */
@@ -102,6 +103,7 @@ export function isLargeStdin(stdin: ExecOptions["stdin"]): stdin is string | Uin
 
 /** A command and its options as they go over the wire. */
 export function execBody(command: Command, options: ExecOptions): ExecBody {
+  checkCommandOptions(options);
   const { cwd, env, user, timeoutMs, stdin, maxOutputBytes } = options;
   return {
     ...commandBody(command),

@@ -6,6 +6,7 @@
 import WebSocket from "ws";
 import { EyotError, type Problem } from "./error.js";
 import { type Command, type ExecOptions, type ExecResult, execBody, execResult, isLargeStdin } from "./exec.js";
+import { checkCommandOptions } from "./foreign_options.js";
 import { Mailbox } from "./mailbox.js";
 import type { components } from "./openapi.js";
 import { StreamTexts } from "./stream_texts.js";
@@ -99,6 +100,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   /** Asks for a command. Whether it could be run shows with reading: a refusal is thrown there. */
   static async open(transport: Transport, path: string, command: Command, options: ExecStreamOptions): Promise<ExecStream> {
     const { signal } = options;
+    checkCommandOptions(options);
     if (signal?.aborted) throw abortError(signal);
     const socket = await connected(transport, path, signal);
     const stream = new ExecStream(socket, signal, options.readTimeoutMs);

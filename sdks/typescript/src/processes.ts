@@ -3,6 +3,7 @@
 import { fromWire } from "./case.js";
 import { type Command, commandBody, stdinBody } from "./exec.js";
 import type { PtySize } from "./exec_stream.js";
+import { checkCommandOptions } from "./foreign_options.js";
 import type { components } from "./openapi.js";
 import { StreamTexts } from "./stream_texts.js";
 
@@ -102,6 +103,7 @@ export interface LogPiece {
 
 /** What to start and how, as it goes over the wire. */
 export function startBody(command: Command, options: StartOptions): components["schemas"]["StartBody"] {
+  checkCommandOptions(options);
   const { stdin, stdinFollows, timeoutMs, pty, ...where } = options;
   return {
     ...commandBody(command),

@@ -1,6 +1,7 @@
 /** What a sandbox is made from, and what is known of one. */
 
 import { toWire } from "./case.js";
+import { checkSpec } from "./foreign_options.js";
 
 /** What to create; every part has a default. */
 export interface SandboxSpec {
@@ -49,6 +50,7 @@ export interface Mount {
 
 /** A spec as it goes over the wire. */
 export function specBody({ ports, ...spec }: SandboxSpec & { container?: object }): unknown {
+  checkSpec(spec);
   return toWire(ports === undefined ? spec : { ...spec, container: { ...spec.container, ports } });
 }
 

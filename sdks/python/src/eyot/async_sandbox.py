@@ -21,6 +21,7 @@ from ._calls.commands import Command, OnOutputAsync
 from ._content import AsyncPieces, as_async_body
 from ._exec_socket import TextDecoder
 from ._folders import packed, partial_copy, permissions_of
+from ._keywords import names_the_right_keyword
 from .async_exec_stream import AsyncExecStream
 from .async_kept_command import AsyncKeptCommand
 from .async_terminal import AsyncTerminal
@@ -70,6 +71,7 @@ class AsyncSandbox:
 
     # Commands
 
+    @names_the_right_keyword
     async def exec(
         self,
         command: Command,
@@ -105,6 +107,7 @@ class AsyncSandbox:
                     await answer
             return await stream.wait()
 
+    @names_the_right_keyword
     def exec_stream(
         self,
         command: Command,
@@ -129,6 +132,7 @@ class AsyncSandbox:
         )
         return self._client._exec_stream(self._at, body, stdin=stdin, pty=pty, read_timeout_ms=read_timeout_ms)
 
+    @names_the_right_keyword
     def keep(
         self,
         command: Command,
@@ -182,6 +186,7 @@ class AsyncSandbox:
 
     # Processes
 
+    @names_the_right_keyword
     async def start(
         self,
         command: Command,

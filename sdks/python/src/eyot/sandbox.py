@@ -19,6 +19,7 @@ from ._calls.commands import Command, OnOutput
 from ._content import Pieces, as_body
 from ._exec_socket import TextDecoder
 from ._folders import packed, partial_copy, permissions_of
+from ._keywords import names_the_right_keyword
 from .exec_result import ExecResult
 from .exec_stream import ExecStream
 from .files import DirEntry, FileStat, GlobResult, GrepResult, WatchEvent, WriteMode
@@ -66,6 +67,7 @@ class Sandbox:
 
     # Commands
 
+    @names_the_right_keyword
     def exec(
         self,
         command: Command,
@@ -101,6 +103,7 @@ class Sandbox:
                     tell(output.text)
             return stream.wait()
 
+    @names_the_right_keyword
     def exec_stream(
         self,
         command: Command,
@@ -125,6 +128,7 @@ class Sandbox:
         )
         return self._client._exec_stream(self._at, body, stdin=stdin, pty=pty, read_timeout_ms=read_timeout_ms)
 
+    @names_the_right_keyword
     def keep(
         self,
         command: Command,
@@ -178,6 +182,7 @@ class Sandbox:
 
     # Processes
 
+    @names_the_right_keyword
     def start(
         self,
         command: Command,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from ._keywords import instead_of
 from ._wire import known
 
 
@@ -156,9 +157,9 @@ _LIFECYCLE = ("ttl_ms", "idle_timeout_ms", "on_idle")
 def spec_of(options: SandboxOptions) -> dict[str, Any]:
     """The `SandboxSpec` on the wire."""
     given: dict[str, Any] = dict(options)
-    unknown = given.keys() - SandboxOptions.__optional_keys__
-    if unknown:
-        raise TypeError(f"a sandbox has no option {', '.join(sorted(map(repr, unknown)))}")
+    unknown = min(given.keys() - SandboxOptions.__optional_keys__, default=None)
+    if unknown is not None:
+        raise TypeError(f"a sandbox has no option {unknown!r}{_instead_of(unknown)}")
     spec: dict[str, Any] = dict(given.get("spec", {}))
     spec.update({name: given[name] for name in _AS_THEY_ARE if given.get(name) is not None})
     lifecycle = {name: given[name] for name in _LIFECYCLE if given.get(name) is not None}
@@ -176,6 +177,34 @@ def spec_of(options: SandboxOptions) -> dict[str, Any]:
     if given.get("workspace") is not None:
         spec["workspace"] = {"mode": "persistent", "id": given["workspace"]}
     return spec
+
+
+#: Options of other libraries, and what to write instead.
+_OURS = {
+    "timeout": "ttl_ms for the sandbox, or limits={'timeout_ms': …} for its commands, in milliseconds",
+    "timeout_s": "ttl_ms for the sandbox, or limits={'timeout_ms': …} for its commands, in milliseconds",
+    "idle_timeout": "idle_timeout_ms, in milliseconds",
+    "ttl": "ttl_ms, in milliseconds",
+    "memory": "limits={'memory_mib': …}, in MiB",
+    "memory_mb": "limits={'memory_mib': …}, in MiB",
+    "cpu": "limits={'cpus': …}",
+    "disk": "limits={'disk_mib': …}, in MiB",
+    "envs": "env",
+    "environment": "env",
+    "cwd": "workdir",
+    "template": "image",
+    "volumes": "mounts",
+    "allow_internet_access": "network='egress'",
+}
+
+
+def _instead_of(option: str) -> str:
+    """The end of a sentence about an option that there is not: the one that was meant."""
+    if option in Limits.__optional_keys__:
+        return f"; use limits={{{option!r}: …}}"
+    if option in _OURS:
+        return f"; use {_OURS[option]}"
+    return instead_of(option, sorted(SandboxOptions.__optional_keys__))
 
 
 def _content(content: str | bytes) -> str | list[int]:

@@ -33,6 +33,17 @@ test("an argv is run without a shell", async () => {
   assert.equal((await sandbox.exec(["printf", "%s", "$HOME *"])).stdout, "$HOME *");
 });
 
+test("an option of another library is refused, not ignored", async () => {
+  const refused = (work: Promise<unknown>, field: string, right: string) =>
+    assert.rejects(work, (error: EyotError) => error.field === field && error.message.includes(right));
+  const options: object = { timeout: 60 };
+  await refused(sandbox.exec("true", options), "timeout", "use `timeoutMs`, in milliseconds");
+  await refused(sandbox.execStream("true", options), "timeout", "use `timeoutMs`");
+  await refused(sandbox.keep("true", options), "timeout", "use `timeoutMs`");
+  await refused(sandbox.start("true", options), "timeout", "use `timeoutMs`");
+  await refused(sandbox.exec("true", { envs: {} } as object), "envs", "use `env`");
+});
+
 test("cwd, env, stdin, user and the output's limit are honoured", async () => {
   await sandbox.mkdir("deep/er", { recursive: true });
   const result = await sandbox.exec('pwd; printf "%s\\n" "$TEXT"; cat; id -un', {

@@ -46,6 +46,16 @@ test("a sandbox is made from a spec, found by its name and its id, listed by its
   await assert.rejects(client.get("one"), isKind("not_found"));
 });
 
+test("an option of another library is refused with the name of ours", async () => {
+  const refused = (spec: object, right: string) =>
+    assert.rejects(client.create(spec), (error: EyotError) => error.kind === "invalid" && error.message.includes(right));
+  await refused({ memoryMib: 1 }, "use `limits: { memoryMib }`, in MiB");
+  await refused({ ttlMs: 1000 }, "use `lifecycle: { ttlMs }`");
+  await refused({ template: "node:22" }, "use `image`");
+  await refused({ limits: { memoryMib: 1 } }, "`limits.memory_mib` must be at least 16, not 1");
+  assert.deepEqual(await client.list(), []);
+});
+
 test("get or create makes a sandbox once and then answers with the same one", async () => {
   const made = await client.getOrCreate({ name: "twice" });
   await made.writeFile("mark", "x");

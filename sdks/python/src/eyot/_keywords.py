@@ -1,0 +1,49 @@
+"""Errors about keywords that a caller took from another library: they name ours."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Keywords of other libraries, and what to write instead if there is such a parameter.
+_OURS = {
+    "timeout": ("timeout_ms", "in milliseconds"),
+    "timeout_s": ("timeout_ms", "in milliseconds"),
+    "timeout_seconds": ("timeout_ms", "in milliseconds"),
+    "envs": ("env", ""),
+    "environment": ("env", ""),
+    "workdir": ("cwd", ""),
+    "working_dir": ("cwd", ""),
+    "working_directory": ("cwd", ""),
+    "input": ("stdin", ""),
+    "background": ("start()", "which leaves a process running"),
+}
+
+
+def instead_of(name: str, parameters: Collection[str]) -> str:
+    """The end of a sentence about a keyword that there is not: the one that was meant, or nothing."""
+    ours, note = _OURS.get(name, ("", ""))
+    if ours in parameters or ours.endswith("()"):
+        return f"; use {ours}, {note}" if note else f"; use {ours}"
+    near = get_close_matches(name, parameters, n=1)
+    return f"; use {near[0]}" if near else f"; there are {', '.join(parameters)}"
+
+
+def names_the_right_keyword(function: Callable[P, T]) -> Callable[P, T]:
+    """Makes the error about a wrong keyword name the right one."""
+    parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name in kwargs:
+            if name not in parameters:
+                raise TypeError(f"{function.__name__}() has no parameter {name!r}{instead_of(name, parameters)}")
+        return function(*args, **kwargs)
+
+    return checked
