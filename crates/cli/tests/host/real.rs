@@ -21,6 +21,7 @@ crate::tests! {
     a_state_folder_that_can_not_be_written_to;
     a_state_folder_that_is_a_file;
     a_state_folder_whose_path_is_no_text;
+    control_groups_on_a_host_without_systemd;
 }
 
 /// Runs as an ordinary user of a new user namespace, who may change its settings while the prelude
@@ -244,5 +245,44 @@ fn a_state_folder_whose_path_is_no_text() -> Result<(), String> {
         "the state folder's path is not UTF-8",
         "EYOT_STATE",
     );
+    Ok(())
+}
+
+/// The finding about limits that `eyot doctor` has, after these shell lines.
+fn limits_after(lines: &str) -> serde_json::Value {
+    let scene = Scene::new();
+    let scene = if is_root() { scene.within(&["unshare", "--mount"]) } else { scene };
+    let ran = scene.after(&format!("{lines}\nexec \"$@\"")).eyot(&["doctor", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().find(|found| found["id"] == "limits").unwrap().clone()
+}
+
+/// The advice works without systemd. Root's groups are made read-only here, and the advice is
+/// followed; an ordinary user has none, and may not follow it.
+fn control_groups_on_a_host_without_systemd() -> Result<(), String> {
+    if std::path::Path::new("/run/systemd/system").exists() {
+        return Err("systemd runs here".to_owned());
+    }
+    let close = "for at in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/self/mounts); do \
+                 mount -o remount,bind,ro $at; done";
+    if is_root() && limits_after("")["status"] != "ok" {
+        return Err("no control groups limit sandboxes here".to_owned());
+    }
+    let found = limits_after(if is_root() { close } else { "" });
+    if !is_root() && found["status"] == "ok" {
+        return Err("this user has control groups".to_owned());
+    }
+    assert_eq!(found["status"], "warn", "{found}");
+    let fix = found["fix"].as_str().unwrap();
+    for word in ["systemctl", "systemd-run", "loginctl", "Delegate"] {
+        assert!(!fix.contains(word), "{fix}");
+    }
+    if is_root() {
+        let mended = limits_after(&format!("{close}\n{fix}"));
+        assert_eq!(mended["status"], "ok", "{fix}: {mended}");
+    } else {
+        assert!(fix.contains("cgroup.procs"), "{fix}");
+    }
     Ok(())
 }

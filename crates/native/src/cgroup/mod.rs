@@ -20,6 +20,7 @@ use std::path::PathBuf;
 pub(crate) use group::{GroupDescriptors, GroupPlan, freeze, let_die, remove};
 pub(crate) use home::{CgroupPlace, Home};
 pub(crate) use places::{groups_of, note};
+pub(crate) use position::limiting_v1;
 pub(crate) use scope::command as scope_command;
 pub use setting::DEFAULT_MEMORY_MIB;
 pub(crate) use setting::GroupRequest;

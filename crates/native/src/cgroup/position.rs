@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::CgroupController;
+
 /// The interface of a hierarchy, v1 or v2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CgroupVersion {
@@ -33,6 +35,17 @@ pub(super) fn of(pid: u32) -> std::io::Result<Vec<Hierarchy>> {
     let cgroup = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
     let mountinfo = std::fs::read_to_string("/proc/self/mountinfo")?;
     Ok(hierarchies(&cgroup, &mountinfo))
+}
+
+/// Lists the v1 hierarchies that could limit sandboxes, each with its mount point and this process's
+/// own group.
+pub(crate) fn limiting_v1() -> Vec<(PathBuf, PathBuf)> {
+    let limits = |at: &Hierarchy| {
+        let known = |name: &String| CgroupController::ALL.iter().any(|known| known.name() == name);
+        at.version == CgroupVersion::V1 && at.controllers.iter().any(known)
+    };
+    let found = read().unwrap_or_default().into_iter().filter(limits);
+    found.map(|at| (at.mount_point, at.own)).collect()
 }
 
 /// Parses the text of the two files. A hierarchy is left out if it is not mounted, or if only a

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::by_hand::{Hierarchies, has_systemd};
 use super::facts::Facts;
 use super::finding::{Finding, Status};
 use crate::cgroup::{CgroupCause, CgroupController, CgroupSupport};
@@ -28,7 +29,9 @@ impl Cgroups {
         Self {
             controllers: Some(held.map(|controller| controller.name().to_owned()).collect()),
             why: cause.map(ToString::to_string),
-            fix: cause.and_then(|cause| fix(cause, uid)),
+            fix: cause.and_then(|cause| {
+                if has_systemd() { with_systemd(cause, uid) } else { Hierarchies::read().fix(cause, uid) }
+            }),
         }
     }
 }
@@ -51,7 +54,7 @@ pub(super) fn finding(facts: &Facts) -> Finding {
     Finding { id: "limits", cause: Some("no-cgroup"), status: Status::Warn, why, fix }
 }
 
-fn fix(cause: &CgroupCause, uid: u32) -> Option<String> {
+fn with_systemd(cause: &CgroupCause, uid: u32) -> Option<String> {
     let scope = match uid {
         0 => "systemd-run --scope --property=Delegate=yes eyot doctor",
         _ => "systemd-run --user --scope --property=Delegate=yes eyot doctor",

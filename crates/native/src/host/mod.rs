@@ -6,6 +6,7 @@
 //! failed create is explained by the same table, so a cause is worded the same everywhere. A create
 //! that succeeds runs nothing of this, except for a check of the state folder's file system.
 
+mod by_hand;
 mod cause;
 mod cgroup;
 mod container;

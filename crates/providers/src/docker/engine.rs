@@ -143,7 +143,7 @@ impl Engine {
         let hint = if refused {
             "you may not use its socket: join the group `docker`, or run a rootless Engine and set DOCKER_HOST"
         } else {
-            "start it (systemctl start docker, or dockerd), or set DOCKER_HOST to where one listens"
+            "start it (`dockerd`, or `systemctl start docker` where systemd runs), or set DOCKER_HOST to where one listens"
         };
         Error::new(ErrorKind::Unavailable, "no Docker Engine answers")
             .with_hint(hint)
