@@ -15,7 +15,7 @@ use crate::bars::progress;
 use crate::config::{Config, SetFields};
 use crate::errors::{Failure, USAGE};
 use crate::output::Output;
-use crate::pools::{Pool, Pools};
+use crate::pools::Pool;
 use crate::provider::{self, ProviderSettings, Simulated};
 use crate::sandbox_names::{self, PooledSandbox, SandboxNames};
 
@@ -87,7 +87,9 @@ impl Context {
         if let Some(server) = self.server()? {
             return Ok(server.provider(pool).await?);
         }
-        let (provider, folder) = (self.provider().await?, self.state_folder()?);
+        let provider = self.provider().await?;
+        provider::make_state_folder(&self.provider_settings)?;
+        let folder = self.state_folder()?;
         let default = SandboxName::parse(DEFAULT_SANDBOX)?;
         let pool = pool.unwrap_or(&default);
         // An earlier version may have made it in no pool.
@@ -178,6 +180,7 @@ impl Context {
 
     async fn open_engine(&self, provider_settings: ProviderSettings) -> Result<Engine, Failure> {
         let provider = provider::open(&provider_settings, provider::Makes::Many)?;
+        provider::make_state_folder(&provider_settings)?;
         let engine = Engine::open(provider, &self.state_folder()?).await?;
         Ok(engine.with_other_providers(move |name| provider::of_name(&provider_settings, name)))
     }
@@ -198,10 +201,15 @@ impl Context {
         Ok(self.state_folder()?.join("eyot.db"))
     }
 
+    /// Tells whether there is no state folder yet. A command that only looks makes none.
+    pub fn has_no_state(&self) -> Result<bool, Failure> {
+        Ok(self.server.is_none() && !self.state_folder()?.exists())
+    }
+
     /// Returns the state folder. One that another user controls is refused.
     pub fn state_folder(&self) -> Result<PathBuf, Failure> {
         let folder = self.provider_settings.state.clone().unwrap_or_else(provider::default_state_folder);
-        provider::check_ownership(&folder)?;
+        provider::check_state_folder(&folder)?;
         Ok(folder)
     }
 
@@ -209,7 +217,7 @@ impl Context {
     /// an id, a name in the pool `default` or in no pool, or `pool/name`, as `eyot ls` shows it.
     pub async fn find(&self, named: &str) -> Result<(Arc<dyn SandboxProvider>, String), Failure> {
         if let Some((pool, name)) = named.split_once('/') {
-            return match Pools::of(self).await?.existing(SandboxName::parse(pool)?, self).await? {
+            return match Pool::existing(SandboxName::parse(pool)?, self).await? {
                 Pool::Local(pool) => Ok((pool.as_provider(), name.to_owned())),
                 Pool::Remote { provider, .. } => Ok((provider, name.to_owned())),
             };

@@ -59,21 +59,24 @@ impl Pools {
             }
         }
     }
-
-    /// Returns the pool of this name if it exists: a misspelt name is not an empty pool.
-    pub async fn existing(&self, name: SandboxName, context: &Context) -> Result<Pool, Failure> {
-        if self.names().await?.contains(&name) {
-            return self.pool(name, context).await;
-        }
-        let error = Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`"));
-        Err(error.with_hint("`eyot pool ls` shows the pools there are").into())
-    }
 }
 
 impl Pool {
     /// Returns the pool of this name that the command is about, whether or not it exists.
     pub async fn of(name: SandboxName, context: &Context) -> Result<Self, Failure> {
         Pools::of(context).await?.pool(name, context).await
+    }
+
+    /// Returns the pool of this name if it exists: a misspelt name is not an empty pool.
+    pub async fn existing(name: SandboxName, context: &Context) -> Result<Self, Failure> {
+        let pools = if context.has_no_state()? { None } else { Some(Pools::of(context).await?) };
+        match pools {
+            Some(pools) if pools.names().await?.contains(&name) => pools.pool(name, context).await,
+            _ => {
+                let error = Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`"));
+                Err(error.with_hint("`eyot pool ls` shows the pools there are").into())
+            }
+        }
     }
 
     /// Lists the pool's sandboxes, by name.

@@ -86,6 +86,14 @@ pub fn open(settings: &ProviderSettings, makes: Makes) -> Result<Arc<dyn Sandbox
     }
 }
 
+/// Makes the state folder of native sandboxes, for a command that keeps something in it.
+pub fn make_state_folder(settings: &ProviderSettings) -> Result<()> {
+    match settings.kind {
+        ProviderArg::Native => NativeProvider::new(settings.options(Makes::One))?.make_state_folder(),
+        ProviderArg::Docker => Ok(()),
+    }
+}
+
 /// Opens the provider of this name for the same state folder; `None` if there is none, or if it
 /// cannot be opened here.
 pub fn of_name(settings: &ProviderSettings, name: &str) -> Option<Arc<dyn SandboxProvider>> {
@@ -157,9 +165,9 @@ pub fn default_state_folder() -> PathBuf {
     default_state_dir()
 }
 
-/// Refuses a state folder that another user controls, or could.
-pub fn check_ownership(state: &Path) -> Result<()> {
-    host::check_ownership(state)
+/// Refuses a state folder that another user controls or could, and one of something else.
+pub fn check_state_folder(state: &Path) -> Result<()> {
+    host::check_folder(state)
 }
 
 /// Reports what this host can do for sandboxes in that state folder, and whether a Docker Engine

@@ -56,6 +56,7 @@ pub fn hold_still(state: &Path) -> Result<HeldSandboxes> {
 /// are dropped, and every sandbox is marked as asleep.
 pub fn settle_copies(copy: &Path, state: &Path, was: &Path) -> Result<()> {
     let copied = StateDir::open(copy, None)?;
+    copied.make()?;
     for id in copied.ids("sandboxes").map_err(failed("list the sandboxes"))? {
         let directory = copied.sandbox(&id);
         settle(&directory, state, was).map_err(|error| {

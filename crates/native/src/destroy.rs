@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_sandbox_whose_record_is_empty_is_not_swept_and_one_that_was_never_written_is() {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
+        let state = StateDir::made_at(&dir.path().join("state"));
         let [damaged, begun, left] = [(); 3].map(|()| SandboxId::generate());
         for id in [&damaged, &begun, &left] {
             std::fs::create_dir_all(state.sandbox(id).join("upper")).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn nobody_is_destroyed_while_somebody_is_at_work_on_it() {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
+        let state = StateDir::made_at(&dir.path().join("state"));
         let id = SandboxId::generate();
         std::fs::create_dir(state.sandbox(&id)).unwrap();
         let lock = Lock::take(&state.sandbox(&id)).unwrap();
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_workspace_stays_while_a_sandbox_without_a_readable_record_may_have_it() {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
+        let state = StateDir::made_at(&dir.path().join("state"));
         assert!(!is_used(&state, "shared").unwrap());
         let being_made = state.sandbox(&SandboxId::generate());
         std::fs::create_dir(&being_made).unwrap();

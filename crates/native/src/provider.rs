@@ -40,7 +40,7 @@ use crate::wake::Asleep;
 /// The options of a provider.
 #[derive(Debug, Clone)]
 pub struct NativeOptions {
-    /// The state folder. It is made if need be, with mode 0700.
+    /// The state folder. The first create makes it if need be, with mode 0700.
     pub state: PathBuf,
     /// Runs the launcher as a thread of this process, not as a process that starts with the first
     /// create. This is faster for a program that makes one sandbox and ends. For a server it is
@@ -92,7 +92,7 @@ pub(crate) struct Host {
 const TURNS: usize = 4;
 
 impl NativeProvider {
-    /// Opens a provider over a state folder.
+    /// Opens a provider over a state folder. Makes nothing.
     pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
         let state = StateDir::open(&options.state, options.simulated.as_ref())?;
         let host = Arc::new(Host {
@@ -109,6 +109,15 @@ impl NativeProvider {
             turns: Semaphore::new(TURNS),
         });
         Ok(Arc::new(Self { host, capabilities: capabilities() }))
+    }
+
+    /// Makes the state folder, if need be. [`NativeProvider::new`] does not: a folder is made when
+    /// something is to be kept in it, and a create makes it by itself.
+    ///
+    /// # Errors
+    /// The cause, and how to fix it, of a `Setup` error.
+    pub fn make_state_folder(&self) -> Result<()> {
+        self.host.state.make().map_err(|error| self.host.explained(error))
     }
 
     /// Returns which limits control groups enforce for this provider's sandboxes, and why others
@@ -171,6 +180,7 @@ impl NativeProvider {
     async fn fetch_image(&self, spec: &ValidSpec) -> Result<bool> {
         let spec = spec.spec();
         let (Some(sources), Some(name)) = (&self.host.sources, &spec.image) else { return Ok(false) };
+        self.make_state_folder()?;
         let store = image_store(self.host.state.root());
         let fetched = sources.fetch(&store, name, spec.container.pull).await;
         fetched.map_err(|error| error.context("create sandbox"))
@@ -267,7 +277,9 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
 }
 
 impl Host {
+    /// Returns the launcher, with which things are made: so the state folder is made too.
     fn launcher(&self) -> Result<Arc<Launcher>> {
+        self.state.make()?;
         self.launcher.get(&self.state, self.in_process)
     }
 
@@ -290,10 +302,11 @@ impl Host {
     }
 
     fn maker(&self) -> Result<Maker<'_>> {
+        let launcher = self.launcher()?;
         self.swept.get_or_init(|| self.sweep());
         Ok(Maker {
             state: &self.state,
-            launcher: self.launcher()?,
+            launcher,
             images: &self.images,
             disks: &self.disks,
             egress: &self.egress,
@@ -307,6 +320,9 @@ impl Host {
     }
 
     fn sweep(&self) {
+        if !self.state.exists() {
+            return;
+        }
         if let Err(error) = sweep(&self.state) {
             tracing::warn!(%error, "sweep the state folder");
         }

@@ -300,7 +300,7 @@ pub(crate) mod tests {
 
     fn state() -> (tempfile::TempDir, StateDir) {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
+        let state = StateDir::made_at(&dir.path().join("state"));
         (dir, state)
     }
 

@@ -23,9 +23,10 @@ use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-use eyot::{Result, SandboxId, SandboxName};
+use eyot::{Error, Result, SandboxId, SandboxName};
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::disk_ids::WORKSPACE_BASE;
@@ -54,30 +55,40 @@ pub(crate) struct StateDir {
 }
 
 impl StateDir {
-    /// Opens the folder, and makes it (mode 0700) if need be. Refuses a folder on a file system
-    /// that can't hold the upper directory of an overlay, such as NFS and overlayfs, and a folder
-    /// that other users could change. `simulated` is for tests: see [`crate::host::Facts`].
+    /// Opens the folder. Makes nothing: a folder that does not exist has no sandboxes. Refuses a
+    /// folder on a file system that can't hold the upper directory of an overlay, such as NFS and
+    /// overlayfs, a folder that other users could change, and one that holds files of something
+    /// else. `simulated` is for tests: see [`crate::host::Facts`].
     pub(crate) fn open(root: &Path, simulated: Option<&serde_json::Value>) -> Result<Self> {
-        let failed = |error: io::Error| {
-            let failure = SetupFailure::of_goal("open the state folder", root.display().to_string(), error)
-                .into_error();
-            host::explained(failure, root, simulated)
-        };
-        host::check_ownership(root)?;
-        make_dir(root, 0o700).map_err(failed)?;
-        let root = root.canonicalize().map_err(failed)?;
+        host::check_folder(root)?;
+        let found =
+            canonical(root).map_err(|error| host::explained(not_opened(root, error), root, simulated));
+        let root = found?;
         host::check_state_folder(&root, simulated)?;
-        for (name, mode) in [
-            ("sandboxes", 0o700),
-            ("names", 0o700),
-            ("blocks", 0o700),
-            ("workspaces", 0o700),
-            ("layers", 0o700),
-            ("trash", 0o700),
-        ] {
-            make_dir(&root.join(name), mode).map_err(failed)?;
-        }
         Ok(Self { root })
+    }
+
+    /// Makes the folder (mode 0700) and those in it, if need be. The cause of a failure is not in
+    /// its sentence yet: see [`host::explained`].
+    pub(crate) fn make(&self) -> Result<()> {
+        let failed = |error: io::Error| not_opened(&self.root, error);
+        for name in ["sandboxes", "names", "blocks", "workspaces", "layers", "trash"] {
+            make_dir(&self.root.join(name), 0o700).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Tells whether the folder exists.
+    pub(crate) fn exists(&self) -> bool {
+        self.root.is_dir()
+    }
+
+    /// Opens and makes a folder, for tests.
+    #[cfg(test)]
+    pub(crate) fn made_at(root: &Path) -> Self {
+        let state = Self::open(root, None).unwrap();
+        state.make().unwrap();
+        state
     }
 
     /// Returns the folder's path.
@@ -141,7 +152,11 @@ impl StateDir {
     /// Lists the ids in `sandboxes/` or `trash/`.
     pub(crate) fn ids(&self, folder: &str) -> io::Result<Vec<SandboxId>> {
         let mut ids = Vec::new();
-        for entry in fs::read_dir(self.root.join(folder))? {
+        let entries = match fs::read_dir(self.root.join(folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ids),
+            entries => entries?,
+        };
+        for entry in entries {
             if let Some(id) = entry?.file_name().to_str().and_then(|name| SandboxId::parse(name).ok()) {
                 ids.push(id);
             }
@@ -293,6 +308,23 @@ pub(crate) fn account_uid(block: u32) -> u32 {
     block_base(BLOCKS + 1) + block
 }
 
+/// Resolves the path of a folder that exists or could be made.
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Ok(found) if !found.is_dir() => Err(io::Error::from_raw_os_error(Errno::NOTDIR.raw_os_error())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let name = path.file_name().ok_or(error)?;
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            Ok(canonical(parent.unwrap_or(Path::new(".")))?.join(name))
+        }
+        found => found,
+    }
+}
+
+fn not_opened(root: &Path, error: io::Error) -> Error {
+    SetupFailure::of_goal("open the state folder", root.display().to_string(), error).into_error()
+}
+
 /// Returns every host id that a sandbox with this block uses.
 fn ids_of(block: u32) -> [Range<u32>; 2] {
     let (base, account) = (block_base(block), account_uid(block));
@@ -346,8 +378,38 @@ mod tests {
 
     fn state() -> (tempfile::TempDir, StateDir) {
         let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::open(&dir.path().join("state"), None).unwrap();
+        let state = StateDir::made_at(&dir.path().join("state"));
         (dir, state)
+    }
+
+    #[test]
+    fn a_folder_is_opened_without_being_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(&dir.path().join("new/state"), None).unwrap();
+        assert_eq!((state.ids("sandboxes").unwrap(), state.exists()), (Vec::new(), false));
+        assert!(!dir.path().join("new").exists());
+        state.make().unwrap();
+        assert!(state.exists());
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_refused_and_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("passwd"), "").unwrap();
+        let error = StateDir::open(dir.path(), None).unwrap_err();
+        assert!(error.to_string().contains("such as `passwd`"), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_new_disk_or_a_home_directory_has_is_no_hindrance() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["lost+found", ".profile", "events"] {
+            make_dir(&dir.path().join(name), 0o700).unwrap();
+        }
+        StateDir::made_at(dir.path());
+        fs::write(dir.path().join("note"), "").unwrap();
+        StateDir::open(dir.path(), None).unwrap();
     }
 
     #[test]

@@ -11,6 +11,10 @@ use crate::errors::Failure;
 use crate::table::Table;
 
 pub async fn run(args: KeysArgs, context: &Context) -> Result<u8, Failure> {
+    if matches!(args.command, KeysCommand::Ls) && context.has_no_state()? {
+        show(&[], context)?;
+        return Ok(0);
+    }
     let keys = Keys::new(context.store().await?);
     match args.command {
         KeysCommand::Create { name, pool } => {
@@ -28,14 +32,7 @@ pub async fn run(args: KeysArgs, context: &Context) -> Result<u8, Failure> {
                 pools_of(&made.row).replace(", ", "`, `")
             ));
         }
-        KeysCommand::Ls => {
-            let keys = keys.list().await?;
-            if context.output.json {
-                context.output.value(&keys)?
-            } else {
-                context.output.text(&table(&keys))?
-            }
-        }
+        KeysCommand::Ls => show(&keys.list().await?, context)?,
         KeysCommand::Revoke { key } => {
             let row = keys.revoke(&key).await?;
             if context.output.json {
@@ -44,6 +41,10 @@ pub async fn run(args: KeysArgs, context: &Context) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+fn show(keys: &[KeyRow], context: &Context) -> Result<(), Failure> {
+    if context.output.json { context.output.value(&keys) } else { context.output.text(&table(keys)) }
 }
 
 fn pools_of(key: &KeyRow) -> String {

@@ -25,7 +25,7 @@ pub async fn run(args: PoolArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn pools(context: &Context) -> Result<u8, Failure> {
-    let names = Pools::of(context).await?.names().await?;
+    let names = if context.has_no_state()? { Vec::new() } else { Pools::of(context).await?.names().await? };
     if context.output.json {
         context.output.value(&names)?
     } else {
@@ -34,12 +34,8 @@ async fn pools(context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-async fn existing_pool(name: SandboxName, context: &Context) -> Result<Pool, Failure> {
-    Pools::of(context).await?.existing(name, context).await
-}
-
 async fn members(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
-    let entries = existing_pool(pool, context).await?.list().await?;
+    let entries = Pool::existing(pool, context).await?.list().await?;
     if context.output.json {
         context.output.value(&entries)?;
         return Ok(0);
@@ -78,7 +74,7 @@ async fn create(args: PoolCreateArgs, context: &Context) -> Result<u8, Failure> 
 }
 
 async fn sleep(args: MembersArgs, context: &Context) -> Result<u8, Failure> {
-    let pool = existing_pool(args.pool, context).await?;
+    let pool = Pool::existing(args.pool, context).await?;
     let (mut asleep, mut failures) = (Vec::new(), Vec::new());
     for name in &args.names {
         match pool.sleep(name).await {
@@ -93,7 +89,7 @@ async fn sleep(args: MembersArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Result<u8, Failure> {
-    let pool = existing_pool(pool, context).await?;
+    let pool = Pool::existing(pool, context).await?;
     let (mut removed, mut failures) = (Vec::new(), Vec::new());
     for name in names {
         match pool.remove(name).await {
@@ -108,7 +104,7 @@ async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Resul
 }
 
 async fn close(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
-    existing_pool(pool, context).await?.close().await?;
+    Pool::existing(pool, context).await?.close().await?;
     Ok(0)
 }
 

@@ -24,8 +24,8 @@ impl VerifyGround {
     /// # Errors
     /// The reason why no sandbox can be created, in the words of every command.
     pub async fn prepare(settings: &ProviderSettings, state: PathBuf) -> Result<Self> {
-        // This makes the folder, and refuses one that sandboxes can't live in.
-        drop(provider::open(settings, provider::Makes::One)?);
+        // A folder that sandboxes can't live in is refused.
+        provider::make_state_folder(settings)?;
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Setup, "prepare a folder to verify in: failed").with_source(error)
         };

@@ -28,6 +28,7 @@ mod served;
 mod server;
 mod serving;
 mod signals;
+mod state_folder;
 mod terminals;
 mod tls;
 mod tools;

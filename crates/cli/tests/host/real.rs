@@ -180,7 +180,7 @@ fn on_a_small_tmpfs(options: &str, fill: &str) -> Result<Scene, String> {
 }
 
 fn a_state_folder_on_a_full_file_system() -> Result<(), String> {
-    let scene = on_a_small_tmpfs("size=2m", "head -c 4M /dev/zero > $EYOT_STATE/fill")?;
+    let scene = on_a_small_tmpfs("size=2m", "head -c 4M /dev/zero > $EYOT_STATE/../fill")?;
     std::fs::create_dir(scene.path("home")).unwrap();
     scene.ends_everywhere_with("full", "the state folder's disk is full", "EYOT_STATE");
     Ok(())
@@ -188,7 +188,7 @@ fn a_state_folder_on_a_full_file_system() -> Result<(), String> {
 
 fn a_state_folder_without_room_for_more_files() -> Result<(), String> {
     let scene =
-        on_a_small_tmpfs("size=64m,nr_inodes=40", "for i in $(seq 60); do touch $EYOT_STATE/$i; done")?;
+        on_a_small_tmpfs("size=64m,nr_inodes=40", "for i in $(seq 60); do touch $EYOT_STATE/../$i; done")?;
     std::fs::create_dir(scene.path("home")).unwrap();
     scene.ends_everywhere_with("no-files-left", "no room for more files (inodes)", "EYOT_STATE");
     Ok(())

@@ -52,20 +52,20 @@ pub(crate) fn explained(error: Error, state: &Path, simulated: Option<&Value>) -
     Error::new(error.kind(), message).with_hint(hint).with_source(error)
 }
 
-/// Refuses a state folder that another user controls or could control. A provider does so when it
-/// is opened; this function is for code that reads or writes the folder without a provider. Makes
-/// nothing.
+/// Refuses a state folder that another user controls or could control, and a folder with files of
+/// something else. A provider does so when it is opened; this function is for code that reads or
+/// writes the folder without a provider. Makes nothing.
 ///
 /// # Errors
 /// The cause as the sentence, and the fix as the hint, of a `Setup` error.
-pub fn check_ownership(state: &Path) -> Result<()> {
+pub fn check_folder(state: &Path) -> Result<()> {
     if state.as_os_str().is_empty() {
         let message = "open the state folder: there is no home directory to keep it in";
         return Err(Error::new(ErrorKind::Setup, message)
             .with_hint("name a folder of your own: `--state FOLDER`, or the variable EYOT_STATE"));
     }
     let uid = rustix::process::geteuid().as_raw();
-    if state_folder::StateFacts::of(state).is_ones_own(uid) {
+    if state_folder::StateFacts::of(state).is_for_ones_state(uid) {
         return Ok(());
     }
     let facts = Facts::gather(state, None)

@@ -34,6 +34,8 @@ pub(super) struct StateFacts {
     mode: u32,
     /// The part of the path that another user controls, as the end of a sentence.
     controlled_by_others: Option<String>,
+    /// The name of a file of something else. It is looked for only where there is no state yet.
+    foreign: Option<String>,
     /// The file system's name, such as `ext4`, or its magic number in hexadecimal if the name is
     /// not known.
     file_system: String,
@@ -90,6 +92,7 @@ impl StateFacts {
             owner: found.as_ref().map(MetadataExt::uid),
             mode: found.as_ref().map_or(0, |found| found.mode() & 0o7777),
             controlled_by_others: way::controlled_by_others(path, rustix::process::geteuid().as_raw()),
+            foreign: foreign_entry(path),
             file_system: file_system(there),
             writable: rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
             noexec: space.as_ref().is_some_and(|space| space.f_flag.contains(StatVfsMountFlags::NOEXEC)),
@@ -102,12 +105,15 @@ impl StateFacts {
 
     /// Tells whether the folder can be used, as far as that must be known before the first use.
     pub(super) fn is_fit(&self, uid: u32) -> bool {
-        self.utf8 && !self.is_on_unfit_file_system() && self.is_ones_own(uid)
+        self.utf8 && !self.is_on_unfit_file_system() && self.is_for_ones_state(uid)
     }
 
-    /// Tells whether no other user controls the folder or could.
-    pub(super) fn is_ones_own(&self, uid: u32) -> bool {
-        self.controlled_by_others.is_none() && !self.is_somebody_elses(uid) && !self.is_open_to_all()
+    /// Tells whether no other user controls the folder or could, and nothing else uses it.
+    pub(super) fn is_for_ones_state(&self, uid: u32) -> bool {
+        self.controlled_by_others.is_none()
+            && !self.is_somebody_elses(uid)
+            && !self.is_open_to_all()
+            && self.foreign.is_none()
     }
 
     fn is_on_unfit_file_system(&self) -> bool {
@@ -122,6 +128,39 @@ impl StateFacts {
     fn is_open_to_all(&self) -> bool {
         self.exists && self.mode & 0o022 != 0
     }
+}
+
+/// What only a state folder has.
+const MARKS: [&str; 2] = ["sandboxes", "eyot.db"];
+
+/// What a state folder may have before the first sandbox: Eyot's own files, and what a new disk has.
+const OWN: [&str; 15] = [
+    "blocks",
+    "cgroups",
+    "docker",
+    "events",
+    "eyot.db-shm",
+    "eyot.db-wal",
+    "eyot.db.lock",
+    "gate",
+    "images",
+    "layers",
+    "lost+found",
+    "names",
+    "trash",
+    "workspaces",
+    "workspaces.lock",
+];
+
+/// Finds a file of something else in a folder that has no state. Hidden files are those of a home
+/// directory, and do not count.
+fn foreign_entry(folder: &Path) -> Option<String> {
+    if MARKS.iter().any(|name| folder.join(name).exists()) {
+        return None;
+    }
+    let names = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| !name.starts_with('.') && !OWN.contains(&name.as_str())).min()
 }
 
 fn file_system(path: &Path) -> String {
@@ -140,9 +179,9 @@ pub(super) fn refusal(facts: &Facts) -> Option<Reason> {
         .or_else(|| ownership_refusal(facts))
 }
 
-/// Returns the reason why the folder is not safe from other users.
+/// Returns the reason why the folder is not safe from other users, or not Eyot's.
 pub(super) fn ownership_refusal(facts: &Facts) -> Option<Reason> {
-    [controlled_by_others, somebody_elses, open_to_all].into_iter().find_map(|shows| shows(facts))
+    [controlled_by_others, somebody_elses, open_to_all, foreign].into_iter().find_map(|shows| shows(facts))
 }
 
 /// The steps that change files of the state folder.
@@ -184,6 +223,7 @@ pub(super) const CAUSES: &[Cause] = &[
     error("controlled-by-others", FILE_STEPS, &[], controlled_by_others),
     error("not-yours", FILE_STEPS, &[], somebody_elses),
     error("open-to-all", FILE_STEPS, &[], open_to_all),
+    error("foreign", FILE_STEPS, &[], foreign),
     error("no-directory", FILE_STEPS, &[Errno::NOTDIR, Errno::EXIST], no_directory),
     error("not-writable", FILE_STEPS, &[Errno::ACCESS, Errno::PERM, Errno::ROFS], not_writable),
     error("no-files-left", FILE_STEPS, FULL, no_files_left),
@@ -241,6 +281,15 @@ fn somebody_elses(facts: &Facts) -> Option<Reason> {
     let owner = facts.state.owner.unwrap_or_default();
     let why = format!("the state folder belongs to somebody else (uid {owner}; you are uid {})", facts.uid);
     reason(facts, facts.state.is_somebody_elses(facts.uid), why, elsewhere)
+}
+
+fn foreign(facts: &Facts) -> Option<Reason> {
+    let name = facts.state.foreign.as_deref();
+    let why = format!(
+        "the state folder has files of something else, such as `{}`, and no sandboxes",
+        name.unwrap_or_default()
+    );
+    reason(facts, name.is_some(), why, elsewhere)
 }
 
 fn controlled_by_others(facts: &Facts) -> Option<Reason> {

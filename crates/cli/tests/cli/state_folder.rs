@@ -1,0 +1,58 @@
+//! The state folder: commands that look make none, and one of something else is left alone.
+
+use crate::machine::Machine;
+
+#[test]
+fn a_command_that_only_looks_makes_no_state_folder() {
+    let machine = Machine::new();
+    assert!(machine.run(&["ls"]).success().starts_with("NAME"));
+    assert_eq!(machine.run(&["ls", "--json"]).json(), serde_json::json!([]));
+    for arguments in
+        [&["ls", "-q"][..], &["pool", "ls"], &["image", "ls", "-q"], &["rm", "--all"], &["rm", "-f", "box"]]
+    {
+        assert_eq!(machine.run(arguments).success(), "", "{arguments:?}");
+    }
+    assert!(machine.run(&["keys", "ls"]).success().starts_with("NAME"));
+    assert_eq!(machine.run(&["events"]).code, Some(0));
+    assert!(machine.run(&["top", "--json"]).code == Some(0));
+    for arguments in [
+        &["inspect", "box"][..],
+        &["ps", "box"],
+        &["exec", "box", "true"],
+        &["read", "box", "file"],
+        &["logs", "box", "p1"],
+        &["rm", "box"],
+        &["sleep", "team/box"],
+        &["pool", "ls", "team"],
+    ] {
+        machine.run(arguments).failure(125);
+    }
+    let made = std::fs::read_dir(machine.path(".")).unwrap().count();
+    assert_eq!(made, 0, "the state folder, or something else, was made");
+}
+
+#[test]
+fn the_folder_of_something_else_is_refused_and_stays_as_it_is() {
+    let machine = Machine::new();
+    machine.write("etc/hostname", "machine");
+    let folder = machine.path_text("etc");
+    for arguments in [
+        &["create", "dev"][..],
+        &["run", "true"],
+        &["ls"],
+        &["pool", "create", "team", "web"],
+        &["keys", "create", "ci"],
+        &["image", "ls"],
+        &["serve", "--no-keys", "--listen", "127.0.0.1:0"],
+        &["verify", "--filter", "k5"],
+    ] {
+        let ran = machine.run(&[&["--state", &folder], arguments].concat());
+        let said = ran.failure(125);
+        assert!(said.contains("files of something else, such as `hostname`"), "{arguments:?}: {said}");
+        assert!(said.contains("EYOT_STATE="), "{said}");
+    }
+    let doctor = machine.run(&["--state", &folder, "doctor"]);
+    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["hostname"]);
+}
