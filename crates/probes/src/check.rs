@@ -36,6 +36,7 @@ impl Case {
             Ok(()) => Ok(Verdict::Holds),
             Err(Failure::NotHere(reason)) => Ok(Verdict::NotHere(reason)),
             Err(Failure::NotEnforced(reason)) => Ok(Verdict::NotEnforced(reason)),
+            Err(Failure::NotTried(reason)) => Ok(Verdict::NotTried(reason)),
             Err(Failure::Broken(broken)) => Err(broken),
         }
     }
@@ -50,6 +51,8 @@ pub enum Verdict {
     NotHere(String),
     /// Nothing on this host holds it off, which is known and reported, and why.
     NotEnforced(String),
+    /// It was not tried, because a sandbox for it could not be made, and why. This proves nothing.
+    NotTried(String),
 }
 
 /// Why a case did not hold.
@@ -61,6 +64,8 @@ pub enum Failure {
     NotHere(String),
     /// It is not held off here, as `isolation()` says, and why.
     NotEnforced(String),
+    /// A sandbox for it could not be made, and why.
+    NotTried(String),
 }
 
 /// The result of a case, or of a part of one.

@@ -138,7 +138,8 @@ impl World {
 
     /// A sandbox of this spec.
     pub(crate) async fn stage_of(&self, spec: SandboxSpec) -> Check<Stage> {
-        let sandbox = Sandbox::create(&*self.provider, spec).await?;
+        let not_made = |error: Error| Failure::NotTried(error.to_string());
+        let sandbox = Sandbox::create(&*self.provider, spec).await.map_err(not_made)?;
         let directory = self.is_native().then(|| self.state().join("sandboxes").join(sandbox.id().as_str()));
         Ok(Stage { directory, sandbox, kill: self.kill })
     }

@@ -57,6 +57,6 @@ fn completion(came_to: Result<Verdict, String>) -> Result<Completion, Failed> {
     match came_to {
         Ok(Verdict::Holds) => Ok(Completion::Completed),
         Ok(Verdict::NotHere(reason) | Verdict::NotEnforced(reason)) => Ok(Completion::ignored_with(reason)),
-        Err(broken) => Err(broken.into()),
+        Ok(Verdict::NotTried(broken)) | Err(broken) => Err(broken.into()),
     }
 }

@@ -31,8 +31,9 @@ Examples:
 
 Tries every known threat from inside sandboxes, and every rule of the contract, on this host. Rows \
 that pass may have cases that don't apply here (a program is missing); what this host can't enforce \
-is said. Everything happens in a folder of its own, which is gone afterwards. The exit code is 0 \
-if nothing fails, else 1.";
+is said. Everything happens in a folder of its own, which is gone afterwards. A case that fails beside \
+others is tried again alone. The exit code is 0 if every promise was seen to be kept or cannot be kept \
+here, else 1.";
 
 /// `eyot verify`
 #[derive(Debug, Args)]

@@ -17,8 +17,24 @@ pub enum CaseStatus {
     Pass,
     /// This host does not enforce the promise, and `inspect` reports that.
     NotEnforced,
+    /// The case was not tried: no sandbox could be made for it. This proves nothing.
+    NotTried,
+    /// The case failed beside others, and the promise was kept when it was tried alone.
+    Unsteady,
     /// The promise is broken.
     Fail,
+}
+
+impl CaseStatus {
+    /// Tells whether the case must be tried again alone, where no other case gets in its way.
+    pub fn is_doubtful(self) -> bool {
+        matches!(self, Self::Fail | Self::NotTried)
+    }
+
+    /// Tells whether the promise was neither seen to be kept nor reported as missing here.
+    pub fn is_unproven(self) -> bool {
+        matches!(self, Self::Fail | Self::NotTried | Self::Unsteady)
+    }
 }
 
 /// The origin of a case.
@@ -52,6 +68,20 @@ pub struct CaseResult {
     pub reason: Option<String>,
     /// The duration in milliseconds.
     pub duration_ms: u64,
+}
+
+impl CaseResult {
+    /// Combines a doubtful result with that of the same case alone. One that failed has not passed,
+    /// whatever comes of the second attempt.
+    pub fn settled(self, alone: Self) -> Self {
+        if self.status != CaseStatus::Fail || alone.status == CaseStatus::Fail {
+            return alone;
+        }
+        let first = self.reason.unwrap_or_default();
+        let then = if alone.status == CaseStatus::NotTried { "could not be tried" } else { "held" };
+        let reason = Some(format!("beside other cases: {first}; alone it {then}"));
+        Self { status: CaseStatus::Unsteady, reason, ..alone }
+    }
 }
 
 /// Returns every case, in the order of the rows.
@@ -106,6 +136,7 @@ fn of_threat(verdict: eyot_probes::Verdict) -> (CaseStatus, Option<String>) {
         eyot_probes::Verdict::Holds => (CaseStatus::Pass, None),
         eyot_probes::Verdict::NotHere(reason) => (CaseStatus::NotApplicable, Some(reason)),
         eyot_probes::Verdict::NotEnforced(reason) => (CaseStatus::NotEnforced, Some(reason)),
+        eyot_probes::Verdict::NotTried(reason) => (CaseStatus::NotTried, Some(reason)),
     }
 }
 
@@ -113,5 +144,40 @@ fn of_rule(verdict: conformance::Verdict) -> (CaseStatus, Option<String>) {
     match verdict {
         conformance::Verdict::Holds => (CaseStatus::Pass, None),
         conformance::Verdict::NotHere(reason) => (CaseStatus::NotApplicable, Some(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CaseStatus::{Fail, NotEnforced, NotTried, Pass, Unsteady};
+
+    fn result(status: CaseStatus) -> CaseResult {
+        let reason = (status != Pass).then(|| "it got out".to_owned());
+        CaseResult { row: ("K1", "a row"), name: "k01_a_case", status, reason, duration_ms: 1 }
+    }
+
+    #[test]
+    fn a_case_that_failed_once_never_passes() {
+        for (first, alone, settled) in [
+            (Fail, Fail, Fail),
+            (Fail, Pass, Unsteady),
+            (Fail, NotTried, Unsteady),
+            (Fail, NotEnforced, Unsteady),
+            (NotTried, Pass, Pass),
+            (NotTried, Fail, Fail),
+            (NotTried, NotTried, NotTried),
+        ] {
+            assert_eq!(result(first).settled(result(alone)).status, settled, "{first:?}, then {alone:?}");
+        }
+        assert!([Fail, NotTried, Unsteady].into_iter().all(CaseStatus::is_unproven));
+        let reason = result(Fail).settled(result(Pass)).reason;
+        assert_eq!(reason.as_deref(), Some("beside other cases: it got out; alone it held"));
+    }
+
+    #[test]
+    fn a_probe_without_a_sandbox_is_not_tried() {
+        let verdict = eyot_probes::Verdict::NotTried("create sandbox: no process left".to_owned());
+        assert_eq!(of_threat(verdict).0, NotTried);
     }
 }

@@ -1,5 +1,6 @@
 //! Tests many cases at once, each on its own thread, because some block theirs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,8 +21,9 @@ fn at_once() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8)
 }
 
-/// Tests all cases and returns the results in their order. A signal ends it early: no further case
-/// begins, those under way are dropped, and [`VerifyGround::clear`] removes what they left.
+/// Tests all cases and returns the results in their order. One that failed, or could not be tried, is
+/// tried again alone. A signal ends it early: no further case begins, those under way are dropped, and
+/// [`VerifyGround::clear`] removes what they left.
 pub async fn run(
     cases: Vec<VerifyCase>,
     ground: &Arc<VerifyGround>,
@@ -30,7 +32,36 @@ pub async fn run(
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let runtime = Runtime::new().map_err(|error| Failure::host("start the event loop", error))?;
     let (stop, stopped) = watch::channel(false);
-    let mut running = begin(cases, runtime.handle(), ground, &stopped);
+    let mut results = BTreeMap::new();
+    let all: Vec<_> = cases.iter().copied().enumerate().collect();
+    let mut round = begin(all, at_once(), runtime.handle(), ground, &stopped);
+    let of_settled = |one: &CaseResult| {
+        if !one.status.is_doubtful() {
+            progress(one);
+        }
+    };
+    results.extend(complete(&mut round, &mut signals, &stop, &of_settled).await?);
+    let doubtful = results.iter().filter(|(_, one): &(_, &CaseResult)| one.status.is_doubtful());
+    let doubtful: Vec<_> = doubtful.filter_map(|(at, _)| Some((*at, *cases.get(*at)?))).collect();
+    let mut round = begin(doubtful, 1, runtime.handle(), ground, &stopped);
+    for (at, alone) in complete(&mut round, &mut signals, &stop, &|_| ()).await? {
+        if let Some(first) = results.remove(&at) {
+            let settled = first.settled(alone);
+            progress(&settled);
+            results.insert(at, settled);
+        }
+    }
+    runtime.shutdown_background();
+    Ok(results.into_values().collect())
+}
+
+/// Waits for a round of cases. After a signal no further one begins, and those under way are stopped.
+async fn complete(
+    running: &mut Running,
+    signals: &mut Signals,
+    stop: &watch::Sender<bool>,
+    progress: Progress<'_>,
+) -> Result<Vec<(usize, CaseResult)>, Failure> {
     let (mut tried, mut signal) = (Vec::new(), None);
     loop {
         tokio::select! {
@@ -48,11 +79,9 @@ pub async fn run(
             }
         }
     }
-    runtime.shutdown_background();
-    tried.sort_by_key(|(index, _)| *index);
     match signal {
         Some(number) => Err(Failure::Interrupted(number)),
-        None => Ok(tried.into_iter().map(|(_, one)| one).collect()),
+        None => Ok(tried),
     }
 }
 
@@ -60,13 +89,14 @@ pub async fn run(
 type Running = JoinSet<Option<(usize, CaseResult)>>;
 
 fn begin(
-    cases: Vec<VerifyCase>,
+    cases: Vec<(usize, VerifyCase)>,
+    at_once: usize,
     runtime: &Handle,
     ground: &Arc<VerifyGround>,
     stopped: &watch::Receiver<bool>,
 ) -> Running {
-    let (mut running, turns) = (JoinSet::new(), Arc::new(Semaphore::new(at_once())));
-    for (index, case) in cases.into_iter().enumerate() {
+    let (mut running, turns) = (JoinSet::new(), Arc::new(Semaphore::new(at_once)));
+    for (index, case) in cases {
         let (ground, turns, mut stopped) = (Arc::clone(ground), Arc::clone(&turns), stopped.clone());
         let attempt = async move {
             let turn = turns.acquire_owned().await.ok()?;

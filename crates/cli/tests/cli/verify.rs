@@ -20,6 +20,18 @@ fn a_row_is_tried_by_its_id_and_nothing_is_left() {
 }
 
 #[test]
+fn progress_in_a_file_is_a_line_for_each_case() {
+    let machine = Machine::new();
+    let ran = machine.run(&["verify", "--filter", "k5"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let count = lines.len();
+    assert!(count > 0 && lines[count - 1].starts_with(&format!("[{count}/{count}] ")), "{ran:?}");
+    assert!(lines.iter().all(|line| line.contains(": k05_")), "{ran:?}");
+    assert_eq!(machine.run(&["-q", "verify", "--filter", "k5"]).stderr, "");
+}
+
+#[test]
 fn the_sandboxes_of_an_engine_are_not_what_is_tried() {
     let machine = Machine::new();
     let ran = machine.run(&["--provider", "docker", "verify", "--filter", "k5"]);

@@ -42,7 +42,7 @@ impl Threats {
                 Ok(Verdict::NotHere(reason) | Verdict::NotEnforced(reason)) => {
                     Ok(Completion::ignored_with(reason))
                 }
-                Err(broken) => Err(broken.into()),
+                Ok(Verdict::NotTried(broken)) | Err(broken) => Err(broken.into()),
             }
         })
     }
