@@ -13,12 +13,16 @@ use crate::rule::EgressRule;
 
 /// The hosts that a sandbox may connect to. Without any rule: every public address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct EgressRules {
-    /// The hosts that are allowed. If there is any rule here, nothing else is allowed. A network
-    /// here also opens addresses that are not public.
+    /// The hosts that are allowed: `example.com`, `*.example.com`, `10.1.0.0/16`, each optionally
+    /// with `:port`. If there is any rule here, nothing else is allowed. A network here also opens
+    /// addresses that are not public.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub allow: Vec<EgressRule>,
     /// The hosts that are refused, whatever else holds.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub deny: Vec<EgressRule>,
 }
 

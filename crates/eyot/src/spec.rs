@@ -360,7 +360,6 @@ pub struct SandboxSpec {
     pub network: NetworkMode,
     /// Rules on which public addresses and which others it may reach, with [`NetworkMode::Egress`].
     /// By default all public ones.
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub egress: EgressRules,
     /// Limits on what it may use.
     pub limits: Limits,

@@ -1080,6 +1080,17 @@ export interface components {
          * @enum {string}
          */
         DiskEnforcement: "quota" | "monitored" | "none";
+        /** @description The hosts that a sandbox may connect to. Without any rule: every public address. */
+        EgressRules: {
+            /**
+             * @description The hosts that are allowed: `example.com`, `*.example.com`, `10.1.0.0/16`, each optionally
+             *     with `:port`. If there is any rule here, nothing else is allowed. A network here also opens
+             *     addresses that are not public.
+             */
+            allow?: string[];
+            /** @description The hosts that are refused, whatever else holds. */
+            deny?: string[];
+        };
         /**
          * @description The means by which a limit is held.
          * @enum {string}
@@ -1525,8 +1536,7 @@ export interface components {
         };
         /** @description Changes of a sandbox. A field that is absent stays as it is. */
         PatchSandbox: {
-            /** @description The rules of the network `egress`, as a whole. Connections that they do not allow are closed. */
-            egress?: Record<string, never> | null;
+            egress?: components["schemas"]["EgressRules"] | null;
             /** @description Labels to set; those that are `null` are removed. */
             labels?: {
                 [key: string]: string | null;
@@ -1796,7 +1806,7 @@ export interface components {
              * @description Rules on which public addresses and which others it may reach, with [`NetworkMode::Egress`].
              *     By default all public ones.
              */
-            egress?: Record<string, never>;
+            egress?: components["schemas"]["EgressRules"];
             /** @description Variables for every command. */
             env?: {
                 [key: string]: string;
@@ -3071,13 +3081,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description The hosts that a sandbox may connect to. Without any rule: every public address. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["EgressRules"];
                 };
             };
             /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
@@ -3131,7 +3141,7 @@ export interface operations {
                  *       ]
                  *     }
                  */
-                "application/json": Record<string, never>;
+                "application/json": components["schemas"]["EgressRules"];
             };
         };
         responses: {

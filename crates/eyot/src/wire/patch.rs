@@ -20,7 +20,6 @@ pub struct PatchSandbox {
     pub lifecycle: Option<PatchLifecycle>,
     /// The rules of the network `egress`, as a whole. Connections that they do not allow are closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub egress: Option<EgressRules>,
 }
 

@@ -17,7 +17,7 @@ use crate::problem::{Problems, Refusal};
 
 /// Returns the egress rules that apply now.
 #[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/egress", tag = "network", params(TheSandbox, Where),
-    responses((status = 200, body = Object), Problems))]
+    responses((status = 200, body = EgressRules), Problems))]
 pub(super) async fn rules(Chosen(sandbox): Chosen) -> Result<Json<EgressRules>, Refusal> {
     Ok(Json(sandbox.egress_rules().await?))
 }
@@ -26,7 +26,7 @@ pub(super) async fn rules(Chosen(sandbox): Chosen) -> Result<Json<EgressRules>, 
 ///
 /// Connections that the new rules do not allow are closed.
 #[utoipa::path(put, path = "/v1/sandboxes/{sandbox}/egress", tag = "network", params(TheSandbox, Where), 
-    request_body(content = Object, example = json!({ "allow": ["api.example.com:443", "*.cdn.example.com:443"] })),
+    request_body(content = EgressRules, example = json!({ "allow": ["api.example.com:443", "*.cdn.example.com:443"] })),
     responses((status = 204), Problems))]
 pub(super) async fn set_rules(
     State(api): State<Api>,

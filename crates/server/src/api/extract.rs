@@ -14,6 +14,7 @@ use eyot::{ByteStream, Error, ErrorKind, Sandbox, SandboxInfo, SandboxName, Sand
 use futures_util::{StreamExt, TryStreamExt};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use tokio::time::timeout;
 use utoipa::IntoParams;
 
@@ -49,13 +50,21 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
         }
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let (path, reason) = (error.path().to_string(), error.inner().to_string());
-            let field = if path == "." { "body".to_owned() } else { path };
-            Refusal::from(Error::invalid(field, reason))
+            let path = error.path().to_string();
+            match error.inner().classify() {
+                Category::Data if path != "." => Refusal::from(Error::invalid(path, error.inner())),
+                Category::Data => Refusal::from(Error::invalid("body", error.inner())),
+                Category::Syntax | Category::Eof | Category::Io => not_json(error.inner()),
+            }
         })?;
-        json.end().map_err(|error| Refusal::from(Error::invalid("body", error)))?;
+        json.end().map_err(|error| not_json(&error))?;
         Ok(Self(value))
     }
+}
+
+/// Refuses a body that is not JSON. No field can be named: the parser stopped before it knew one.
+fn not_json(error: &serde_json::Error) -> Refusal {
+    Error::invalid("body", format!("is not valid JSON: {error}")).into()
 }
 
 /// Returns the bytes of a request's body as they come.

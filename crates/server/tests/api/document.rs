@@ -90,6 +90,25 @@ fn every_response_has_a_description_every_body_a_schema_and_no_field_a_default()
     }
 }
 
+#[test]
+fn the_rules_of_the_network_are_described_wherever_they_are_sent() {
+    let document = serde_json::to_value(eyot_server::api::document()).unwrap();
+    let rules = &document["components"]["schemas"]["EgressRules"]["properties"];
+    for field in ["allow", "deny"] {
+        assert_eq!(rules[field]["items"]["type"], "string", "{rules}");
+    }
+    let egress = &document["paths"]["/v1/sandboxes/{sandbox}/egress"];
+    let schemas = &document["components"]["schemas"];
+    for place in [
+        &egress["get"]["responses"]["200"],
+        &egress["put"]["requestBody"],
+        &schemas["SandboxSpec"]["properties"]["egress"],
+        &schemas["PatchSandbox"]["properties"]["egress"],
+    ] {
+        assert!(place.to_string().contains("#/components/schemas/EgressRules"), "{place}");
+    }
+}
+
 /// Operations that must come before others: they make what those ask for.
 const FIRST: [&str; 3] = ["sandboxes_create", "processes_start", "processes_write_stdin"];
 

@@ -34,6 +34,20 @@ async fn what_is_no_json_no_path_and_no_method_are_problems_too() {
     let ground = Ground::new().await;
     let text = ground.request(Method::POST, "/v1/sandboxes").body("{").send().await.unwrap();
     assert_eq!(kind(text).await, "invalid");
+    for text in ["{bad", "{\"spec\": {bad", "{\"spec\"", "{} {}", "nonsense"] {
+        let refused = ground.request(Method::POST, "/v1/sandboxes").body(text).send().await.unwrap();
+        let problem = value(refused).await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(
+            (&problem["field"], &problem["status"]),
+            (&json!("body"), &json!(400)),
+            "{text}: {problem}"
+        );
+        assert!(
+            detail.starts_with("`body` is not valid JSON: ") && detail.contains(" at line 1 column "),
+            "{detail}"
+        );
+    }
     assert_eq!(kind(ground.get("/v1/nothing").await).await, "not_found");
     let put = ground.request(Method::PUT, "/v1/sandboxes").send().await.unwrap();
     assert_eq!(put.status(), 405);
