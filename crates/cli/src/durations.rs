@@ -16,6 +16,15 @@ pub fn parse_ms(text: &str) -> Result<u64, String> {
     u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
 }
 
+/// Parses a duration after which a sandbox ends: longer than nothing.
+pub fn parse_deadline_ms(text: &str) -> Result<u64, String> {
+    match parse_ms(text)? {
+        0 => Err(format!("`{text}` would end it at once; write 30s, 10m or 1.5h")),
+        ms if ms > eyot::Limits::MAX => Err(format!("`{text}` is too long")),
+        ms => Ok(ms),
+    }
+}
+
 /// Parses a number with a decimal point and one unit: `1.5h`.
 fn fraction(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|character: char| character.is_ascii_alphabetic())?);

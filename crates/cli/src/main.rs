@@ -33,7 +33,7 @@ mod toolsets;
 mod usual_quotas;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 use args::Cli;
 use errors::Failure;
@@ -42,18 +42,17 @@ fn main() {
     if let Some(code) = verify::attack() {
         std::process::exit(code);
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| args::with_our_word(error, called().as_deref()).exit());
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let words: Vec<String> =
+            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect();
+        args::with_our_word(error, &words).exit()
+    });
     let reporter = errors::Reporter::new(&cli.global);
     let code = match commands::run(cli) {
         Ok(code) => code,
         Err(failure) => report(&reporter, &failure),
     };
     std::process::exit(i32::from(code));
-}
-
-/// Returns the command that was called, for an error about its arguments.
-fn called() -> Option<String> {
-    std::env::args().skip(1).find(|word| args::CliCommand::has_subcommand(word))
 }
 
 fn report(reporter: &errors::Reporter, failure: &Failure) -> u8 {

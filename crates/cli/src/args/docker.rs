@@ -1,24 +1,65 @@
 //! Words of Docker that Eyot has another word for: an error about one of them names ours.
 
-use clap::Error;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Error, Subcommand};
 
-/// Adds our word to an error about an argument, where Docker's was used. `called` is the command.
+use super::CliCommand;
+use super::misspelt::nearest;
+
+/// Adds our word to an error about an argument: for Docker's, and for a misspelt command. `words` are
+/// the arguments.
 #[must_use]
-pub fn with_our_word(mut error: Error, called: Option<&str>) -> Error {
-    let word = match error.kind() {
-        ErrorKind::UnknownArgument => ours_of_option(called, wrong(&error, ContextKind::InvalidArg)),
-        ErrorKind::InvalidSubcommand => ours_of_command(wrong(&error, ContextKind::InvalidSubcommand)),
-        ErrorKind::MissingRequiredArgument => ours_of_missing(called),
-        _ => None,
-    };
-    if let Some(word) = word {
-        error.remove(ContextKind::SuggestedSubcommand);
-        let suggested = vec![StyledStr::from(word)];
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(suggested));
+pub fn with_our_word(mut error: Error, words: &[String]) -> Error {
+    let called = words.iter().map(String::as_str).find(|word| CliCommand::has_subcommand(word));
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let option = wrong(&error, ContextKind::InvalidArg);
+            let ours = ours_of_option(called, option).map(str::to_owned);
+            if let Some(word) = ours.or_else(|| where_options_are(&error, called)) {
+                suggest(&mut error, word);
+            }
+        }
+        ErrorKind::InvalidSubcommand => {
+            let command = wrong(&error, ContextKind::InvalidSubcommand).to_owned();
+            if let Some(word) = ours_of_command(&command) {
+                suggest(&mut error, word.to_owned());
+            } else if let Some(called) = called {
+                if error.get(ContextKind::SuggestedSubcommand).is_none() {
+                    suggest(&mut error, format!("`eyot {called} --help` lists its commands"));
+                }
+            } else {
+                suggest_near_commands(&mut error, &command);
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            if let Some(word) = ours_of_missing(called) {
+                suggest(&mut error, word.to_owned());
+            }
+        }
+        _ => {}
     }
     error
+}
+
+fn suggest(error: &mut Error, word: String) {
+    error.remove(ContextKind::SuggestedSubcommand);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(word)]));
+}
+
+/// Suggests the commands that are nearest to a misspelt one. The parser's own measure finds none for
+/// a short one with two letters swapped, and too many for others.
+fn suggest_near_commands(error: &mut Error, command: &str) {
+    let nearest = nearest(command, &CliCommand::names());
+    if !nearest.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(nearest));
+    }
+}
+
+/// Says where the options of a command are listed, unless the parser has found a similar one.
+fn where_options_are(error: &Error, called: Option<&str>) -> Option<String> {
+    let called = called.filter(|_| error.get(ContextKind::SuggestedArg).is_none())?;
+    Some(format!("`eyot {called} --help` lists its options"))
 }
 
 fn wrong(error: &Error, kind: ContextKind) -> &str {
@@ -38,6 +79,7 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (Some("create"), "--rm") => "--ttl or --idle-timeout ends it; `eyot run` destroys its sandbox itself",
         (Some("create"), "-i" | "-t") => "`eyot sh NAME` opens a shell in a sandbox",
         (Some("sh"), "-i" | "-t") => "`eyot sh` is always interactive, and has a terminal where you have one",
+        (Some("sh" | "shell"), "-c") => "`eyot exec NAME -- sh -c LINE` runs a shell line",
         (Some("ls"), "-a" | "--all") => "`eyot ls` lists sleeping sandboxes too",
         (Some("sleep" | "stop"), "-t" | "--time" | "--timeout") => {
             "processes are killed at once; `eyot kill NAME PROCESS` sends one a signal before that"
@@ -46,7 +88,34 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (Some("update"), "-m" | "--memory" | "--cpus" | "--pids" | "--pids-limit" | "--disk") => {
             "limits are set when a sandbox is created: `eyot create NAME`"
         }
-        (_, "--detach-keys" | "--privileged" | "--cap-add" | "--device" | "--gpus") => return None,
+        (Some("ps"), "-a" | "--all") => "`eyot ls` lists all sandboxes; `eyot ps NAME` the processes of one",
+        (Some("cp"), "-a" | "-r" | "-R" | "--archive" | "--recursive") => {
+            "folders are copied whole, with their modes: leave it out"
+        }
+        (Some("rm"), "-v" | "--volumes") => {
+            "the files go with the sandbox; those of --workspace stay, unless --destroy-workspace was said"
+        }
+        (Some("ls" | "ps" | "inspect" | "image"), "--format") => "--json prints it for programs",
+        (Some("ls"), "-f" | "--filter") => "--label K=V lists those with a label",
+        (_, "--privileged" | "--cap-add") => {
+            "a sandbox never has rights on the host; --user root makes commands root inside of it"
+        }
+        (_, "--cap-drop") => "`security.drop_capabilities` in a --spec file drops a capability",
+        (_, "--security-opt") => {
+            "seccomp, Landlock and namespaces are always on; --require says which must hold"
+        }
+        (_, "--device" | "--gpus") => "a sandbox has no devices of the host",
+        (_, "--restart") => {
+            "nothing is started again by itself; a pool's services are: `eyot pool create --service`"
+        }
+        (_, "--init") => "every sandbox has an init that reaps processes: leave it out",
+        (_, "--hostname") => "the host name is the sandbox's name: --name",
+        (_, "--platform") => "a sandbox runs on this machine's processor: leave it out",
+        (_, "--detach-keys") => "`exit` leaves a shell; what `eyot start` began runs on without a terminal",
+        (_, "--volumes-from") => {
+            "--mount shows a folder of the host; --workspace keeps files between sandboxes"
+        }
+        (_, "-P" | "--publish-all") => "`eyot browse NAME PORT` opens a port of a sandbox",
         (_, "-v") => "--verbose shows the causes of an error; --mount is an option of `run` and `create`",
         (_, "-V") => "`eyot version` prints the version",
         (_, "--entrypoint") => "the command is all that runs: write the program first",
@@ -74,6 +143,19 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         "network" => "`eyot net NAME` shows where a sandbox may connect to",
         "port" => "`eyot browse NAME PORT` opens a port of a sandbox",
         "volume" => "`eyot create --workspace ID` keeps the working directory's files",
+        "sandbox" | "sandboxes" | "sbx" => "the command alone: `eyot create NAME`, `eyot ls`, `eyot rm NAME`",
+        "template" => "`eyot image pull IMAGE`, then `eyot create NAME --image IMAGE`",
+        "connect" => "`eyot sh NAME` opens a shell in a sandbox",
+        "spawn" => "`eyot create NAME` creates a sandbox",
+        "new" => "`eyot create NAME` creates a sandbox",
+        "rename" => "a sandbox keeps its name; `eyot create NAME` creates another",
+        "commit" | "save" | "export" => {
+            "`eyot exec NAME -- tar c PATH > FILE` saves files of a sandbox; `eyot backup FILE` all there is"
+        }
+        "login" | "auth" => {
+            "a server's key is in the variable EYOT_API_KEY; `docker login` is for registries"
+        }
+        "tag" | "push" => "`docker push`, then `eyot image pull IMAGE`",
         "info" => "`eyot doctor` shows what this host can do",
         _ => return None,
     })

@@ -20,7 +20,7 @@ Examples:
 Clients:
   claude mcp add eyot -- eyot mcp               Claude Code
   .cursor/mcp.json                              {\"mcpServers\": {\"eyot\": {\"command\": \"eyot\", \"args\": [\"mcp\"]}}}
-  .vscode/mcp.json                              {\"servers\": {\"eyot\": {\"command\": \"eyot\", \"args\": [\"mcp\"]}}}
+  .vscode/mcp.json                              {\"servers\": {\"eyot\": {\"type\": \"stdio\", \"command\": \"eyot\", \"args\": [\"mcp\"]}}}
 
 Each session has its own sandboxes, which are destroyed when it ends: when the client closes stdin, or \
 by HTTP when it deletes the session or leaves it unused. With --pool all sessions share those of that \

@@ -11,6 +11,7 @@ mod host;
 mod image;
 mod init;
 mod mcp;
+mod misspelt;
 mod net;
 mod pool;
 mod processes;
@@ -112,6 +113,13 @@ macro_rules! commands {
         #[derive(Debug)]
         pub enum CliCommand {
             $(#[doc = $about] $variant($args),)*
+        }
+
+        impl CliCommand {
+            /// Returns the names of the commands.
+            pub fn names() -> Vec<&'static str> {
+                vec![$($name $(, $alias)?),*]
+            }
         }
 
         impl Subcommand for CliCommand {

@@ -5,6 +5,7 @@ use clap::Args;
 use eyot_engine::NameInPool;
 
 use super::spec::{SpecArgs, parse_new_name};
+use super::values::parse_port;
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -156,6 +157,6 @@ pub struct DialArgs {
     /// The sandbox's name or id
     pub name: String,
     /// The port on the sandbox's loopback
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = parse_port)]
     pub port: u16,
 }

@@ -7,6 +7,7 @@ use eyot::SandboxName;
 use eyot_server::api::{AllowedHost, AllowedOrigin, PreviewDomain, ServeLimits};
 
 use super::tools::parse_name;
+use super::values::parse_port;
 use crate::durations;
 
 const SERVE_EXAMPLES: &str = "\
@@ -153,7 +154,7 @@ pub struct PreviewArgs {
     /// The sandbox's name or id
     pub name: String,
     /// The port on the sandbox's loopback
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = parse_port)]
     pub port: u16,
     /// Let anyone with the address open it, until it expires or the server stops
     #[arg(long)]

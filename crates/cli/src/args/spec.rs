@@ -14,13 +14,14 @@ use eyot::{
 use eyot_engine::{NameInPool, shown_name};
 
 use super::values::{
-    EnvArg, NetworkArg, parse_env, parse_env_file, parse_extra_host, parse_file, parse_mount, parse_on_idle,
-    parse_pair, parse_publish, parse_pull, parse_requirement, parse_volume, resolve_env,
+    EnvArg, NetworkArg, parse_cpus, parse_disk, parse_env, parse_env_file, parse_extra_host, parse_file,
+    parse_memory, parse_mount, parse_on_idle, parse_pair, parse_pids, parse_publish, parse_pull,
+    parse_requirement, parse_volume, resolve_env,
 };
 use crate::config::{Defaults, SetFields};
 use crate::durations;
 use crate::errors::Failure;
-use crate::sizes::{parse_bytes, parse_mib, parse_mib_or_number};
+use crate::sizes::{parse_bytes, parse_mib_or_number};
 
 /// The spec of a new sandbox, as flags.
 #[derive(Debug, Default, Args)]
@@ -73,19 +74,19 @@ pub struct SpecArgs {
     pub metadata: Vec<(String, String)>,
     /// Limit of memory, such as 512m [default: 2g where it can be held; with docker, none] [env:
     /// EYOT_MEMORY_MIB]
-    #[arg(long, short, value_name = "SIZE", value_parser = parse_mib)]
+    #[arg(long, short, value_name = "SIZE", value_parser = parse_memory)]
     pub memory: Option<u64>,
     /// The same in MiB
     #[arg(long, value_name = "N", hide = true, value_parser = parse_mib_or_number, conflicts_with = "memory")]
     pub memory_mib: Option<u64>,
     /// Limit of processors, such as 1.5 [default: none] [env: EYOT_CPUS]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_cpus)]
     pub cpus: Option<f64>,
     /// Limit of processes and threads [default: 512] [env: EYOT_PIDS]
-    #[arg(long, alias = "pids-limit", value_name = "N")]
+    #[arg(long, alias = "pids-limit", value_name = "N", value_parser = parse_pids)]
     pub pids: Option<u64>,
     /// Limit of disk space, such as 10g; at least 8m [default: none] [env: EYOT_DISK_MIB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_mib)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_disk)]
     pub disk: Option<u64>,
     /// The same in MiB
     #[arg(long, value_name = "N", hide = true, value_parser = parse_mib_or_number, conflicts_with = "disk")]
@@ -105,11 +106,11 @@ pub struct SpecArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_file_bytes: Option<u64>,
     /// Destroy it this long after its creation, such as 1.5h [default: never] [env: EYOT_TTL]
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_deadline_ms)]
     pub ttl: Option<u64>,
     /// Destroy it (see --on-idle) after this long without activity [default: never] [env:
     /// EYOT_IDLE_TIMEOUT]
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_deadline_ms)]
     pub idle_timeout: Option<u64>,
     /// With --idle-timeout: destroy or sleep [default: destroy]
     #[arg(long, value_name = "WHAT", value_parser = parse_on_idle)]

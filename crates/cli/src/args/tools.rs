@@ -8,6 +8,7 @@ use eyot::SandboxName;
 use eyot_tools::{ToolFormat, WorkspaceToolsOptions};
 
 use super::side::Side;
+use super::values::parse_port;
 
 const TOOLS_EXAMPLES: &str = "\
 Examples:
@@ -179,7 +180,7 @@ pub struct BrowseArgs {
     /// The sandbox's name or id
     pub name: String,
     /// The port on the sandbox's loopback
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = parse_port)]
     pub port: u16,
     /// Use a sandbox of this pool; it is created if necessary
     #[arg(long, value_name = "POOL", value_parser = parse_name)]

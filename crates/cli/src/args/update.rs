@@ -6,7 +6,7 @@ use clap::Args;
 use eyot::IdleAction;
 
 use super::values::{parse_on_idle, parse_pair};
-use crate::durations::parse_ms;
+use crate::durations::parse_deadline_ms;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,7 +60,9 @@ impl FromStr for DeadlineArg {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "never" => Ok(Self(None)),
-            _ => parse_ms(text).map(|ms| Self(Some(ms))),
+            _ => parse_deadline_ms(text)
+                .map(|ms| Self(Some(ms)))
+                .map_err(|reason| format!("{reason}, or never")),
         }
     }
 }
@@ -73,6 +75,8 @@ mod tests {
     fn a_deadline_is_a_duration_or_never() {
         assert_eq!("1.5h".parse(), Ok(DeadlineArg(Some(5_400_000))));
         assert_eq!("never".parse(), Ok(DeadlineArg(None)));
-        assert!("soon".parse::<DeadlineArg>().is_err());
+        for wrong in ["soon", "0s"] {
+            assert!(wrong.parse::<DeadlineArg>().unwrap_err().ends_with(", or never"), "{wrong}");
+        }
     }
 }

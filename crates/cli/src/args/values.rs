@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use eyot::{IdleAction, Mount, NetworkMode, PullPolicy, Requirement, SandboxPath};
+use eyot::{IdleAction, Limits, Mount, NetworkMode, PullPolicy, Requirement, SandboxPath};
 
 use crate::errors::Failure;
+use crate::sizes::parse_mib;
 
 /// A network that a sandbox may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
@@ -43,6 +44,48 @@ impl From<NetworkArg> for NetworkMode {
             NetworkArg::Host => Self::Host,
         }
     }
+}
+
+/// Parses a limit of memory, into MiB.
+pub fn parse_memory(text: &str) -> Result<u64, String> {
+    match parse_mib(text)? {
+        mib if mib < Limits::MIN_MEMORY_MIB => {
+            Err(format!("`{text}` is too little for a sandbox; the least is {}m", Limits::MIN_MEMORY_MIB))
+        }
+        mib => Ok(mib),
+    }
+}
+
+/// Parses a limit of disk space, into MiB.
+pub fn parse_disk(text: &str) -> Result<u64, String> {
+    match parse_mib(text)? {
+        0..MIN_DISK_MIB => {
+            Err(format!("`{text}` is too little for a file system; the least is {MIN_DISK_MIB}m"))
+        }
+        mib => Ok(mib),
+    }
+}
+
+/// The least limit of disk space, in MiB: a file system of its own needs so much.
+const MIN_DISK_MIB: u64 = 8;
+
+/// Parses a limit of processors.
+pub fn parse_cpus(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.01..=4096.0).contains(number));
+    number.ok_or_else(|| {
+        format!("`{text}` is not a number of processors from 0.01 to 4096; write 0.5, 1.5 or 2")
+    })
+}
+
+/// Parses a limit of processes.
+pub fn parse_pids(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (Limits::MIN_PIDS..=Limits::MAX).contains(number));
+    number.ok_or_else(|| {
+        format!(
+            "`{text}` is not a number of processes; the least is {}, so write 64 or 512",
+            Limits::MIN_PIDS
+        )
+    })
 }
 
 /// Parses when to fetch an image: `missing`, `always` or `never`.
@@ -152,12 +195,22 @@ pub fn parse_publish(text: &str) -> Result<u16, String> {
             "the host's port cannot be chosen; write {inside}, or use `eyot browse NAME {inside}` once it is there"
         ));
     }
-    text.parse::<u16>().map_err(|error| error.to_string())
+    parse_port(text)
+}
+
+/// Parses a port.
+pub fn parse_port(text: &str) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| format!("`{text}` is not a port; write a number from 1 to 65535, such as 8000"))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {
     // Folders that are named from here are meant as they are now, `..` and symbolic links included.
-    path.canonicalize().map_err(|error| format!("source {}: {error}", path.display()))
+    path.canonicalize().map_err(|error| {
+        let reason = error.to_string();
+        let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
+        format!("the folder `{}` of this host: {reason}", path.display())
+    })
 }
 
 /// Parses `K=V`.

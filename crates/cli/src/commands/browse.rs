@@ -37,6 +37,7 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
     let (gone, mut is_gone) = mpsc::unbounded_channel();
     let browse = Browse::bind(sandbox.id().clone(), args.port, opener(place, name, gone)).await?;
     print(&browse, context.output)?;
+    note_if_nothing_listens(&sandbox, &args.name, args.port, context.output).await;
     tokio::select! {
         () = browse.serve() => Ok(0),
         Some(error) = is_gone.recv() => Err(Failure::from(error)),
@@ -45,6 +46,16 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
             2 => Ok(0),
             signal => Err(Failure::Interrupted(signal)),
         },
+    }
+}
+
+/// Notes that the port has no server yet. One that starts later is shown, too.
+async fn note_if_nothing_listens(sandbox: &Sandbox, name: &str, port: u16, output: Output) {
+    if sandbox.dial(port).await.is_err() {
+        output.note(&format!(
+            "nothing listens on port {port} of `{name}` yet; start a server there, such as: \
+             eyot start {name} -- python3 -m http.server {port}"
+        ));
     }
 }
 

@@ -14,6 +14,8 @@ use crate::signals::Signals;
 pub async fn run(args: CpArgs, context: &Context) -> Result<u8, Failure> {
     let CpArgs { source, destination, max_bytes } = args;
     check(&source, &destination, context.output)?;
+    let missing = |failure| name_the_sides(failure, &source, &destination);
+    check_source(&source).map_err(missing)?;
     let (from, to) = (open(&source, context).await?, open(&destination, context).await?);
     let meter = ByteMeter::default();
     let mut signals = Signals::listen()?;
@@ -38,6 +40,18 @@ fn check(source: &Side, destination: &Side, output: Output) -> Result<(), Failur
         return Err(Failure::usage("stdout can't hold both the file and a result in JSON"));
     }
     Ok(())
+}
+
+/// Checks that what is copied from the host exists, before a sandbox is woken for it.
+fn check_source(source: &Side) -> Result<(), Failure> {
+    let Side::Host(path) = source else { return Ok(()) };
+    let failed = |error: std::io::Error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let failure = Failure::host(format!("read `{}`", path.display()), error);
+        let hint = "it is a path of this host; a file of a sandbox is NAME:PATH";
+        if is_missing { failure.hint(hint) } else { failure }
+    };
+    std::fs::metadata(path).map(drop).map_err(failed)
 }
 
 async fn open(side: &Side, context: &Context) -> Result<Option<Sandbox>, Failure> {

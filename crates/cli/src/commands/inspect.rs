@@ -2,7 +2,8 @@
 //! resources, without secrets unless asked for.
 
 use eyot::{
-    IdleAction, Isolation, Limits, LimitsEnforced, PublishedPort, Sandbox, SandboxInfo, Usage, UserCounts,
+    IdentityMap, IdleAction, Isolation, Limits, LimitsEnforced, PublishedPort, Sandbox, SandboxInfo, Usage,
+    UserCounts,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -76,7 +77,7 @@ fn describe(page: &mut InspectPage, info: &SandboxInfo) {
     page.line("status", status(info.status));
     page.line("provider", &info.provider);
     page.line("created", format!("{} ({} ago)", moment(info.created_ms), age(since(info.created_ms))));
-    page.line("image", info.spec.image.as_deref().unwrap_or("-"));
+    page.line("image", image(info.spec.image.as_deref()));
     page.line("workdir", info.workdir.as_str());
     page.optional_line("user", info.spec.user.clone());
     page.optional_line("ttl", info.spec.lifecycle.ttl_ms.map(humane));
@@ -120,15 +121,17 @@ fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
     let kernel = if isolation.shares_host_kernel { "shared with the host" } else { "its own" };
     page.line("kernel", kernel);
     page.line("namespaces", list(&isolation.namespaces));
-    page.line("identity", isolation.identity.map_or("host users".to_owned(), |identity| word(&identity)));
+    page.line("identity", identity(isolation.identity));
     page.line("capabilities", list(&isolation.capabilities));
-    page.line("no new privs", yes_no(isolation.no_new_privileges));
+    let setuid = if isolation.no_new_privileges { "gives no rights" } else { "gives rights inside" };
+    page.line("set-user-id", setuid);
     let seccomp = match isolation.seccomp_instructions {
-        Some(count) => Some(format!("{count} instructions")),
-        None => isolation.seccomp.then(|| "in force".to_owned()),
+        Some(count) => Some(format!("filters system calls, in {count} instructions")),
+        None => isolation.seccomp.then(|| "filters system calls".to_owned()),
     };
     page.line("seccomp", seccomp.unwrap_or_else(|| "none".to_owned()));
-    let landlock = isolation.landlock_abi.map(|abi| format!("ABI {abi}"));
+    let landlock =
+        isolation.landlock_abi.map(|abi| format!("restricts files, by version {abi} of the kernel's rules"));
     page.line("landlock", landlock.unwrap_or_else(|| "none".to_owned()));
     page.line("network", word(&isolation.network));
     page.optional_line("runtime", isolation.runtime.clone());
@@ -139,7 +142,7 @@ fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
     page.line("shared files", list(&isolation.shared_files));
     page.line("counted as", counted_as(isolation.user_counts));
     page.line("root read-only", yes_no(isolation.readonly_rootfs));
-    page.line("cgroup", list(&isolation.cgroup_controllers));
+    page.line("cgroup limits", list(&isolation.cgroup_controllers));
 }
 
 fn describe_limits(page: &mut InspectPage, limits: &Limits, held: &LimitsEnforced) {
@@ -179,6 +182,21 @@ fn describe_usage(page: &mut InspectPage, usage: Usage) {
 
 fn list(items: &[String]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
+fn image(image: Option<&str>) -> &str {
+    match image {
+        Some("host") => "host: the programs of this machine",
+        image => image.unwrap_or("-"),
+    }
+}
+
+fn identity(identity: Option<IdentityMap>) -> &'static str {
+    match identity {
+        None => "host users",
+        Some(IdentityMap::Range) => "range: 65,536 host users of its own; root inside is one of them",
+        Some(IdentityMap::Single) => "single: your own host user; no root inside",
+    }
 }
 
 fn counted_as(counts: Option<UserCounts>) -> &'static str {

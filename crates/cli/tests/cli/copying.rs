@@ -209,3 +209,15 @@ fn what_a_killed_copy_leaves_is_gone_after_the_next_one_inside_and_on_the_host()
         assert!(!names.lines().any(|name| name.starts_with(".eyot-") || name == "new"), "{round}: {names}");
     }
 }
+
+#[test]
+fn a_source_that_is_missing_is_named_before_a_sandbox_is_looked_for() {
+    let machine = Machine::new();
+    for missing in ["missing", "./no/such/folder/"] {
+        let ran = machine.run(&["cp", missing, "box:"]);
+        let said = ran.failure(125);
+        assert!(said.contains(&format!("read `{missing}`: no such file or directory")), "{said}");
+        assert!(said.contains("a path of this host") && said.contains("NAME:PATH"), "{said}");
+    }
+    assert!(!machine.state().exists());
+}

@@ -84,6 +84,16 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["create", "--rm"], "--idle-timeout"),
         (&["ls", "-a"], "lists sleeping sandboxes too"),
         (&["ls", "-v"], "--verbose"),
+        (&["ps", "-a"], "`eyot ls` lists all sandboxes"),
+        (&["run", "--privileged", "true"], "--user root"),
+        (&["exec", "--privileged", "dev", "true"], "--user root"),
+        (&["create", "--gpus", "all"], "no devices of the host"),
+        (&["cp", "-r", "a", "dev:b"], "leave it out"),
+        (&["run", "--what-is-this", "true"], "`eyot run --help` lists its options"),
+        (&["sandbox", "list"], "eyot ls"),
+        (&["sh", "dev", "-c", "ls"], "eyot exec NAME -- sh -c LINE"),
+        (&["init", "react"], "`eyot init --help` lists its commands"),
+        (&["commit", "dev"], "eyot exec NAME -- tar c"),
         (&["images"], "eyot image ls"),
         (&["stats"], "eyot top"),
         (&["ps"], "eyot ls"),
@@ -152,6 +162,18 @@ fn limits_are_shown_with_numbers() {
 }
 
 #[test]
+fn what_isolates_a_sandbox_is_said_in_words() {
+    let machine = Machine::with_sandbox();
+    let page = machine.run(&["inspect", "box"]).success();
+    let isolation = page.split("\nisolation\n").nth(1).unwrap();
+    assert!(!isolation.contains("ABI") && !isolation.contains("no new privs"), "{page}");
+    for words in ["set-user-id      gives no rights", "filters system calls", "host user"] {
+        assert!(isolation.contains(words), "{words}: {page}");
+    }
+    assert!(page.contains("image            host: the programs of this machine"), "{page}");
+}
+
+#[test]
 fn update_changes_the_deadlines_of_a_live_sandbox() {
     let machine = Machine::new();
     machine.run(&["create", "dev", "--ttl", "1h"]).success();
@@ -177,4 +199,43 @@ fn update_changes_labels_of_a_pools_sandbox() {
     assert_eq!(labels(), serde_json::json!({ "a": "1", "b": "2" }));
     let changed = machine.run(&["--json", "update", "team/web", "--remove-label", "a"]).json();
     assert_eq!((labels(), &changed["spec"]["labels"]), (serde_json::json!({ "b": "2" }), &labels()));
+}
+
+#[test]
+fn a_misspelt_command_is_recognised() {
+    let machine = Machine::new();
+    for (typed, meant) in
+        [("rnu", "'run'"), ("creat", "'create'"), ("lsit", "'list'"), ("inpsect", "'inspect'")]
+    {
+        let said = refused(&machine, &[typed]);
+        assert!(said.contains(&format!("a similar subcommand exists: {meant}")), "{typed}: {said}");
+    }
+    assert!(!refused(&machine, &["nonsense"]).contains("tip:"));
+}
+
+#[test]
+fn a_wrong_value_names_the_option_and_what_it_takes() {
+    let machine = Machine::new();
+    for (arguments, option, right) in [
+        (&["create", "--idle-timeout", "0s"][..], "--idle-timeout", "write 30s"),
+        (&["create", "--ttl", "0ms"], "--ttl", "write 30s"),
+        (&["update", "dev", "--ttl", "0s"], "--ttl", "or never"),
+        (&["run", "--cpus", "two", "true"], "--cpus", "write 0.5, 1.5 or 2"),
+        (&["run", "--cpus", "0", "true"], "--cpus", "write 0.5, 1.5 or 2"),
+        (&["create", "-m", "1m"], "--memory", "the least is 16m"),
+        (&["create", "--pids", "1"], "--pids", "the least is 8"),
+        (&["create", "--disk", "1m"], "--disk", "the least is 8m"),
+        (&["browse", "dev", "http"], "PORT", "a number from 1 to 65535"),
+        (&["dial", "dev", "0"], "PORT", "a number from 1 to 65535"),
+        (
+            &["run", "--mount", "/nope:/x", "true"],
+            "--mount",
+            "`/nope` of this host: no such file or directory\n",
+        ),
+    ] {
+        let said = refused(&machine, arguments);
+        assert!(said.contains(option) && said.contains(right), "{arguments:?}: {said}");
+        assert!(!said.contains("lifecycle") && !said.contains("limits."), "{said}");
+    }
+    assert!(!machine.state().exists());
 }

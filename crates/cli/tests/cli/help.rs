@@ -116,6 +116,19 @@ fn stubs(help: &str, width: usize) -> Vec<&str> {
 }
 
 #[test]
+fn help_shows_what_is_asked_for_most() {
+    let machine = Machine::new();
+    let help = |command: &str| {
+        let help = machine.run(&["help", command]).success();
+        help.lines().filter(|line| line.trim_start().starts_with("eyot ")).collect::<Vec<_>>().join("\n")
+    };
+    assert!(help("create").contains("--memory") && help("create").contains("--net egress"));
+    let mcp = machine.run(&["help", "mcp"]).success();
+    let mcp = mcp.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(mcp.contains(r#"{"type": "stdio", "command": "eyot", "args": ["mcp"]}"#), "{mcp}");
+}
+
+#[test]
 fn help_is_wrapped_to_the_terminal_between_words() {
     let machine = Machine::new();
     for command in COMMANDS {

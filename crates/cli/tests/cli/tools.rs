@@ -191,6 +191,18 @@ fn a_port_is_open_on_loopback_until_an_interrupt_and_no_longer_than_its_sandbox(
 }
 
 #[test]
+fn a_port_without_a_server_is_said_to_have_none() {
+    let machine = Machine::with_sandbox();
+    let mut child = machine.spawn(&mut machine.command(&["browse", "box", "8000"]));
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("nothing listens on port 8000 of `box` yet"), "{said}");
+    assert!(said.contains("eyot start box -- "), "{said}");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn what_a_killed_transfer_leaves_in_a_sandbox_is_removed_by_the_next_one() {
     let machine = Machine::with_sandbox();
     machine.create("other");
