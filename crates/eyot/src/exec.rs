@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::process::{ProcessInfo, ProcessStatus};
 
 pub use crate::command::{Command, ExitStatus, PtySize, Signal};
-pub use crate::outcome::{ExecResult, FlatResult, Outcome};
+pub use crate::outcome::{CommandFailed, ExecResult, FlatResult, Outcome};
 
 /// The standard input of a command.
 #[derive(Default)]

@@ -45,8 +45,8 @@ pub use driver::{
 };
 pub use error::{Error, ErrorKind, Result, SandboxOperationUnsupported, SandboxSleeping};
 pub use exec::{
-    Command, ExecControl, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus, FlatResult, Outcome,
-    PtySize, Signal, Stdin,
+    Command, CommandFailed, ExecControl, ExecEvent, ExecOptions, ExecResult, ExecStream, ExitStatus,
+    FlatResult, Outcome, PtySize, Signal, Stdin,
 };
 pub use eyot_egress::{EgressDecision, EgressProtocol, EgressRule, EgressRules, EgressVerdict};
 pub use files::{

@@ -1,5 +1,7 @@
 //! The result of a command: its outcome, its output as it was kept, and the seeds' flat form of both.
 
+use std::fmt;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +82,22 @@ impl ExecResult {
         self.outcome.success()
     }
 
+    /// Returns the result itself of a command that exited with 0.
+    ///
+    /// ```no_run
+    /// # async fn build(sandbox: eyot::Sandbox) -> Result<(), Box<dyn std::error::Error>> {
+    /// let built = sandbox.exec("make", eyot::ExecOptions::default()).await?.check()?;
+    /// println!("{}", built.stdout_text());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`CommandFailed`] for every other outcome. It has the result, and tells what the command wrote last.
+    pub fn check(self) -> Result<Self, CommandFailed> {
+        if self.success() { Ok(self) } else { Err(CommandFailed(Box::new(self))) }
+    }
+
     /// Standard output as text; invalid UTF-8 becomes U+FFFD.
     pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
@@ -122,6 +140,32 @@ impl ExecResult {
         }
     }
 }
+
+/// A command did not exit with 0, and [`ExecResult::check`] was asked. The result is inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandFailed(pub Box<ExecResult>);
+
+/// The most of a command's output that an error tells, in characters.
+const LAST_WORDS_CHARS: usize = 2_000;
+
+impl fmt::Display for CommandFailed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.outcome {
+            Outcome::Exited(code) => write!(out, "the command exited with {code}")?,
+            Outcome::Signaled(signal) => write!(out, "the command was killed by signal {signal}")?,
+            Outcome::TimedOut => out.write_str("the command timed out")?,
+            Outcome::Cancelled => out.write_str("the command was cancelled")?,
+            Outcome::OutOfMemory => out.write_str("the command ran out of memory")?,
+        }
+        let (stderr, stdout) = (self.0.stderr_text(), self.0.stdout_text());
+        let words = if stderr.trim().is_empty() { stdout.trim() } else { stderr.trim() };
+        let left_out = words.chars().count().saturating_sub(LAST_WORDS_CHARS);
+        let last: String = words.chars().skip(left_out).collect();
+        if last.is_empty() { Ok(()) } else { write!(out, ": {last}") }
+    }
+}
+
+impl std::error::Error for CommandFailed {}
 
 /// A result as the seeds have it on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,5 +219,18 @@ mod tests {
     #[test]
     fn a_signal_flattens_to_128_plus_its_number() {
         assert_eq!(result(Outcome::Signaled(9), "").flatten().exit_code, 137);
+    }
+
+    #[test]
+    fn a_checked_result_is_itself_or_an_error_with_the_last_words() {
+        let exited = |code| result(Outcome::Exited(code), "no such target\n");
+        assert_eq!(exited(0).check(), Ok(exited(0)));
+        let error = exited(2).check().unwrap_err();
+        assert_eq!(error.to_string(), "the command exited with 2: no such target");
+        assert_eq!(*error.0, exited(2));
+        let late = result(Outcome::TimedOut, "").check().unwrap_err();
+        assert_eq!(late.to_string(), "the command timed out");
+        let long = ExecResult { stderr: "x".repeat(9_000).into(), ..exited(1) };
+        assert!(long.check().unwrap_err().to_string().len() < 2_100);
     }
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use eyot::internal::system_reason;
 use eyot::{IdleAction, Limits, Mount, NetworkMode, PullPolicy, Requirement, SandboxPath};
 
 use crate::errors::Failure;
@@ -206,11 +207,8 @@ pub fn parse_port(text: &str) -> Result<u16, String> {
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {
     // Folders that are named from here are meant as they are now, `..` and symbolic links included.
-    path.canonicalize().map_err(|error| {
-        let reason = error.to_string();
-        let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
-        format!("the folder `{}` of this host: {reason}", path.display())
-    })
+    path.canonicalize()
+        .map_err(|error| format!("the folder `{}` of this host: {}", path.display(), system_reason(&error)))
 }
 
 /// Parses `K=V`.
