@@ -323,6 +323,11 @@ impl Host {
         if !self.state.exists() {
             return;
         }
+        // What is missing of an older or a restored folder is made: things are moved there.
+        if let Err(error) = self.state.make() {
+            tracing::warn!(%error, "complete the state folder");
+            return;
+        }
         if let Err(error) = sweep(&self.state) {
             tracing::warn!(%error, "sweep the state folder");
         }

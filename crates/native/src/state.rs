@@ -254,7 +254,8 @@ impl StateDir {
     /// Removes the claims of sandboxes that are gone. `seen` are sandboxes that were there a moment
     /// ago, in order; they are not looked for again.
     pub(crate) fn drop_stale_claims(&self, seen: &[SandboxId]) -> io::Result<()> {
-        for folder in ["names", "blocks"] {
+        let is_made = |folder: &&str| self.root.join(folder).is_dir();
+        for folder in ["names", "blocks"].into_iter().filter(is_made) {
             for entry in fs::read_dir(self.root.join(folder))? {
                 let claim = entry?.path();
                 let is_held = |id: SandboxId| seen.binary_search(&id).is_ok() || self.may_hold(folder, &id);
@@ -404,7 +405,7 @@ mod tests {
     #[test]
     fn what_a_new_disk_or_a_home_directory_has_is_no_hindrance() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["lost+found", ".profile", "events"] {
+        for name in ["lost+found", ".profile", "events", "pools/eyot.db"] {
             make_dir(&dir.path().join(name), 0o700).unwrap();
         }
         StateDir::made_at(dir.path());

@@ -160,7 +160,15 @@ fn foreign_entry(folder: &Path) -> Option<String> {
     }
     let names = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
     let names = names.map(|name| name.to_string_lossy().into_owned());
-    names.filter(|name| !name.starts_with('.') && !OWN.contains(&name.as_str())).min()
+    let is_foreign = |name: &String| {
+        !name.starts_with('.') && !OWN.contains(&name.as_str()) && !has_store(&folder.join(name))
+    };
+    names.filter(is_foreign).min()
+}
+
+/// Tells whether a folder has a store of pools, which a library's user may keep beside the sandboxes.
+fn has_store(folder: &Path) -> bool {
+    ["eyot.db", "eyot.db.lock"].iter().any(|name| folder.join(name).exists())
 }
 
 fn file_system(path: &Path) -> String {

@@ -25,7 +25,10 @@ impl Session {
 
     /// Opens a provider, as another process would.
     pub fn provider(&self) -> Result<Arc<NativeProvider>, Failed> {
-        Ok(NativeProvider::new(NativeOptions { state: self.state(), ..NativeOptions::default() })?)
+        let provider =
+            NativeProvider::new(NativeOptions { state: self.state(), ..NativeOptions::default() })?;
+        provider.make_state_folder()?;
+        Ok(provider)
     }
 
     /// Opens the pool of this name.
