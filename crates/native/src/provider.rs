@@ -1,6 +1,7 @@
 //! The native provider. It makes sandboxes on this host through a launcher, and keeps them in a
 //! state folder.
 
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -320,17 +321,20 @@ impl Host {
     }
 
     fn sweep(&self) {
-        if !self.state.exists() {
-            return;
-        }
-        // What is missing of an older or a restored folder is made: things are moved there.
-        if let Err(error) = self.state.make() {
-            tracing::warn!(%error, "complete the state folder");
-            return;
-        }
-        if let Err(error) = sweep(&self.state) {
+        if let Err(error) = self.swept() {
             tracing::warn!(%error, "sweep the state folder");
         }
+    }
+
+    /// Sweeps the state folder, and returns the sandboxes that are there. Makes what is missing of
+    /// an older or a restored folder, because things are moved there.
+    fn swept(&self) -> io::Result<Vec<FoundSandbox>> {
+        if self.state.has_sandboxes()
+            && let Err(error) = self.state.make()
+        {
+            tracing::warn!(%error, "complete the state folder");
+        }
+        sweep(&self.state)
     }
 
     fn id_of(&self, id_or_name: &str) -> Result<SandboxId> {
@@ -423,7 +427,7 @@ impl Host {
 
     /// Lists the sandboxes as a sweep finds them.
     fn found(&self) -> Result<Vec<FoundSandbox>> {
-        sweep(&self.state).map_err(|error| {
+        self.swept().map_err(|error| {
             Error::new(ErrorKind::Internal, "list sandboxes: read the state folder: failed")
                 .with_source(error)
         })

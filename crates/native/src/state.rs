@@ -78,9 +78,9 @@ impl StateDir {
         Ok(())
     }
 
-    /// Tells whether the folder exists.
-    pub(crate) fn exists(&self) -> bool {
-        self.root.is_dir()
+    /// Tells whether there is a folder for sandboxes. Without it there never was one.
+    pub(crate) fn has_sandboxes(&self) -> bool {
+        self.root.join("sandboxes").is_dir()
     }
 
     /// Opens and makes a folder, for tests.
@@ -387,10 +387,10 @@ mod tests {
     fn a_folder_is_opened_without_being_made() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(&dir.path().join("new/state"), None).unwrap();
-        assert_eq!((state.ids("sandboxes").unwrap(), state.exists()), (Vec::new(), false));
+        assert_eq!((state.ids("sandboxes").unwrap(), state.has_sandboxes()), (Vec::new(), false));
         assert!(!dir.path().join("new").exists());
         state.make().unwrap();
-        assert!(state.exists());
+        assert!(state.has_sandboxes());
     }
 
     #[test]
