@@ -261,7 +261,7 @@ impl Guest {
             // Kills every process but this one. There may be none.
             drop(sys::kill(-1, libc::SIGKILL));
         }
-        tree_kill::kill_all(LAST_PATIENCE);
+        tree_kill::kill_all(LAST_PATIENCE, self.children.as_fd());
         if let GuestEnd::Asked(handle) = ending {
             self.finish(handle, &Ok(Reply::Done));
             handle.outbox().flush_finally(LAST_PATIENCE);

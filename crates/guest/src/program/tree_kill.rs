@@ -11,7 +11,10 @@
 //! killed as well.
 
 use std::collections::HashSet;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{proc_table, sys};
 
@@ -154,26 +157,46 @@ fn collect_tracers(pid: i32, tracers: &mut HashSet<i32>) {
     }
 }
 
-/// Kills every descendant of the guest and waits for all of them, at most `patience`. Blocks: for
-/// the guest's end only.
-pub fn kill_all(patience: Duration) {
+/// Kills every descendant of the guest and waits for all of them, at most `patience`. `children` is
+/// readable when a child has ended. Blocks: for the guest's end only.
+pub fn kill_all(patience: Duration, children: BorrowedFd<'_>) {
     let give_up = Instant::now() + patience;
     let mut kill = TreeKill::new(Root::Escaped);
-    loop {
+    while Instant::now() <= give_up {
         kill.step(|_| false);
+        if reap_until(kill.next_step(), children) {
+            return;
+        }
+    }
+}
+
+/// Takes the ends of children until a moment, or until no child is left, which it tells.
+fn reap_until(moment: Instant, children: BorrowedFd<'_>) -> bool {
+    loop {
         loop {
             match sys::reap() {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 // No child is left.
-                Err(_) => return,
+                Err(_) => return true,
             }
         }
-        if Instant::now() > give_up {
-            return;
+        let left = moment.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
         }
-        std::thread::sleep(kill.next_step().saturating_duration_since(Instant::now()));
+        wait_for_a_child(children, left);
     }
+}
+
+/// Waits until a child has ended, at most for so long.
+fn wait_for_a_child(children: BorrowedFd<'_>, most: Duration) {
+    let timeout = Timespec::try_from(most).ok();
+    if poll(&mut [PollFd::from_borrowed_fd(children, PollFlags::IN)], timeout.as_ref()).is_err() {
+        std::thread::sleep(most);
+    }
+    // One signal may stand for many children.
+    drop(sys::read(children, &mut [0; 1024]));
 }
 
 fn start_of(root: Root) -> i32 {
