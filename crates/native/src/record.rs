@@ -32,7 +32,7 @@ pub(crate) struct Record {
     /// take for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<u32>,
-    /// Its range of host ids, if it has one.
+    /// The range of host ids, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<IdBlock>,
     /// The persistent workspace was made for this sandbox. A workspace that existed before outlives

@@ -76,7 +76,7 @@ struct FileReader {
     /// The size when the guest opened it.
     size: u64,
     connection: Connection,
-    /// Its answer came with the file or is about to come.
+    /// The call, whose answer came with the file or is about to come.
     _call: Call,
 }
 

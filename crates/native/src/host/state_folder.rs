@@ -130,10 +130,10 @@ impl StateFacts {
     }
 }
 
-/// What only a state folder has.
+/// The entries that only a state folder has.
 const MARKS: [&str; 2] = ["sandboxes", "eyot.db"];
 
-/// What a state folder may have before the first sandbox: Eyot's own files, and what a new disk has.
+/// The entries that a state folder may have before the first sandbox: Eyot's own files, and those of a new disk.
 const OWN: [&str; 15] = [
     "blocks",
     "cgroups",

@@ -155,7 +155,7 @@ impl Spawner {
     /// Makes the kernel kill a command's processes first when memory is short. The command can't do
     /// that itself in a namespace whose files in /proc belong to a root from outside.
     pub fn raise_oom_score_of(&self, pid: i32) {
-        if self.oom_score_writer() != OomScoreWriter::Itself {
+        if self.oom_score_writer() != OomScoreWriter::Child {
             // This is a courtesy to the guest. A command that has ended, or belongs to another user
             // by now, goes without.
             drop(std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500"));
@@ -170,7 +170,7 @@ impl Spawner {
         let open = || File::options().write(true).open(OOM_SCORE);
         let is_roots = || std::fs::metadata(OOM_SCORE).is_ok_and(|file| file.uid() == ROOT);
         *self.oom_score_writer.get_or_init(|| match open() {
-            Ok(_) => OomScoreWriter::Itself,
+            Ok(_) => OomScoreWriter::Child,
             Err(_) if is_roots() => OomScoreWriter::Root,
             Err(_) => OomScoreWriter::Nobody,
         })

@@ -28,7 +28,7 @@ pub struct Recipe {
     pub terminal: bool,
     /// User, group and capabilities to change to.
     pub become_user: Option<(u32, u32, u64)>,
-    /// Who may raise the child's out-of-memory score.
+    /// The process that may raise the out-of-memory score of the child.
     pub oom_score_writer: OomScoreWriter,
     /// The working directory; relative to `beneath` if that is given.
     pub cwd: CString,
@@ -50,14 +50,14 @@ pub struct Recipe {
     pub env: Vec<CString>,
 }
 
-/// Who may raise the out-of-memory score of a child before it runs its program.
+/// The process that may raise the out-of-memory score of a child before that runs its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OomScoreWriter {
     /// The child.
-    Itself,
+    Child,
     /// The child, as root.
     Root,
-    /// Nobody in here.
+    /// No process in the sandbox.
     Nobody,
 }
 
@@ -326,7 +326,7 @@ fn own(recipe: Recipe, handed_over: Option<&OwnedFd>, report_start: bool) -> Box
         capabilities,
         oom_path: match recipe.oom_score_writer {
             OomScoreWriter::Nobody => ptr::null(),
-            OomScoreWriter::Itself | OomScoreWriter::Root => OOM_PATH.as_ptr(),
+            OomScoreWriter::Child | OomScoreWriter::Root => OOM_PATH.as_ptr(),
         },
         oom_path_is_roots: recipe.oom_score_writer == OomScoreWriter::Root,
         cwd: recipe.cwd.as_ptr(),
