@@ -12,15 +12,11 @@ use std::sync::OnceLock;
 
 use eyot::{SandboxSpec, WorkspaceSpec};
 use eyot_guest::client::FileGate;
+use eyot_guest::protocol::DISK_FILE_SYSTEMS;
 use rustix::fs::{AtFlags, StatxFlags};
 
 use crate::ready::ReadyMark;
 use crate::record::Record;
-
-/// File systems that keep files on a disk of this machine: the name in mountinfo, and the number in
-/// statfs(2).
-const ON_DISK: [(&str, i64); 4] =
-    [("ext4", 0xef53), ("xfs", 0x5846_5342), ("btrfs", 0x9123_683e), ("f2fs", 0xf2f5_2010)];
 
 /// The mounts of a sandbox whose files the host may use itself.
 pub(crate) struct SandboxMounts {
@@ -69,7 +65,7 @@ impl SandboxMounts {
         let mut fields = mount.split(' ');
         let (id, point) = (fields.next()?.parse().ok()?, fields.nth(3)?);
         let name = file_system.split(' ').next()?;
-        let is_on_disk = ON_DISK.iter().any(|(known, _)| *known == name);
+        let is_on_disk = DISK_FILE_SYSTEMS.iter().any(|(known, _)| *known == name);
         let is_workspace = self.workspace.as_deref() == Some(point);
         let is_own = name == "overlay" || (is_on_disk && is_workspace);
         (is_own && !self.is_callers(point)).then_some(id)
@@ -84,7 +80,7 @@ impl SandboxMounts {
 /// memory of whoever writes it.
 fn is_on_disk(folder: &Path) -> io::Result<bool> {
     let magic = rustix::fs::statfs(folder)?.f_type & 0xffff_ffff;
-    Ok(ON_DISK.iter().any(|(_, number)| *number == magic))
+    Ok(DISK_FILE_SYSTEMS.iter().any(|(_, number)| *number == magic))
 }
 
 impl FileGate for SandboxMounts {

@@ -41,6 +41,10 @@ pub const PASSES_FILES: u16 = 4;
 pub const PASSES_DRAFTS: u16 = 5;
 /// The most bytes of a file that a client reads or writes by a passed descriptor.
 pub const MAX_PASSED_BYTES: u64 = 8 << 20;
+/// The file systems that keep files on a disk of this machine: the name in mountinfo, and `f_type`
+/// of statfs(2). Descriptors are passed of files on these alone, or on an overlay of them.
+pub const DISK_FILE_SYSTEMS: [(&str, i64); 4] =
+    [("ext4", 0xef53), ("xfs", 0x5846_5342), ("btrfs", 0x9123_683e), ("f2fs", 0xf2f5_2010)];
 
 /// The most bytes of `Data` under way per call, channel and direction before the receiver grants
 /// more.

@@ -5,16 +5,15 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::Advice;
 
-use crate::protocol::{MAX_PASSED_BYTES, MAX_PAYLOAD_BYTES};
+use crate::protocol::{DISK_FILE_SYSTEMS, MAX_PASSED_BYTES, MAX_PAYLOAD_BYTES};
 
 /// Up to this many bytes travel as one frame of data, which is as fast as a descriptor.
 const LEAST_BYTES: u64 = MAX_PAYLOAD_BYTES as u64;
 /// The kernel reads at most this much ahead at a time.
 const AHEAD_BYTES: u64 = 128 * 1024;
 
-/// File systems that keep files on a disk of this machine: `f_type` of statfs(2). An overlay's own
-/// layers are on one of the others.
-const ON_DISK: [i64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x794c_7630];
+/// An overlay, in statfs(2). The client looks where its layers are.
+const OVERLAY: i64 = 0x794c_7630;
 
 /// Tells whether a descriptor is worth passing for so many bytes, and is of a kind that clients
 /// take.
@@ -24,7 +23,10 @@ pub fn is_passable(file: BorrowedFd<'_>, bytes: u64) -> bool {
 
 /// Tells whether a file is on a disk of this machine.
 pub fn is_on_disk(file: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|found| ON_DISK.contains(&(found.f_type & 0xffff_ffff)))
+    rustix::fs::fstatfs(file).is_ok_and(|found| {
+        let magic = found.f_type & 0xffff_ffff;
+        magic == OVERLAY || DISK_FILE_SYSTEMS.iter().any(|(_, number)| *number == magic)
+    })
 }
 
 /// A part of a file that the kernel reads from the disk on the guest's account: the pages are
