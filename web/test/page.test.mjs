@@ -245,7 +245,7 @@ test("names, labels, output and commands are shown as text, whatever they say", 
   await page.getByRole("link", { name: "Sandboxes", exact: true }).click();
   await page.getByText("hostile=<img").waitFor();
   await shot("list");
-  assert.equal(await page.title(), "Sandboxes – Eyot");
+  await page.waitForFunction(() => document.title === "Sandboxes – Eyot");
   await page.getByRole("link", { name: "dev", exact: true }).click();
 });
 

@@ -206,11 +206,11 @@ test("charts have a scale", async () => {
 });
 
 test("the title names the view, and the focus follows to another page", async () => {
-  assert.equal(await page.title(), "detailed: Usage – Eyot");
+  await page.waitForFunction(() => document.title === "detailed: Usage – Eyot");
   await page.getByRole("link", { name: "All sandboxes" }).click();
   await page.getByRole("heading", { name: /^Sandboxes/ }).waitFor();
-  assert.equal(await page.title(), "Sandboxes – Eyot");
-  assert.equal(await page.evaluate(() => document.activeElement.id), "content");
+  // Both follow once the view is drawn.
+  await page.waitForFunction(() => document.title === "Sandboxes – Eyot" && document.activeElement?.id === "content");
 });
 
 test("the list is sorted by its headings, and many are destroyed at once after a question", async () => {
