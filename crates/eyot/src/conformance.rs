@@ -43,6 +43,7 @@ mod ports;
 mod processes;
 mod read;
 mod remove;
+mod reused;
 mod search;
 mod sizes;
 mod sleep;
@@ -69,6 +70,7 @@ use crate::spec::SandboxSpec;
 
 pub use dropped::{MAX_AWAITS, dropped_after};
 pub use harness::main;
+pub use reused::ReusedSandboxes;
 
 /// The part that an implementer supplies: the provider, and what an ordinary sandbox of it is made
 /// from.
@@ -87,6 +89,12 @@ pub trait Fixture: Send + Sync + 'static {
     /// seconds to put a sandbox to sleep may ask for less where time is short.
     fn rounds(&self) -> usize {
         6
+    }
+
+    /// Returns the sandboxes that are used for one case after another, where a case needs no more
+    /// than an empty workspace. By default there are none, and every case has a sandbox of its own.
+    fn reused(&self) -> Option<&ReusedSandboxes> {
+        None
     }
 }
 

@@ -29,8 +29,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Lists the cases of a file: each a function and what it needs. It is given a `sandbox` of its own, or the `fixture`
-/// if it makes its own.
+/// Lists the cases of a file: each a function and what it needs. It is given a `sandbox` of its own, a `workspace` that
+/// is empty in a sandbox where others may have been tried, or the `fixture` if it makes its own.
 macro_rules! cases {
     ($($name:ident($given:ident) needs [$($need:ident),*];)*) => {
         pub(super) fn cases() -> Vec<super::Case> {
@@ -42,6 +42,7 @@ macro_rules! cases {
         }
     };
     (@sandbox $fixture:ident, $name:ident) => { super::check::in_a_sandbox($fixture, $name) };
+    (@workspace $fixture:ident, $name:ident) => { super::reused::in_a_workspace($fixture, $name) };
     (@fixture $fixture:ident, $name:ident) => { $name($fixture) };
 }
 

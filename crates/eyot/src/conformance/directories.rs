@@ -10,20 +10,20 @@ const PLAIN: CreateDirOptions = CreateDirOptions { recursive: false };
 const RECURSIVE: CreateDirOptions = CreateDirOptions { recursive: true };
 
 cases! {
-    a_listing_has_every_name_once_sorted_and_dot_files_too(sandbox) needs [];
-    a_listing_says_what_each_name_is(sandbox) needs [Shell, Symlinks];
-    a_listing_has_nothing_of_what_is_below_its_directories(sandbox) needs [];
-    an_empty_directory_has_no_names(sandbox) needs [];
-    listing_a_file_is_not_directory_and_a_missing_one_not_found(sandbox) needs [];
-    a_directory_of_five_thousand_names_is_listed_whole(sandbox) needs [Shell];
-    a_directory_behind_a_link_is_listed(sandbox) needs [Shell, Symlinks];
-    a_directory_is_made_once_and_needs_its_parent(sandbox) needs [];
-    a_recursive_create_makes_parents_and_accepts_what_is_there(sandbox) needs [];
-    a_file_in_the_way_of_a_directory_is_named_and_kept(sandbox) needs [];
-    a_recursive_create_accepts_a_link_to_a_directory(sandbox) needs [Shell, Symlinks];
-    ten_who_make_the_same_tree_all_succeed(sandbox) needs [];
-    of_ten_who_make_one_directory_one_succeeds(sandbox) needs [];
-    a_tree_that_is_churned_can_be_listed(sandbox) needs [];
+    a_listing_has_every_name_once_sorted_and_dot_files_too(workspace) needs [];
+    a_listing_says_what_each_name_is(workspace) needs [Shell, Symlinks];
+    a_listing_has_nothing_of_what_is_below_its_directories(workspace) needs [];
+    an_empty_directory_has_no_names(workspace) needs [];
+    listing_a_file_is_not_directory_and_a_missing_one_not_found(workspace) needs [];
+    a_directory_of_five_thousand_names_is_listed_whole(workspace) needs [Shell];
+    a_directory_behind_a_link_is_listed(workspace) needs [Shell, Symlinks];
+    a_directory_is_made_once_and_needs_its_parent(workspace) needs [];
+    a_recursive_create_makes_parents_and_accepts_what_is_there(workspace) needs [];
+    a_file_in_the_way_of_a_directory_is_named_and_kept(workspace) needs [];
+    a_recursive_create_accepts_a_link_to_a_directory(workspace) needs [Shell, Symlinks];
+    ten_who_make_the_same_tree_all_succeed(workspace) needs [];
+    of_ten_who_make_one_directory_one_succeeds(workspace) needs [];
+    a_tree_that_is_churned_can_be_listed(workspace) needs [];
 }
 
 async fn names(sandbox: &Sandbox, path: &str) -> Check<Vec<String>> {

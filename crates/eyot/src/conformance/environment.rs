@@ -12,15 +12,15 @@ use crate::spec::SandboxName;
 
 cases! {
     a_sandbox_is_called_by_its_name_inside_unless_the_spec_says_otherwise(fixture) needs [Shell];
-    a_calls_variables_arrive_verbatim(sandbox) needs [Argv];
-    a_calls_variables_do_not_stick(sandbox) needs [Shell];
+    a_calls_variables_arrive_verbatim(workspace) needs [Argv];
+    a_calls_variables_do_not_stick(workspace) needs [Shell];
     the_call_wins_over_the_manifest_and_the_manifest_over_the_spec(fixture) needs [Shell];
-    a_call_can_replace_a_basic_variable(sandbox) needs [Shell];
-    a_variable_that_no_process_can_have_is_invalid(sandbox) needs [Shell];
-    nothing_of_the_hosts_environment_is_inside(sandbox) needs [Argv];
-    home_is_a_directory_that_the_user_can_write_to(sandbox) needs [Shell];
-    programs_that_the_user_installs_are_found_first(sandbox) needs [Shell];
-    variables_for_the_dynamic_loader_reach_the_command_and_nobody_else(sandbox) needs [Shell];
+    a_call_can_replace_a_basic_variable(workspace) needs [Shell];
+    a_variable_that_no_process_can_have_is_invalid(workspace) needs [Shell];
+    nothing_of_the_hosts_environment_is_inside(workspace) needs [Argv];
+    home_is_a_directory_that_the_user_can_write_to(workspace) needs [Shell];
+    programs_that_the_user_installs_are_found_first(workspace) needs [Shell];
+    variables_for_the_dynamic_loader_reach_the_command_and_nobody_else(workspace) needs [Shell];
 }
 
 fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {

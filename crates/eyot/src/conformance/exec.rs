@@ -6,26 +6,26 @@ use crate::exec::{Command, ExecOptions, ExecResult, Outcome};
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_non_zero_exit_is_a_result_and_not_an_error(sandbox) needs [Shell];
-    exit_codes_from_0_to_255_come_back_as_they_were(sandbox) needs [Shell];
-    death_by_a_signal_is_an_outcome_and_flattens_to_128_plus_its_number(sandbox) needs [Shell];
-    a_shell_that_saw_its_child_die_by_a_signal_exits_with_a_code(sandbox) needs [Shell];
-    a_shell_line_is_bash_source_where_there_is_bash(sandbox) needs [Shell];
-    a_shell_is_not_a_login_shell(sandbox) needs [Shell];
-    a_command_that_a_shell_cannot_find_is_the_shells_own_127(sandbox) needs [Shell];
-    a_command_starts_in_the_sandboxes_own_directory(sandbox) needs [Shell];
-    a_relative_cwd_is_resolved_against_the_sandboxes_own(sandbox) needs [Shell];
-    a_cwd_does_not_stick(sandbox) needs [Shell];
-    a_missing_cwd_is_not_found(sandbox) needs [Shell];
-    a_cwd_that_is_a_file_is_not_a_directory(sandbox) needs [Shell];
-    arguments_reach_a_program_as_they_are(sandbox) needs [Argv];
-    a_program_by_relative_path_is_looked_for_in_the_working_directory(sandbox) needs [Shell, Argv];
-    a_missing_program_is_not_found(sandbox) needs [Argv];
-    a_program_that_may_not_be_run_is_refused_with_permission(sandbox) needs [Argv];
-    an_empty_command_and_a_null_byte_are_invalid(sandbox) needs [];
-    another_user_runs_the_command_or_is_refused_as_unsupported(sandbox) needs [Shell];
-    a_user_whom_a_command_made_runs_commands_or_is_refused_as_unsupported(sandbox) needs [Shell];
-    what_one_command_wrote_the_next_one_reads(sandbox) needs [Shell];
+    a_non_zero_exit_is_a_result_and_not_an_error(workspace) needs [Shell];
+    exit_codes_from_0_to_255_come_back_as_they_were(workspace) needs [Shell];
+    death_by_a_signal_is_an_outcome_and_flattens_to_128_plus_its_number(workspace) needs [Shell];
+    a_shell_that_saw_its_child_die_by_a_signal_exits_with_a_code(workspace) needs [Shell];
+    a_shell_line_is_bash_source_where_there_is_bash(workspace) needs [Shell];
+    a_shell_is_not_a_login_shell(workspace) needs [Shell];
+    a_command_that_a_shell_cannot_find_is_the_shells_own_127(workspace) needs [Shell];
+    a_command_starts_in_the_sandboxes_own_directory(workspace) needs [Shell];
+    a_relative_cwd_is_resolved_against_the_sandboxes_own(workspace) needs [Shell];
+    a_cwd_does_not_stick(workspace) needs [Shell];
+    a_missing_cwd_is_not_found(workspace) needs [Shell];
+    a_cwd_that_is_a_file_is_not_a_directory(workspace) needs [Shell];
+    arguments_reach_a_program_as_they_are(workspace) needs [Argv];
+    a_program_by_relative_path_is_looked_for_in_the_working_directory(workspace) needs [Shell, Argv];
+    a_missing_program_is_not_found(workspace) needs [Argv];
+    a_program_that_may_not_be_run_is_refused_with_permission(workspace) needs [Argv];
+    an_empty_command_and_a_null_byte_are_invalid(workspace) needs [];
+    another_user_runs_the_command_or_is_refused_as_unsupported(workspace) needs [Shell];
+    a_user_whom_a_command_made_runs_commands_or_is_refused_as_unsupported(workspace) needs [Shell];
+    what_one_command_wrote_the_next_one_reads(workspace) needs [Shell];
 }
 
 /// Runs a program without a shell.

@@ -5,15 +5,15 @@ use crate::files::{WriteMode, WriteOptions};
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_file_is_read_through_relative_absolute_and_chained_links(sandbox) needs [Shell, Symlinks];
-    a_write_through_a_link_replaces_the_target_and_leaves_the_link(sandbox) needs [Shell, Symlinks];
-    a_write_through_a_dangling_link_makes_its_target(sandbox) needs [Shell, Symlinks];
-    an_append_through_a_link_adds_to_the_target(sandbox) needs [Shell, Symlinks, Append];
-    create_new_does_not_write_through_a_link(sandbox) needs [Shell, Symlinks];
-    files_below_a_linked_directory_are_reached(sandbox) needs [Shell, Symlinks];
-    two_dots_after_a_link_are_taken_from_the_path_not_from_the_target(sandbox) needs [Shell, Symlinks];
-    a_chain_of_links_without_an_end_fails_promptly(sandbox) needs [Shell, Symlinks];
-    f2_a_file_with_a_second_name_is_read_and_replaced_by_name(sandbox) needs [Shell];
+    a_file_is_read_through_relative_absolute_and_chained_links(workspace) needs [Shell, Symlinks];
+    a_write_through_a_link_replaces_the_target_and_leaves_the_link(workspace) needs [Shell, Symlinks];
+    a_write_through_a_dangling_link_makes_its_target(workspace) needs [Shell, Symlinks];
+    an_append_through_a_link_adds_to_the_target(workspace) needs [Shell, Symlinks, Append];
+    create_new_does_not_write_through_a_link(workspace) needs [Shell, Symlinks];
+    files_below_a_linked_directory_are_reached(workspace) needs [Shell, Symlinks];
+    two_dots_after_a_link_are_taken_from_the_path_not_from_the_target(workspace) needs [Shell, Symlinks];
+    a_chain_of_links_without_an_end_fails_promptly(workspace) needs [Shell, Symlinks];
+    f2_a_file_with_a_second_name_is_read_and_replaced_by_name(workspace) needs [Shell];
 }
 
 async fn a_file_is_read_through_relative_absolute_and_chained_links(sandbox: Sandbox) -> Check {

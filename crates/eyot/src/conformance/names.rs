@@ -6,13 +6,13 @@ use crate::path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 use crate::sandbox::Sandbox;
 
 cases! {
-    f3_an_empty_path_is_invalid_everywhere(sandbox) needs [];
-    f3_a_path_with_a_null_byte_is_invalid_everywhere(sandbox) needs [];
-    f3_a_name_of_255_bytes_works_and_one_of_256_is_invalid(sandbox) needs [];
-    f3_a_path_of_4095_bytes_works_and_one_of_4096_is_invalid(sandbox) needs [];
-    f3_newlines_quotes_and_every_other_odd_name_work(sandbox) needs [];
-    f3_names_that_differ_in_case_or_composition_are_different_files(sandbox) needs [];
-    f3_a_name_that_is_not_utf_8_is_listed_with_its_bytes(sandbox) needs [Shell];
+    f3_an_empty_path_is_invalid_everywhere(workspace) needs [];
+    f3_a_path_with_a_null_byte_is_invalid_everywhere(workspace) needs [];
+    f3_a_name_of_255_bytes_works_and_one_of_256_is_invalid(workspace) needs [];
+    f3_a_path_of_4095_bytes_works_and_one_of_4096_is_invalid(workspace) needs [];
+    f3_newlines_quotes_and_every_other_odd_name_work(workspace) needs [];
+    f3_names_that_differ_in_case_or_composition_are_different_files(workspace) needs [];
+    f3_a_name_that_is_not_utf_8_is_listed_with_its_bytes(workspace) needs [Shell];
 }
 
 /// Every operation that takes a path must call `path` invalid.

@@ -13,27 +13,27 @@ use crate::exec::{ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome};
 use crate::sandbox::Sandbox;
 
 cases! {
-    bytes_that_are_no_text_come_back_untouched(sandbox) needs [Shell];
-    a_last_line_without_its_end_stays_without_it(sandbox) needs [Shell];
-    output_in_one_byte_pieces_arrives_whole_and_in_order(sandbox) needs [Shell];
-    floods_on_both_streams_are_drained_and_counted(sandbox) needs [Shell];
-    output_of_exactly_the_cap_is_whole_and_one_byte_more_is_cut(sandbox) needs [Shell];
-    a_cap_of_zero_keeps_nothing_and_counts_everything(sandbox) needs [Shell];
-    without_a_cap_of_its_own_a_command_keeps_one_mebibyte(sandbox) needs [Shell];
+    bytes_that_are_no_text_come_back_untouched(workspace) needs [Shell];
+    a_last_line_without_its_end_stays_without_it(workspace) needs [Shell];
+    output_in_one_byte_pieces_arrives_whole_and_in_order(workspace) needs [Shell];
+    floods_on_both_streams_are_drained_and_counted(workspace) needs [Shell];
+    output_of_exactly_the_cap_is_whole_and_one_byte_more_is_cut(workspace) needs [Shell];
+    a_cap_of_zero_keeps_nothing_and_counts_everything(workspace) needs [Shell];
+    without_a_cap_of_its_own_a_command_keeps_one_mebibyte(workspace) needs [Shell];
     the_specs_cap_holds_unless_the_call_names_one(fixture) needs [Shell];
-    a_streams_events_are_every_byte_and_then_one_end_with_the_result(sandbox) needs [Shell];
-    a_stream_hands_out_output_while_the_command_runs(sandbox) needs [Shell];
-    a_stream_of_a_command_that_cannot_start_fails_at_once(sandbox) needs [Shell];
-    dropping_a_stream_kills_the_tree(sandbox) needs [Shell, KillTree];
-    dropping_the_future_of_a_command_kills_the_tree(sandbox) needs [Shell, KillTree];
-    a_stream_that_nobody_reads_holds_up_only_its_own_command(sandbox) needs [Shell];
-    the_duration_is_the_commands_own(sandbox) needs [Shell];
-    what_a_process_substitution_writes_is_output(sandbox) needs [Shell];
-    a_lot_of_output_through_a_process_substitution_is_whole(sandbox) needs [Shell];
-    a_plain_command_leaves_no_output_open(sandbox) needs [Shell];
-    a_quiet_background_child_delays_nothing_and_leaves_the_output_open(sandbox) needs [Shell];
-    a_background_child_that_never_stops_writing_is_cut_off(sandbox) needs [Shell];
-    a_killed_command_leaves_no_output_open(sandbox) needs [Shell, KillTree];
+    a_streams_events_are_every_byte_and_then_one_end_with_the_result(workspace) needs [Shell];
+    a_stream_hands_out_output_while_the_command_runs(workspace) needs [Shell];
+    a_stream_of_a_command_that_cannot_start_fails_at_once(workspace) needs [Shell];
+    dropping_a_stream_kills_the_tree(workspace) needs [Shell, KillTree];
+    dropping_the_future_of_a_command_kills_the_tree(workspace) needs [Shell, KillTree];
+    a_stream_that_nobody_reads_holds_up_only_its_own_command(workspace) needs [Shell];
+    the_duration_is_the_commands_own(workspace) needs [Shell];
+    what_a_process_substitution_writes_is_output(workspace) needs [Shell];
+    a_lot_of_output_through_a_process_substitution_is_whole(workspace) needs [Shell];
+    a_plain_command_leaves_no_output_open(workspace) needs [Shell];
+    a_quiet_background_child_delays_nothing_and_leaves_the_output_open(workspace) needs [Shell];
+    a_background_child_that_never_stops_writing_is_cut_off(workspace) needs [Shell];
+    a_killed_command_leaves_no_output_open(workspace) needs [Shell, KillTree];
 }
 
 fn capped(bytes: u64) -> ExecOptions {

@@ -7,17 +7,17 @@ use crate::files::CreateDirOptions;
 use crate::sandbox::Sandbox;
 
 cases! {
-    the_working_directory_is_the_one_that_was_asked_for_and_is_there(sandbox) needs [];
-    a_command_without_a_directory_starts_in_the_working_directory(sandbox) needs [Shell];
-    a_command_s_directory_is_resolved_as_a_file_s_path_is(sandbox) needs [Shell];
-    a_relative_and_an_absolute_path_name_the_same_file(sandbox) needs [];
-    dots_double_slashes_and_a_final_slash_do_not_matter(sandbox) needs [];
-    two_spellings_of_one_path_resolve_to_one_string(sandbox) needs [];
-    two_dots_stop_at_the_root(sandbox) needs [];
-    resolving_a_path_looks_at_no_file(sandbox) needs [];
-    an_absolute_path_is_not_confined_to_the_working_directory(sandbox) needs [];
-    a_file_s_error_says_once_what_failed_where_and_why(sandbox) needs [];
-    a_command_s_error_says_once_what_failed_where_and_why(sandbox) needs [Argv];
+    the_working_directory_is_the_one_that_was_asked_for_and_is_there(workspace) needs [];
+    a_command_without_a_directory_starts_in_the_working_directory(workspace) needs [Shell];
+    a_command_s_directory_is_resolved_as_a_file_s_path_is(workspace) needs [Shell];
+    a_relative_and_an_absolute_path_name_the_same_file(workspace) needs [];
+    dots_double_slashes_and_a_final_slash_do_not_matter(workspace) needs [];
+    two_spellings_of_one_path_resolve_to_one_string(workspace) needs [];
+    two_dots_stop_at_the_root(workspace) needs [];
+    resolving_a_path_looks_at_no_file(workspace) needs [];
+    an_absolute_path_is_not_confined_to_the_working_directory(workspace) needs [];
+    a_file_s_error_says_once_what_failed_where_and_why(workspace) needs [];
+    a_command_s_error_says_once_what_failed_where_and_why(workspace) needs [Argv];
 }
 
 async fn the_working_directory_is_the_one_that_was_asked_for_and_is_there(sandbox: Sandbox) -> Check {

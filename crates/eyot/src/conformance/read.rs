@@ -13,22 +13,22 @@ use crate::sandbox::Sandbox;
 use crate::spec::SandboxSpec;
 
 cases! {
-    reading_a_missing_file_is_not_found(sandbox) needs [];
-    reading_a_directory_is_is_directory(sandbox) needs [];
-    reading_below_a_file_fails(sandbox) needs [];
-    a_file_is_read_byte_by_byte_as_it_was_written(sandbox) needs [];
-    an_empty_file_is_read_as_nothing(sandbox) needs [];
-    text_that_is_not_utf_8_has_replacement_characters(sandbox) needs [];
-    a_file_that_a_command_wrote_is_read_whole(sandbox) needs [Shell];
-    a_file_of_several_mebibytes_is_read_whole_and_in_order(sandbox) needs [];
-    a_part_of_a_file_is_read_from_an_offset(sandbox) needs [RangedRead];
-    the_tail_of_a_file_is_read_to_its_end(sandbox) needs [RangedRead];
-    past_the_end_and_with_a_limit_of_zero_nothing_is_read(sandbox) needs [RangedRead];
+    reading_a_missing_file_is_not_found(workspace) needs [];
+    reading_a_directory_is_is_directory(workspace) needs [];
+    reading_below_a_file_fails(workspace) needs [];
+    a_file_is_read_byte_by_byte_as_it_was_written(workspace) needs [];
+    an_empty_file_is_read_as_nothing(workspace) needs [];
+    text_that_is_not_utf_8_has_replacement_characters(workspace) needs [];
+    a_file_that_a_command_wrote_is_read_whole(workspace) needs [Shell];
+    a_file_of_several_mebibytes_is_read_whole_and_in_order(workspace) needs [];
+    a_part_of_a_file_is_read_from_an_offset(workspace) needs [RangedRead];
+    the_tail_of_a_file_is_read_to_its_end(workspace) needs [RangedRead];
+    past_the_end_and_with_a_limit_of_zero_nothing_is_read(workspace) needs [RangedRead];
     a_file_as_large_as_the_limit_is_read_and_one_byte_more_is_too_large(fixture) needs [Shell];
     a_part_of_a_file_beyond_the_limit_can_be_read(fixture) needs [RangedRead, Shell];
-    a_read_that_is_given_up_harms_nothing(sandbox) needs [];
-    a_file_that_the_user_may_not_read_is_permission(sandbox) needs [Shell];
-    many_files_are_read_at_once(sandbox) needs [];
+    a_read_that_is_given_up_harms_nothing(workspace) needs [];
+    a_file_that_the_user_may_not_read_is_permission(workspace) needs [Shell];
+    many_files_are_read_at_once(workspace) needs [];
 }
 
 /// All that a stream gives.

@@ -11,22 +11,22 @@ const RECURSIVE: RemoveOptions = RemoveOptions { recursive: true, force: false }
 const BOTH: RemoveOptions = RemoveOptions { recursive: true, force: true };
 
 cases! {
-    removing_what_is_missing_fails_unless_forced(sandbox) needs [];
-    force_forgives_nothing_but_what_is_missing(sandbox) needs [];
-    a_directory_is_removed_only_recursively_even_when_empty(sandbox) needs [];
-    a_file_is_removed_with_any_options(sandbox) needs [];
-    a_tree_is_removed_whole(sandbox) needs [];
-    the_root_is_not_removed(sandbox) needs [];
-    removing_a_link_leaves_its_target(sandbox) needs [Shell, Symlinks];
-    removing_a_tree_leaves_what_its_links_lead_to(sandbox) needs [Shell, Symlinks];
-    a_file_is_renamed_over_a_file(sandbox) needs [];
-    a_directory_is_renamed_with_everything_below_it(sandbox) needs [];
-    a_directory_is_renamed_over_an_empty_one_only(sandbox) needs [];
-    a_file_and_a_directory_do_not_replace_each_other(sandbox) needs [];
-    renaming_what_is_missing_or_into_a_missing_directory_is_not_found(sandbox) needs [];
-    a_directory_is_not_renamed_into_itself(sandbox) needs [];
-    renaming_something_to_its_own_name_changes_nothing(sandbox) needs [];
-    a_link_is_renamed_itself(sandbox) needs [Shell, Symlinks];
+    removing_what_is_missing_fails_unless_forced(workspace) needs [];
+    force_forgives_nothing_but_what_is_missing(workspace) needs [];
+    a_directory_is_removed_only_recursively_even_when_empty(workspace) needs [];
+    a_file_is_removed_with_any_options(workspace) needs [];
+    a_tree_is_removed_whole(workspace) needs [];
+    the_root_is_not_removed(workspace) needs [];
+    removing_a_link_leaves_its_target(workspace) needs [Shell, Symlinks];
+    removing_a_tree_leaves_what_its_links_lead_to(workspace) needs [Shell, Symlinks];
+    a_file_is_renamed_over_a_file(workspace) needs [];
+    a_directory_is_renamed_with_everything_below_it(workspace) needs [];
+    a_directory_is_renamed_over_an_empty_one_only(workspace) needs [];
+    a_file_and_a_directory_do_not_replace_each_other(workspace) needs [];
+    renaming_what_is_missing_or_into_a_missing_directory_is_not_found(workspace) needs [];
+    a_directory_is_not_renamed_into_itself(workspace) needs [];
+    renaming_something_to_its_own_name_changes_nothing(workspace) needs [];
+    a_link_is_renamed_itself(workspace) needs [Shell, Symlinks];
 }
 
 async fn removing_what_is_missing_fails_unless_forced(sandbox: Sandbox) -> Check {

@@ -7,26 +7,26 @@ use crate::sandbox::Sandbox;
 use crate::search::{GlobOptions, GrepOptions, GrepResult};
 
 cases! {
-    glob_stars_and_question_marks_stay_within_a_segment(sandbox) needs [Glob];
-    glob_two_stars_cross_segments(sandbox) needs [Glob];
-    glob_knows_sets_and_alternatives(sandbox) needs [Glob];
-    glob_finds_hidden_names_only_when_asked_or_spelt_out(sandbox) needs [Glob];
-    glob_finds_files_and_links_sorted_and_no_directories(sandbox) needs [Glob, Shell, Symlinks];
-    glob_says_when_there_were_more(sandbox) needs [Glob];
-    glob_refuses_a_pattern_that_can_t_be_read(sandbox) needs [Glob];
-    glob_below_what_is_missing_or_a_file_fails(sandbox) needs [Glob];
-    grep_finds_lines_with_file_and_number(sandbox) needs [Grep];
-    grep_takes_a_literal_as_it_stands(sandbox) needs [Grep];
-    grep_ignores_case_when_asked(sandbox) needs [Grep];
-    grep_searches_only_what_is_included(sandbox) needs [Grep];
-    grep_searches_a_single_file_and_hidden_ones(sandbox) needs [Grep];
-    grep_says_when_there_were_more(sandbox) needs [Grep];
-    grep_cuts_a_long_line_at_a_character_and_says_so(sandbox) needs [Grep];
-    grep_leaves_binary_files_out(sandbox) needs [Grep];
-    grep_refuses_an_expression_that_can_t_be_read(sandbox) needs [Grep];
-    grep_of_what_is_missing_is_not_found(sandbox) needs [Grep];
-    f2_grep_and_glob_pass_over_fifos_and_loops_of_links(sandbox) needs [Grep, Glob, Shell, Symlinks];
-    f6_an_expression_that_backtracks_elsewhere_ends_promptly(sandbox) needs [Grep];
+    glob_stars_and_question_marks_stay_within_a_segment(workspace) needs [Glob];
+    glob_two_stars_cross_segments(workspace) needs [Glob];
+    glob_knows_sets_and_alternatives(workspace) needs [Glob];
+    glob_finds_hidden_names_only_when_asked_or_spelt_out(workspace) needs [Glob];
+    glob_finds_files_and_links_sorted_and_no_directories(workspace) needs [Glob, Shell, Symlinks];
+    glob_says_when_there_were_more(workspace) needs [Glob];
+    glob_refuses_a_pattern_that_can_t_be_read(workspace) needs [Glob];
+    glob_below_what_is_missing_or_a_file_fails(workspace) needs [Glob];
+    grep_finds_lines_with_file_and_number(workspace) needs [Grep];
+    grep_takes_a_literal_as_it_stands(workspace) needs [Grep];
+    grep_ignores_case_when_asked(workspace) needs [Grep];
+    grep_searches_only_what_is_included(workspace) needs [Grep];
+    grep_searches_a_single_file_and_hidden_ones(workspace) needs [Grep];
+    grep_says_when_there_were_more(workspace) needs [Grep];
+    grep_cuts_a_long_line_at_a_character_and_says_so(workspace) needs [Grep];
+    grep_leaves_binary_files_out(workspace) needs [Grep];
+    grep_refuses_an_expression_that_can_t_be_read(workspace) needs [Grep];
+    grep_of_what_is_missing_is_not_found(workspace) needs [Grep];
+    f2_grep_and_glob_pass_over_fifos_and_loops_of_links(workspace) needs [Grep, Glob, Shell, Symlinks];
+    f6_an_expression_that_backtracks_elsewhere_ends_promptly(workspace) needs [Grep];
 }
 
 fn here(sandbox: &Sandbox, path: &str) -> Check<ConfinedPath> {

@@ -6,11 +6,11 @@ use crate::exec::{Command, ExecOptions, ExecResult};
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_shell_line_of_100_kilobytes_works(sandbox) needs [Shell];
-    a_shell_line_of_two_mebibytes_works_or_is_refused(sandbox) needs [Shell];
-    a_thousand_arguments_work(sandbox) needs [Argv];
-    a_hundred_thousand_arguments_work_or_are_refused(sandbox) needs [Argv];
-    variables_of_a_mebibyte_work_or_are_refused(sandbox) needs [Shell];
+    a_shell_line_of_100_kilobytes_works(workspace) needs [Shell];
+    a_shell_line_of_two_mebibytes_works_or_is_refused(workspace) needs [Shell];
+    a_thousand_arguments_work(workspace) needs [Argv];
+    a_hundred_thousand_arguments_work_or_are_refused(workspace) needs [Argv];
+    variables_of_a_mebibyte_work_or_are_refused(workspace) needs [Shell];
 }
 
 /// It worked and printed `expected`, or was refused as what it is; and the next command is fine.

@@ -12,14 +12,14 @@ use crate::files::{ByteRange, FileType, WriteMode, WriteOptions};
 use crate::sandbox::Sandbox;
 
 cases! {
-    f2_a_fifo_is_refused_promptly_by_reads_and_writes(sandbox) needs [Shell];
-    f2_a_socket_is_refused_promptly_by_reads_and_writes(sandbox) needs [Shell];
-    f2_a_device_is_refused_promptly_by_reads_and_writes(sandbox) needs [Shell];
-    f2_a_fifo_is_neither_a_file_nor_a_directory_and_can_be_listed_and_removed(sandbox) needs [Shell];
-    f5_an_endless_device_behind_a_link_is_refused_promptly(sandbox) needs [Shell, Symlinks];
-    f5_the_kernel_s_log_is_refused_promptly(sandbox) needs [Shell];
+    f2_a_fifo_is_refused_promptly_by_reads_and_writes(workspace) needs [Shell];
+    f2_a_socket_is_refused_promptly_by_reads_and_writes(workspace) needs [Shell];
+    f2_a_device_is_refused_promptly_by_reads_and_writes(workspace) needs [Shell];
+    f2_a_fifo_is_neither_a_file_nor_a_directory_and_can_be_listed_and_removed(workspace) needs [Shell];
+    f5_an_endless_device_behind_a_link_is_refused_promptly(workspace) needs [Shell, Symlinks];
+    f5_the_kernel_s_log_is_refused_promptly(workspace) needs [Shell];
     f5_a_huge_sparse_file_is_too_large_and_described_as_it_is(fixture) needs [Shell];
-    f5_a_part_of_a_huge_sparse_file_is_read(sandbox) needs [Shell, RangedRead];
+    f5_a_part_of_a_huge_sparse_file_is_read(workspace) needs [Shell, RangedRead];
 }
 
 /// Reads and every way of writing must call `path` invalid, before long, and leave it.

@@ -7,16 +7,16 @@ use crate::files::CreateDirOptions;
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_file_is_described_by_type_size_mode_and_time(sandbox) needs [];
-    a_directory_is_described_as_one(sandbox) needs [];
-    an_empty_file_is_a_file(sandbox) needs [];
-    a_link_is_described_by_its_target_and_as_a_link(sandbox) needs [Shell, Symlinks];
-    a_dangling_link_is_not_found_and_does_not_exist(sandbox) needs [Shell, Symlinks];
-    a_loop_of_links_fails_promptly_and_does_not_exist(sandbox) needs [Shell, Symlinks];
-    what_is_missing_is_not_found_and_does_not_exist(sandbox) needs [];
-    what_is_below_a_file_fails_and_does_not_exist(sandbox) needs [];
-    what_is_there_exists(sandbox) needs [];
-    a_later_write_is_described_later(sandbox) needs [];
+    a_file_is_described_by_type_size_mode_and_time(workspace) needs [];
+    a_directory_is_described_as_one(workspace) needs [];
+    an_empty_file_is_a_file(workspace) needs [];
+    a_link_is_described_by_its_target_and_as_a_link(workspace) needs [Shell, Symlinks];
+    a_dangling_link_is_not_found_and_does_not_exist(workspace) needs [Shell, Symlinks];
+    a_loop_of_links_fails_promptly_and_does_not_exist(workspace) needs [Shell, Symlinks];
+    what_is_missing_is_not_found_and_does_not_exist(workspace) needs [];
+    what_is_below_a_file_fails_and_does_not_exist(workspace) needs [];
+    what_is_there_exists(workspace) needs [];
+    a_later_write_is_described_later(workspace) needs [];
 }
 
 async fn a_file_is_described_by_type_size_mode_and_time(sandbox: Sandbox) -> Check {

@@ -12,17 +12,17 @@ use crate::exec::{Command, ExecEvent, ExecOptions, Outcome, Stdin};
 use crate::sandbox::Sandbox;
 
 cases! {
-    without_input_a_command_reads_the_end_at_once(sandbox) needs [Shell];
-    a_program_without_a_shell_reads_the_end_at_once(sandbox) needs [Argv];
-    bytes_reach_the_command_untouched(sandbox) needs [Shell];
-    no_bytes_are_the_end_at_once(sandbox) needs [Shell];
-    a_streams_pieces_reach_the_command_as_they_come(sandbox) needs [Shell];
-    eight_mebibytes_through_a_command_come_back_whole(sandbox) needs [Shell];
-    a_command_that_reads_nothing_of_eight_mebibytes_ends_all_the_same(sandbox) needs [Shell];
-    a_command_that_stops_reading_ends_all_the_same(sandbox) needs [Shell];
-    an_input_that_stays_open_delays_no_end(sandbox) needs [Shell];
-    an_input_that_fails_cancels_the_command(sandbox) needs [Shell];
-    a_slow_reader_gets_everything(sandbox) needs [Shell];
+    without_input_a_command_reads_the_end_at_once(workspace) needs [Shell];
+    a_program_without_a_shell_reads_the_end_at_once(workspace) needs [Argv];
+    bytes_reach_the_command_untouched(workspace) needs [Shell];
+    no_bytes_are_the_end_at_once(workspace) needs [Shell];
+    a_streams_pieces_reach_the_command_as_they_come(workspace) needs [Shell];
+    eight_mebibytes_through_a_command_come_back_whole(workspace) needs [Shell];
+    a_command_that_reads_nothing_of_eight_mebibytes_ends_all_the_same(workspace) needs [Shell];
+    a_command_that_stops_reading_ends_all_the_same(workspace) needs [Shell];
+    an_input_that_stays_open_delays_no_end(workspace) needs [Shell];
+    an_input_that_fails_cancels_the_command(workspace) needs [Shell];
+    a_slow_reader_gets_everything(workspace) needs [Shell];
 }
 
 /// A stream that is written to while a command reads it. It ends when the sender is dropped.

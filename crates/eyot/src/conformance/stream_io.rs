@@ -17,15 +17,15 @@ use crate::files::{ByteRange, WriteMode, WriteOptions};
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_stream_of_many_pieces_is_written_in_order(sandbox) needs [];
-    a_stream_into_missing_directories_makes_them(sandbox) needs [];
-    an_empty_stream_makes_an_empty_file(sandbox) needs [];
-    a_content_that_fails_changes_nothing(sandbox) needs [];
-    an_append_whose_content_fails_keeps_what_was_there(sandbox) needs [Append];
+    a_stream_of_many_pieces_is_written_in_order(workspace) needs [];
+    a_stream_into_missing_directories_makes_them(workspace) needs [];
+    an_empty_stream_makes_an_empty_file(workspace) needs [];
+    a_content_that_fails_changes_nothing(workspace) needs [];
+    an_append_whose_content_fails_keeps_what_was_there(workspace) needs [Append];
     f5_an_endless_stream_stops_at_the_limit_and_changes_nothing(fixture) needs [];
-    a_write_that_is_given_up_changes_nothing(sandbox) needs [AtomicWrite];
-    a_file_is_copied_through_two_streams_at_once(sandbox) needs [];
-    a_slow_stream_is_waited_for(sandbox) needs [];
+    a_write_that_is_given_up_changes_nothing(workspace) needs [AtomicWrite];
+    a_file_is_copied_through_two_streams_at_once(workspace) needs [];
+    a_slow_stream_is_waited_for(workspace) needs [];
 }
 
 fn pieces(content: &[u8], size: usize) -> ByteStream {

@@ -14,21 +14,21 @@ use crate::path::ConfinedPath;
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_tree_comes_back_from_its_tar_stream_alike(sandbox) needs [Tar, Shell, Symlinks];
-    a_tar_stream_s_names_begin_with_the_last_segment_of_the_path(sandbox) needs [Tar];
-    a_single_file_is_packed_and_unpacked(sandbox) needs [Tar];
-    links_that_lead_out_are_packed_and_made_again_but_not_followed(sandbox) needs [Tar, Shell, Symlinks];
-    what_can_t_be_packed_is_left_out(sandbox) needs [Tar, Shell];
-    packing_what_is_missing_is_not_found(sandbox) needs [Tar];
-    unpacking_needs_a_directory_that_is_there(sandbox) needs [Tar];
-    unpacking_replaces_files_and_keeps_what_is_beside_them(sandbox) needs [Tar];
-    f4_names_that_lead_out_are_refused_and_named(sandbox) needs [Tar];
-    f4_hard_links_that_lead_out_and_devices_are_refused_and_named(sandbox) needs [Tar];
-    f4_symbolic_links_that_lead_out_are_refused_where_the_directory_is_held(sandbox) needs [Tar, Beneath];
-    f4_nothing_is_written_through_a_link_of_the_archive(sandbox) needs [Tar, Shell, Symlinks];
-    f4_setuid_bits_are_dropped(sandbox) needs [Tar, Shell];
-    f4_more_bytes_or_entries_than_allowed_are_too_large(sandbox) needs [Tar];
-    f4_a_stream_that_is_no_archive_or_ends_early_is_invalid(sandbox) needs [Tar];
+    a_tree_comes_back_from_its_tar_stream_alike(workspace) needs [Tar, Shell, Symlinks];
+    a_tar_stream_s_names_begin_with_the_last_segment_of_the_path(workspace) needs [Tar];
+    a_single_file_is_packed_and_unpacked(workspace) needs [Tar];
+    links_that_lead_out_are_packed_and_made_again_but_not_followed(workspace) needs [Tar, Shell, Symlinks];
+    what_can_t_be_packed_is_left_out(workspace) needs [Tar, Shell];
+    packing_what_is_missing_is_not_found(workspace) needs [Tar];
+    unpacking_needs_a_directory_that_is_there(workspace) needs [Tar];
+    unpacking_replaces_files_and_keeps_what_is_beside_them(workspace) needs [Tar];
+    f4_names_that_lead_out_are_refused_and_named(workspace) needs [Tar];
+    f4_hard_links_that_lead_out_and_devices_are_refused_and_named(workspace) needs [Tar];
+    f4_symbolic_links_that_lead_out_are_refused_where_the_directory_is_held(workspace) needs [Tar, Beneath];
+    f4_nothing_is_written_through_a_link_of_the_archive(workspace) needs [Tar, Shell, Symlinks];
+    f4_setuid_bits_are_dropped(workspace) needs [Tar, Shell];
+    f4_more_bytes_or_entries_than_allowed_are_too_large(workspace) needs [Tar];
+    f4_a_stream_that_is_no_archive_or_ends_early_is_invalid(workspace) needs [Tar];
 }
 
 /// An archive written by hand, without a library's checks.

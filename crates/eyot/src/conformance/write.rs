@@ -17,29 +17,29 @@ const CREATE_NEW: WriteOptions =
     WriteOptions { mode: WriteMode::CreateNew, permissions: None, max_file_bytes: None };
 
 cases! {
-    a_write_makes_missing_parents(sandbox) needs [];
-    a_write_below_a_file_fails_and_changes_nothing(sandbox) needs [];
-    a_write_to_a_directory_is_is_directory(sandbox) needs [];
-    a_write_replaces_and_truncates(sandbox) needs [];
-    a_write_says_how_large_the_file_is_then(sandbox) needs [];
-    an_empty_write_makes_an_empty_file(sandbox) needs [];
-    what_was_written_is_what_a_command_reads(sandbox) needs [Shell];
-    a_new_file_has_the_usual_permission_bits_or_the_ones_asked_for(sandbox) needs [];
-    set_id_bits_are_refused_and_change_nothing(sandbox) needs [];
-    replacing_a_file_keeps_its_permission_bits(sandbox) needs [Shell];
-    a_file_that_the_user_may_not_write_is_permission(sandbox) needs [Shell];
-    create_new_refuses_what_is_there_and_leaves_it(sandbox) needs [];
-    of_ten_who_create_one_file_one_succeeds(sandbox) needs [];
-    an_append_makes_the_file_and_adds_to_its_end(sandbox) needs [Append];
-    an_append_below_missing_directories_makes_them(sandbox) needs [Append];
+    a_write_makes_missing_parents(workspace) needs [];
+    a_write_below_a_file_fails_and_changes_nothing(workspace) needs [];
+    a_write_to_a_directory_is_is_directory(workspace) needs [];
+    a_write_replaces_and_truncates(workspace) needs [];
+    a_write_says_how_large_the_file_is_then(workspace) needs [];
+    an_empty_write_makes_an_empty_file(workspace) needs [];
+    what_was_written_is_what_a_command_reads(workspace) needs [Shell];
+    a_new_file_has_the_usual_permission_bits_or_the_ones_asked_for(workspace) needs [];
+    set_id_bits_are_refused_and_change_nothing(workspace) needs [];
+    replacing_a_file_keeps_its_permission_bits(workspace) needs [Shell];
+    a_file_that_the_user_may_not_write_is_permission(workspace) needs [Shell];
+    create_new_refuses_what_is_there_and_leaves_it(workspace) needs [];
+    of_ten_who_create_one_file_one_succeeds(workspace) needs [];
+    an_append_makes_the_file_and_adds_to_its_end(workspace) needs [Append];
+    an_append_below_missing_directories_makes_them(workspace) needs [Append];
     f5_a_write_as_large_as_the_limit_succeeds_and_one_byte_more_changes_nothing(fixture) needs [];
     f5_an_append_past_the_limit_changes_nothing(fixture) needs [Append];
     a_call_s_own_limit_counts_when_it_is_stricter(fixture) needs [];
-    f7_a_reader_sees_the_old_or_the_new_file_and_nothing_between(sandbox) needs [AtomicWrite];
-    f7_of_two_writers_one_wins_whole(sandbox) needs [AtomicWrite];
-    f7_what_ten_appenders_add_never_interleaves(sandbox) needs [Append];
-    f7_ten_large_appends_at_once_stay_whole(sandbox) needs [Append];
-    writes_leave_nothing_beside_the_file(sandbox) needs [];
+    f7_a_reader_sees_the_old_or_the_new_file_and_nothing_between(workspace) needs [AtomicWrite];
+    f7_of_two_writers_one_wins_whole(workspace) needs [AtomicWrite];
+    f7_what_ten_appenders_add_never_interleaves(workspace) needs [Append];
+    f7_ten_large_appends_at_once_stay_whole(workspace) needs [Append];
+    writes_leave_nothing_beside_the_file(workspace) needs [];
 }
 
 /// The names in the working directory.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eyot::conformance::{Case, Fixture, Verdict, cases};
+use eyot::conformance::{Case, Fixture, ReusedSandboxes, Verdict, cases};
 use eyot::{SandboxProvider, SandboxSpec, Security};
 use eyot_providers::docker::DockerProvider;
 use libtest_mimic::{Completion, Trial};
@@ -13,6 +13,7 @@ struct Variant {
     provider: Arc<DockerProvider>,
     spec: SandboxSpec,
     rounds: usize,
+    reused: Option<Arc<ReusedSandboxes>>,
 }
 
 impl Fixture for Variant {
@@ -27,11 +28,16 @@ impl Fixture for Variant {
     fn rounds(&self) -> usize {
         self.rounds
     }
+
+    fn reused(&self) -> Option<&ReusedSandboxes> {
+        self.reused.as_deref()
+    }
 }
 
 /// Runs every rule over one variant, and over all of them for `cargo xtask soak docker`. A
-/// container takes a third of a second, so each variant takes minutes.
-pub fn trials(engine: &TestEngine) -> Vec<Trial> {
+/// container takes a third of a second, so each variant takes minutes. The soak makes one for every
+/// case; else those that are `reused` serve the cases that need no more than a workspace.
+pub fn trials(engine: &TestEngine, reused: &Arc<ReusedSandboxes>) -> Vec<Trial> {
     let user = || SandboxSpec { user: Some("1000:1000".to_owned()), ..spec(DEBIAN) };
     let readonly = || {
         let security = Security { readonly_rootfs: true, ..Security::default() };
@@ -43,10 +49,13 @@ pub fn trials(engine: &TestEngine) -> Vec<Trial> {
         ("soak::busybox", BUSYBOX, spec(BUSYBOX)),
         ("soak::debian_read_only", DEBIAN, readonly()),
     ];
-    let whole =
-        variants.into_iter().flat_map(|(name, image, spec)| over(engine, name, image, spec, ROUNDS_OF_SOAK));
+    let variant = |spec, rounds, reused| Variant { provider: engine.provider.clone(), spec, rounds, reused };
+    let whole = variants
+        .into_iter()
+        .flat_map(|(name, image, spec)| over(engine, name, image, variant(spec, ROUNDS_OF_SOAK, None)));
     let whole = whole.map(|trial| trial.with_ignored_flag(true));
-    over(engine, "debian_as_a_user", DEBIAN, user(), ROUNDS).into_iter().chain(whole).collect()
+    let short = variant(user(), ROUNDS, Some(Arc::clone(reused)));
+    over(engine, "debian_as_a_user", DEBIAN, short).into_iter().chain(whole).collect()
 }
 
 /// The number of rounds of each client in a case with many. Each round puts containers to sleep,
@@ -54,22 +63,14 @@ pub fn trials(engine: &TestEngine) -> Vec<Trial> {
 const ROUNDS: usize = 2;
 const ROUNDS_OF_SOAK: usize = 6;
 
-fn over(
-    engine: &TestEngine,
-    variant: &str,
-    image: &'static str,
-    spec: SandboxSpec,
-    rounds: usize,
-) -> Vec<Trial> {
-    let fixture: Arc<dyn Fixture> = Arc::new(Variant { provider: engine.provider.clone(), spec, rounds });
+fn over(engine: &TestEngine, name: &str, image: &'static str, variant: Variant) -> Vec<Trial> {
+    let fixture: Arc<dyn Fixture> = Arc::new(variant);
     let trial = |case: Case| {
         let fixture = Arc::clone(&fixture);
-        engine.trial(format!("{variant}::{}", case.name), image, move || {
-            match block_on(case.attempt(fixture)) {
-                Ok(Verdict::Holds) => Ok(Completion::Completed),
-                Ok(Verdict::NotHere(reason)) => Ok(Completion::ignored_with(reason)),
-                Err(broken) => Err(broken.into()),
-            }
+        engine.trial(format!("{name}::{}", case.name), image, move || match block_on(case.attempt(fixture)) {
+            Ok(Verdict::Holds) => Ok(Completion::Completed),
+            Ok(Verdict::NotHere(reason)) => Ok(Completion::ignored_with(reason)),
+            Err(broken) => Err(broken.into()),
         })
     };
     cases().into_iter().map(trial).collect()

@@ -16,7 +16,9 @@ mod survival;
 mod threats;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use eyot::conformance::ReusedSandboxes;
 use libtest_mimic::{Arguments, Trial};
 
 use threats::Threats;
@@ -33,21 +35,19 @@ fn main() -> ExitCode {
 fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let engine = engine::TestEngine::find();
-    let subjects = [
-        asked::trials,
-        foreign::trials,
-        guest::trials,
-        mended::trials,
-        survival::trials,
-        killed::trials,
-        conformance::trials,
-    ];
+    let subjects =
+        [asked::trials, foreign::trials, guest::trials, mended::trials, survival::trials, killed::trials];
     let mut trials: Vec<Trial> = subjects.into_iter().flat_map(|trials| trials(&engine)).collect();
+    let reused = Arc::new(ReusedSandboxes::default());
+    trials.extend(conformance::trials(&engine, &reused));
     let threats = Threats::new();
     trials.extend(threats.trials(&engine));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Err(failed) = threats.clear() {
         eprintln!("what the threats made is left: {}", failed.message().unwrap_or("no word"));
+    }
+    if let Err(left) = engine::block_on(reused.destroy()) {
+        eprintln!("a sandbox of the conformance suite is left: {left}");
     }
     conclusion.exit_code()
 }
