@@ -10,13 +10,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, statat};
 use rustix::io::Errno;
@@ -29,19 +30,49 @@ const FORM: u32 = 3;
 const BELIEVED: Duration = Duration::from_secs(600);
 
 /// Returns the paths below `roots` to cover. The walk (0.1–0.5 s) is repeated after ten minutes,
-/// and when one of the upper directories has changed. Its result is kept in `layers`.
+/// and when one of the upper directories has changed. Its result is kept in `layers` for other
+/// processes, and in memory for other state folders of this one.
 pub(super) fn covered(layers: &Path, roots: &[String]) -> io::Result<Vec<String>> {
-    let kept = layers.join(format!("masks-{:016x}", fingerprint(roots)));
+    let fingerprint = fingerprint(roots);
+    let kept = layers.join(format!("masks-{fingerprint:016x}"));
     let age =
         fs::metadata(&kept).and_then(|found| found.modified()).ok().and_then(|time| time.elapsed().ok());
     if age.is_some_and(|age| age < BELIEVED) {
         return Ok(fs::read_to_string(&kept)?.split_terminator('\0').map(str::to_owned).collect());
     }
-    let found = walk(roots, &CallerIds::current()?);
+    let walked = Walk::last_or_new(fingerprint, roots)?;
     let aside = super::aside(&kept);
-    fs::write(&aside, found.iter().flat_map(|path| [path.as_str(), "\0"]).collect::<String>())?;
+    let paths = walked.found.iter().flat_map(|path| [path.as_str(), "\0"]);
+    fs::write(&aside, paths.collect::<String>())?;
+    File::open(&aside)?.set_modified(walked.began)?;
     fs::rename(&aside, &kept)?;
-    Ok(found)
+    Ok(walked.found)
+}
+
+/// One walk, and what it found.
+#[derive(Clone)]
+struct Walk {
+    fingerprint: u64,
+    began: SystemTime,
+    found: Vec<String>,
+}
+
+impl Walk {
+    /// Returns this process's last walk, or walks if that was over other folders or long ago.
+    /// Others wait meanwhile, instead of walking, too.
+    fn last_or_new(fingerprint: u64, roots: &[String]) -> io::Result<Self> {
+        static LAST: Mutex<Option<Walk>> = Mutex::new(None);
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_believed = |walk: &&Self| {
+            walk.fingerprint == fingerprint && walk.began.elapsed().is_ok_and(|age| age < BELIEVED)
+        };
+        if let Some(walk) = last.as_ref().filter(is_believed) {
+            return Ok(walk.clone());
+        }
+        let began = SystemTime::now();
+        let found = walk(roots, &CallerIds::current()?);
+        Ok(last.insert(Self { fingerprint, began, found }).clone())
+    }
 }
 
 /// An ordinary user, whose rights on the host also hold inside.
