@@ -95,9 +95,14 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         }),
         Trial::test("what_a_killed_process_was_told_is_kept_and_the_store_is_usable", || {
-            killed();
+            killed(5);
             Ok(())
         }),
+        Trial::test("soak::what_a_process_killed_twenty_times_was_told_is_kept", || {
+            killed(20);
+            Ok(())
+        })
+        .with_ignored_flag(true),
         Trial::test("what_was_abandoned_is_taken_over_by_exactly_one_process", || {
             taken_over_once();
             Ok(())
@@ -127,10 +132,10 @@ fn within_a_quota() {
     assert_eq!(taken(&["a", "b", "c", "d", "e", "f"], "10").len(), 10);
 }
 
-fn killed() {
+fn killed(rounds: usize) {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path());
-    for round in 0..20 {
+    for round in 0..rounds {
         let mut actors: Vec<Actor> = ["x", "y"]
             .into_iter()
             .map(|prefix| Actor::start("churn", folder.path(), &[&format!("{prefix}{round}-")]))
