@@ -25,6 +25,7 @@ mod concurrency;
 mod create;
 mod deadline;
 mod directories;
+mod disposable;
 mod dropped;
 mod egress;
 mod environment;
@@ -43,7 +44,6 @@ mod ports;
 mod processes;
 mod read;
 mod remove;
-mod reused;
 mod search;
 mod sizes;
 mod sleep;
@@ -68,9 +68,9 @@ use crate::capabilities::Capability;
 use crate::provider::SandboxProvider;
 use crate::spec::SandboxSpec;
 
+pub use disposable::ReusedSandboxes;
 pub use dropped::{MAX_AWAITS, dropped_after};
 pub use harness::main;
-pub use reused::ReusedSandboxes;
 
 /// The part that an implementer supplies: the provider, and what an ordinary sandbox of it is made
 /// from.

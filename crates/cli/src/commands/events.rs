@@ -108,7 +108,8 @@ fn verify(log: &EventLog, output: Output) -> Result<(), Failure> {
 /// Prints the events that are in the log now.
 async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), Failure> {
     let filter = filter(args)?;
-    let (mut from, mut left) = (args.from, args.limit.unwrap_or(u64::MAX));
+    let limit = args.limit.unwrap_or(u64::MAX);
+    let (mut from, mut left) = (args.from, limit);
     let mut stdout = Sink::stdout()?;
     while left > 0 {
         let page = log.read(from, PAGE)?;
@@ -126,7 +127,17 @@ async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), 
             _ => break,
         }
     }
+    if left == limit {
+        note_none(args, output);
+    }
     Ok(())
+}
+
+/// Says that no event was found: a name may be misspelt.
+fn note_none(args: &EventsArgs, output: Output) {
+    if let Some(named) = &args.sandbox {
+        output.note(&format!("there is no event of `{}` from {} on", printable(named), args.from));
+    }
 }
 
 /// Prints the events that are in the log now, and then new ones.
@@ -147,8 +158,13 @@ async fn print_events(
     let wanted = events.filter(|event| std::future::ready(event.as_ref().map_or(true, is_wanted)));
     let mut wanted = pin!(wanted.take(limit));
     let mut stdout = Sink::stdout()?;
+    let mut is_empty = true;
     while let Some(event) = wanted.next().await {
         stdout.write(&mut line(&event?, output)?.into()).await?;
+        is_empty = false;
+    }
+    if is_empty {
+        note_none(args, output);
     }
     Ok(())
 }

@@ -11,6 +11,12 @@ use crate::exec::{ExecOptions, ExecResult};
 use crate::sandbox::Sandbox;
 use crate::spec::{SandboxName, SandboxSpec};
 
+pub(super) use super::disposable::Disposable;
+
+/// Empties the workspace, and fails where something is left.
+const EMPTY_THE_WORKSPACE: &str =
+    "chmod -R u+rwx . 2>/dev/null; rm -rf -- ..?* .[!.]* * && test -z \"$(ls -A)\"";
+
 /// The reason why a case did not hold.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -42,7 +48,7 @@ macro_rules! cases {
         }
     };
     (@sandbox $fixture:ident, $name:ident) => { super::check::in_a_sandbox($fixture, $name) };
-    (@workspace $fixture:ident, $name:ident) => { super::reused::in_a_workspace($fixture, $name) };
+    (@workspace $fixture:ident, $name:ident) => { super::check::in_a_workspace($fixture, $name) };
     (@fixture $fixture:ident, $name:ident) => { $name($fixture) };
 }
 
@@ -113,18 +119,23 @@ where
     destroyed.map_err(Failure::from)
 }
 
-/// A sandbox that is destroyed even if the case is abandoned.
-pub(super) struct Disposable(pub(super) Sandbox);
-
-impl Drop for Disposable {
-    fn drop(&mut self) {
-        let sandbox = self.0.clone();
-        tokio::spawn(async move {
-            if let Err(error) = sandbox.destroy().await {
-                tracing::warn!(%error, "a case left a sandbox behind");
-            }
-        });
+/// Tries `case` in a sandbox where others may have been tried before it, with an empty workspace.
+pub(super) async fn in_a_workspace<C, F>(fixture: Arc<dyn Fixture>, case: C) -> Check
+where
+    C: FnOnce(Sandbox) -> F,
+    F: Future<Output = Check>,
+{
+    let Some(reused) = fixture.reused() else { return in_a_sandbox(fixture, case).await };
+    let sandbox = match reused.take() {
+        Some(sandbox) => sandbox,
+        None => Disposable(Sandbox::create(&*fixture.provider(), fixture.spec()).await?),
+    };
+    let checked = case(sandbox.0.clone()).await;
+    let is_sound = !matches!(checked, Err(Failure::Broken(_)));
+    if is_sound && sh(&sandbox.0, EMPTY_THE_WORKSPACE).await.is_ok_and(|emptied| emptied.success()) {
+        reused.give(sandbox);
     }
+    checked
 }
 
 /// A name that no other case uses.

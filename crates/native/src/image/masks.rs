@@ -40,7 +40,7 @@ pub(super) fn covered(layers: &Path, roots: &[String]) -> io::Result<Vec<String>
     if age.is_some_and(|age| age < BELIEVED) {
         return Ok(fs::read_to_string(&kept)?.split_terminator('\0').map(str::to_owned).collect());
     }
-    let walked = Walk::last_or_new(fingerprint, roots)?;
+    let walked = HostWalk::last_or_new(fingerprint, roots)?;
     let aside = super::aside(&kept);
     let paths = walked.found.iter().flat_map(|path| [path.as_str(), "\0"]);
     fs::write(&aside, paths.collect::<String>())?;
@@ -51,17 +51,17 @@ pub(super) fn covered(layers: &Path, roots: &[String]) -> io::Result<Vec<String>
 
 /// One walk, and what it found.
 #[derive(Clone)]
-struct Walk {
+struct HostWalk {
     fingerprint: u64,
     began: SystemTime,
     found: Vec<String>,
 }
 
-impl Walk {
+impl HostWalk {
     /// Returns this process's last walk, or walks if that was over other folders or long ago.
     /// Others wait meanwhile, instead of walking, too.
     fn last_or_new(fingerprint: u64, roots: &[String]) -> io::Result<Self> {
-        static LAST: Mutex<Option<Walk>> = Mutex::new(None);
+        static LAST: Mutex<Option<HostWalk>> = Mutex::new(None);
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         let is_believed = |walk: &&Self| {
             walk.fingerprint == fingerprint && walk.began.elapsed().is_ok_and(|age| age < BELIEVED)
