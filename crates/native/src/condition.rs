@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::ready::ReadyMark;
-use crate::record::{Record, boot_id, socket_path};
+use crate::record::{Record, SOCKET, boot_id, socket_path};
 
 /// The condition of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,9 +141,12 @@ fn is_alive(directory: &Path) -> bool {
 /// (`EPROTOTYPE`), before its owner could notice. Unlike a process number, a socket is found from
 /// every process namespace, and is never somebody else's.
 fn look_for_socket(directory: &Path) -> io::Result<Result<(), Errno>> {
-    let (_open, path) = socket_path(directory)?;
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    if let Ok(short) = SocketAddrUnix::new(directory.join(SOCKET)) {
+        return Ok(rustix::net::connect(&socket, &short));
+    }
+    let (_open, path) = socket_path(directory)?;
     Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?))
 }
 

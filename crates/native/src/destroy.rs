@@ -14,6 +14,7 @@ use eyot_image::remove_tree;
 
 use crate::cgroup;
 use crate::condition::Condition;
+use crate::in_parts::in_parts;
 use crate::ready::ReadyMark;
 use crate::record::{GuestProcess, Lock, Record, kill, wait_until_gone};
 use crate::sleep::settle_if_free;
@@ -175,9 +176,8 @@ pub(crate) type FoundSandbox = (SandboxId, Option<Record>, Condition);
 pub(crate) fn sweep(state: &StateDir) -> io::Result<Vec<FoundSandbox>> {
     log_sweep(crate::image::sweep(&state.layers()));
     log_sweep(empty_whole_trash(state));
-    let found: Vec<FoundSandbox> =
-        state.ids("sandboxes")?.into_iter().map(|id| find_and_clear(state, id)).collect();
-    let ids: Vec<SandboxId> = found.iter().map(|(id, ..)| id.clone()).collect();
+    let ids = state.ids("sandboxes")?;
+    let found = in_parts(&ids, |part| part.iter().map(|id| find_and_clear(state, id.clone())).collect());
     log_sweep(state.drop_stale_claims(&ids));
     Ok(found)
 }

@@ -39,6 +39,8 @@ pub mod host;
 #[cfg(feature = "provider")]
 mod image;
 #[cfg(feature = "provider")]
+mod in_parts;
+#[cfg(feature = "provider")]
 mod isolation;
 mod launcher;
 #[cfg(feature = "provider")]

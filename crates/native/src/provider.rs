@@ -26,6 +26,7 @@ use crate::egress;
 use crate::file_gate::SandboxMounts;
 use crate::host::{self, SetupFailure};
 use crate::image::{ImageCache, ImageSources, NativeImages, image_store, is_absent, not_allowed_hint};
+use crate::in_parts::in_parts;
 use crate::isolation;
 use crate::launcher::client::{Launcher, is_launcher_ended};
 use crate::launcher::current::CurrentLauncher;
@@ -439,18 +440,24 @@ impl Host {
 
     /// Lists the sandboxes, with what the groups of each running one count.
     fn list_with_usage(&self) -> Result<Vec<(SandboxInfo, Option<Usage>)>> {
-        let mut reader = cgroup::UsageReader::default();
-        let mut listed = Vec::new();
-        for found in self.found()? {
-            let usage = match &found {
-                (_, Some(record), Condition::Running) if !record.groups.is_empty() => {
-                    Some(reader.measure(&record.groups))
-                }
-                _ => None,
-            };
-            listed.extend(self.describe(found)?.map(|info| (info, usage)));
+        let found = self.found()?;
+        let usages = in_parts(&found, |part| {
+            let mut reader = cgroup::UsageReader::default();
+            part.iter().map(|found| measured(found, &mut reader)).collect()
+        });
+        let listed = found.into_iter().zip(usages);
+        let describe = |(found, usage)| Ok(self.describe(found)?.map(|info| (info, usage)));
+        listed.filter_map(|found| describe(found).transpose()).collect()
+    }
+}
+
+/// Reads what the groups of a running sandbox count.
+fn measured(found: &FoundSandbox, reader: &mut cgroup::UsageReader) -> Option<Usage> {
+    match found {
+        (_, Some(record), Condition::Running) if !record.groups.is_empty() => {
+            Some(reader.measure(&record.groups))
         }
-        Ok(listed)
+        _ => None,
     }
 }
 

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk_ids::WORKSPACE_BASE;
 use crate::host::{self, SetupFailure};
+use crate::in_parts::in_parts;
 use crate::plan::{IdRange, RANGE_LEN};
 use crate::subordinate_ids::SubordinateIds;
 
@@ -256,12 +257,12 @@ impl StateDir {
     pub(crate) fn drop_stale_claims(&self, seen: &[SandboxId]) -> io::Result<()> {
         let is_made = |folder: &&str| self.root.join(folder).is_dir();
         for folder in ["names", "blocks"].into_iter().filter(is_made) {
-            for entry in fs::read_dir(self.root.join(folder))? {
-                let claim = entry?.path();
-                let is_held = |id: SandboxId| seen.binary_search(&id).is_ok() || self.may_hold(folder, &id);
-                if !claimant(&claim).is_some_and(is_held) {
-                    self.drop_if_stale(folder, &claim)?;
-                }
+            let entries = fs::read_dir(self.root.join(folder))?;
+            let claims: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+            let is_held = |id: SandboxId| seen.binary_search(&id).is_ok() || self.may_hold(folder, &id);
+            let is_stale = |claim: &&PathBuf| !claimant(claim).is_some_and(is_held);
+            for claim in in_parts(&claims, |part| part.iter().filter(is_stale).collect()) {
+                self.drop_if_stale(folder, claim)?;
             }
         }
         Ok(())
