@@ -322,8 +322,8 @@ test("rule 38: a warm id costs less than a command", async () => {
     await timed(warm, () => factory.createSandbox({ id: "warm" }));
     await timed(run, () => env.exec("true"));
   }
-  const median = (times: number[]) => times.sort((one, other) => one - other)[7] ?? Infinity;
-  assert.ok(median(warm) < median(run) * 2);
+  // The quickest of each: what else the machine does only adds to a time.
+  assert.ok(Math.min(...warm) < Math.min(...run) * 2, `${warm} ${run}`);
 });
 
 test("rule 39: a sandbox that can't be made is a rejection that says why", async () => {
