@@ -44,13 +44,22 @@ struct AttachPlan {
     raw: bool,
 }
 
-fn plan(terminal: TerminalArgs, stdin_is_terminal: bool, size: Option<PtySize>) -> AttachPlan {
-    let stdin = terminal.interactive || !stdin_is_terminal;
-    AttachPlan {
+fn plan(
+    terminal: TerminalArgs,
+    stdin_is_terminal: bool,
+    size: Option<PtySize>,
+) -> Result<AttachPlan, Failure> {
+    if terminal.interactive && terminal.tty && !stdin_is_terminal {
+        // A terminal has no end of input that every program would notice.
+        return Err(Failure::usage("the input is not a terminal, which `-it` passes on")
+            .hint("`-i` alone passes the input on; `-t` alone gives the command a terminal without input"));
+    }
+    let stdin = terminal.interactive || !(stdin_is_terminal || terminal.tty);
+    Ok(AttachPlan {
         stdin,
         pty: terminal.tty.then(|| size.unwrap_or_default()),
         raw: terminal.tty && stdin && stdin_is_terminal,
-    }
+    })
 }
 
 /// Runs the command to its end and returns our exit code.
@@ -92,9 +101,9 @@ async fn run_to_end(
     signals: &mut Signals,
     output: Output,
 ) -> Result<CommandEnd, Failure> {
-    let plan = plan(attachment.terminal, terminal::stdin_is_terminal(), terminal::size());
+    let plan = plan(attachment.terminal, terminal::stdin_is_terminal(), terminal::size())?;
     let cancel = CancellationToken::new();
-    let cwd = attachment.cwd.clone();
+    let (cwd, user) = (attachment.cwd.clone(), attachment.user.clone());
     let line = shell_line(&attachment.command);
     let (command, options) = request(attachment, plan, &cancel, output)?;
     let raw = plan
@@ -113,9 +122,10 @@ async fn run_to_end(
     let ended = session.start_and_follow(sandbox, command, options, signals).await;
     drop(raw);
     match ended {
-        Err(Failure::Error { error, .. }) => {
-            Err(with_shell_hint(not_started(sandbox, cwd.as_deref(), error).await, line.as_deref()))
-        }
+        Err(Failure::Error { error, .. }) => Err(with_shell_hint(
+            not_started(sandbox, cwd.as_deref(), user.as_deref(), error).await,
+            line.as_deref(),
+        )),
         other => other,
     }
 }
@@ -146,10 +156,12 @@ fn request(
 }
 
 /// Adds a shell's exit code to the error of a command that could not be started: 127 if there is no
-/// such program, 126 if it may not be executed. A missing working directory is neither.
-async fn not_started(sandbox: &Sandbox, cwd: Option<&str>, error: Error) -> Failure {
+/// such program, 126 if it may not be executed. A missing working directory or user is neither.
+async fn not_started(sandbox: &Sandbox, cwd: Option<&str>, user: Option<&str>, error: Error) -> Failure {
+    let is_the_program =
+        async || is_directory(sandbox, cwd.unwrap_or(".")).await && is_user(sandbox, user).await;
     let code = match error.kind() {
-        ErrorKind::NotFound if is_directory(sandbox, cwd.unwrap_or(".")).await => COMMAND_NOT_FOUND,
+        ErrorKind::NotFound if is_the_program().await => COMMAND_NOT_FOUND,
         ErrorKind::Permission => NOT_EXECUTABLE,
         _ => FAILED,
     };
@@ -181,6 +193,13 @@ fn with_shell_hint(failure: Failure, line: Option<&str>) -> Failure {
 
 async fn is_directory(sandbox: &Sandbox, path: &str) -> bool {
     sandbox.stat(path).await.is_ok_and(|stat| stat.is_directory)
+}
+
+/// Tells whether commands can run as this user.
+async fn is_user(sandbox: &Sandbox, user: Option<&str>) -> bool {
+    let Some(user) = user else { return true };
+    let options = ExecOptions { user: Some(user.to_owned()), ..ExecOptions::default() };
+    sandbox.exec(":", options).await.is_ok()
 }
 
 struct Sinks {
@@ -313,6 +332,8 @@ fn print_result(sandbox: &Sandbox, result: &ExecResult, output: Output) -> Resul
     let flat = result.flatten();
     let mut value =
         serde_json::to_value(&flat).map_err(|error| Failure::host("write the result", error.into()))?;
+    value["outcome"] = serde_json::to_value(result.outcome)
+        .map_err(|error| Failure::host("write the result", error.into()))?;
     value["output_open"] = result.output_open.into();
     value["may_still_be_running"] = result.may_still_be_running.into();
     value["sandbox_id"] = sandbox.id().as_str().into();
@@ -342,7 +363,7 @@ mod tests {
     const SIZE: PtySize = PtySize { rows: 50, cols: 132 };
 
     fn planned(interactive: bool, tty: bool, stdin_is_terminal: bool) -> (bool, bool, bool) {
-        let plan = plan(TerminalArgs { interactive, tty }, stdin_is_terminal, Some(SIZE));
+        let plan = plan(TerminalArgs { interactive, tty }, stdin_is_terminal, Some(SIZE)).ok().unwrap();
         (plan.stdin, plan.pty.is_some(), plan.raw)
     }
 
@@ -357,14 +378,15 @@ mod tests {
     fn our_terminal_is_raw_only_if_its_keys_go_to_a_terminal_inside() {
         assert_eq!(planned(true, true, true), (true, true, true));
         assert_eq!(planned(false, true, true), (false, true, false));
-        assert_eq!(planned(true, true, false), (true, true, false));
+        assert_eq!(planned(false, true, false), (false, true, false));
     }
 
     #[test]
     fn a_terminal_inside_is_as_large_as_ours_or_24_by_80() {
         let terminal = TerminalArgs { interactive: true, tty: true };
-        assert_eq!(plan(terminal, true, Some(SIZE)).pty, Some(SIZE));
-        assert_eq!(plan(terminal, false, None).pty, Some(PtySize { rows: 24, cols: 80 }));
+        let size = |size| plan(terminal, true, size).ok().unwrap().pty;
+        assert_eq!(size(Some(SIZE)), Some(SIZE));
+        assert_eq!(size(None), Some(PtySize { rows: 24, cols: 80 }));
     }
 
     #[test]

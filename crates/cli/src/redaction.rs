@@ -23,10 +23,14 @@ pub fn facts(info: &SandboxInfo, show_env: bool) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// Renders the record of a live sandbox, with its isolation as its driver reports it now.
+/// Renders the record of a live sandbox as JSON.
 pub fn live_facts(sandbox: &Sandbox, show_env: bool) -> Result<Value, Failure> {
-    let info = SandboxInfo { isolation: sandbox.isolation().clone(), ..sandbox.info().clone() };
-    facts(&info, show_env)
+    facts(&live_info(sandbox), show_env)
+}
+
+/// Returns the record of a live sandbox, with its isolation as its driver reports it now.
+pub fn live_info(sandbox: &Sandbox) -> SandboxInfo {
+    SandboxInfo { isolation: sandbox.isolation().clone(), ..sandbox.info().clone() }
 }
 
 fn hide_values(env: &mut Value) {

@@ -1,7 +1,7 @@
 //! Names of this host's sandboxes: NAME is in the pool `default` or in no pool, POOL/NAME in that
 //! pool.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use eyot::{Error, ErrorKind, SandboxId, SandboxInfo, SandboxName, SandboxProvider};
@@ -18,27 +18,36 @@ pub struct PooledSandbox {
     pub name: SandboxName,
 }
 
-/// The sandboxes of all pools, by id. The provider has other names for them.
+/// The sandboxes of all pools, by id. The provider has other names for them, and the labels of their
+/// create.
 #[derive(Default)]
-pub struct SandboxNames(HashMap<SandboxId, PooledSandbox>);
+pub struct SandboxNames(HashMap<SandboxId, (PooledSandbox, BTreeMap<String, String>)>);
 
 impl SandboxNames {
     /// Reads them from the store; there are none without one, as on a server's side.
     pub fn read(store: Option<&Store>) -> Result<Self, Error> {
         let rows = store.map(Store::all_sandboxes).transpose()?.unwrap_or_default();
-        let pooled =
-            |row: eyot_engine::store::SandboxRow| (row.id, PooledSandbox { pool: row.pool, name: row.name });
+        let pooled = |row: eyot_engine::store::SandboxRow| {
+            (row.id, (PooledSandbox { pool: row.pool, name: row.name }, row.spec.labels))
+        };
         Ok(Self(rows.into_iter().map(pooled).collect()))
     }
 
     /// Returns the pool of a sandbox and its name there, if it is in one.
     pub fn pooled(&self, id: &SandboxId) -> Option<&PooledSandbox> {
-        self.0.get(id)
+        self.0.get(id).map(|(pooled, _)| pooled)
+    }
+
+    /// Gives a sandbox of a pool the labels that it has now.
+    pub fn relabel(&self, info: &mut SandboxInfo) {
+        if let Some((_, labels)) = self.0.get(&info.id) {
+            info.spec.labels.clone_from(labels);
+        }
     }
 
     /// Returns the name by which commands find a sandbox: without the pool if that is `default`.
     pub fn shown(&self, info: &SandboxInfo) -> String {
-        match self.0.get(&info.id) {
+        match self.pooled(&info.id) {
             Some(PooledSandbox { pool, name }) => shown_name(pool, name),
             None => info.name.to_string(),
         }

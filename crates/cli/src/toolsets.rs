@@ -29,10 +29,11 @@ pub fn toolsets(
     sets.try_fold(first, |tools, next| tools.and(next?)).map_err(usage)
 }
 
-/// Returns the same toolsets, answered by a server in this pool, and that pool.
+/// Returns the same toolsets, answered by a server in this pool, and that pool. `None`: the key's
+/// own.
 pub async fn served(
     server: &RemoteServer,
-    pool: &SandboxName,
+    pool: Option<&SandboxName>,
     names: &[&str],
     options: Option<&WorkspaceOptionsArg>,
 ) -> Result<(Toolset, SandboxPool), Failure> {
@@ -52,8 +53,11 @@ pub async fn served(
         });
     }
     let tools = tools.ok_or_else(|| Failure::usage("no toolset is named"))?;
-    let options = PoolOptions { name: pool.clone(), ..PoolOptions::default() };
-    Ok((tools, SandboxPool::open(server.provider(Some(pool)).await?, options)?))
+    let mut options = PoolOptions::default();
+    if let Some(pool) = pool {
+        options.name = pool.clone();
+    }
+    Ok((tools, SandboxPool::open(server.provider(pool).await?, options)?))
 }
 
 fn one(

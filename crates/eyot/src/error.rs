@@ -234,6 +234,11 @@ impl Error {
         Self::new(ErrorKind::Destroyed, format!("sandbox `{sandbox}` has been destroyed"))
     }
 
+    /// The sandbox is gone for good, because its time to live was over.
+    pub fn expired(sandbox: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Destroyed, format!("sandbox `{sandbox}` has been destroyed: its ttl had passed"))
+    }
+
     /// The sandbox sleeps: `unavailable`, and [`Error::is_sleeping`].
     pub fn sleeping(sandbox: impl fmt::Display) -> Self {
         Self::without_processes(sandbox, false)

@@ -27,6 +27,7 @@ pub(crate) fn verdict(state: &StateDir, known: &Record) -> Error {
     };
     let was_woken = record.client_nonce != known.client_nonce;
     match record.without_guest(ready) {
+        Condition::Expired if record.ttl_has_passed() => Error::expired(name),
         Condition::Expired => Error::destroyed(name),
         Condition::Dead if !was_woken => Error::dead(name),
         _ => Error::sleeping(name),

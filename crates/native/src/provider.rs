@@ -128,6 +128,11 @@ impl NativeProvider {
         self.blocking(|host| Ok(support(host.launcher()?.as_ref()))).await
     }
 
+    /// Checks that this host can enforce a disk limit; the error says why not.
+    pub(crate) fn check_disk() -> std::result::Result<(), String> {
+        Disks::default().check()
+    }
+
     /// Freezes every process of a sandbox, or thaws them. While a sandbox is frozen, commands in it
     /// wait, and other calls fail with `unavailable` after ten seconds. A frozen sandbox can be
     /// destroyed.

@@ -10,6 +10,9 @@ Examples:
   eyot events --json | jq -r 'select(.kind == \"exec_ended\").command'
   eyot events --verify                         whether the log is what was written
 
+Made, changed and removed sandboxes are in it, and what tools, servers and their clients run; \
+`eyot exec` and `eyot run` on this host are not.
+
 A line holds the event's number, its time (UTC), pool and sandbox, what happened, and why. Commands \
 are kept as they were given, so a secret on a command's line stands here too; what commands read \
 and write is not. The oldest events go when there are too many: numbers begin above 1 then. \

@@ -78,7 +78,7 @@ Examples:
 
 What runs in them is killed, what lies in /dev/shm and /run is gone; every other file stays, and so do \
 name, id, variables and limits. Any use wakes them: exec, read, write, cp, start and the like; so does \
-`eyot wake`. Looking at them (ls, inspect, ps, logs, top) does not.";
+`eyot wake`. Looking at them (ls, inspect, top, events) does not.";
 
 /// `eyot sleep`
 #[derive(Debug, Args)]

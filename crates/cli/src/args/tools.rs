@@ -108,9 +108,9 @@ pub struct CallArgs {
     /// The arguments, a JSON object; `-` is stdin
     #[arg(value_name = "JSON", default_value = "{}")]
     pub input: String,
-    /// Use the sandboxes of this pool
-    #[arg(long, value_name = "NAME", default_value = eyot_engine::DEFAULT_SANDBOX, value_parser = parse_name)]
-    pub pool: SandboxName,
+    /// Use the sandboxes of this pool [default: `default`, or over a server the first one of the key]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub pool: Option<SandboxName>,
 }
 
 pub(super) fn parse_name(text: &str) -> Result<SandboxName, String> {

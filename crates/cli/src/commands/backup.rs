@@ -27,10 +27,10 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
         put_to_sleep(context).await?;
     }
     let store = context.store().await?;
-    let held = hold_still(&state).map_err(|error| {
-        let hint = "`eyot backup --sleep` puts them to sleep, `eyot sleep NAME` one of them; then try again";
-        if error.kind() == ErrorKind::Conflict { error.context("back up").with_hint(hint) } else { error }
-    })?;
+    let held = match hold_still(&state) {
+        Err(error) if error.kind() == ErrorKind::Conflict => return Err(busy(error, context).await?),
+        held => held?,
+    };
     let progress = TaskProgress::default();
     let elsewhere = store.all_sandboxes()?.iter().filter(|row| row.provider != "native").count();
     let manifest = manifest(&state, &held.ids);
@@ -53,6 +53,21 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
         context.output.note(&format!("{sandboxes} sandboxes and {entries} files are in the backup"))
     }
     Ok(0)
+}
+
+/// Names the sandboxes that run as `eyot ls` does. One that somebody is at work on may have stopped
+/// running by now; then the error stays as it is.
+async fn busy(error: Error, context: &Context) -> Result<Failure, Failure> {
+    let names = context.names()?;
+    let all = context.provider().await?.list().await?;
+    let running = all.iter().filter(|info| info.status == SandboxStatus::Running);
+    let running: Vec<String> = running.map(|info| names.shown(info)).collect();
+    let error = match running.as_slice() {
+        [] => error,
+        running => Error::new(ErrorKind::Conflict, format!("these sandboxes run: {}", running.join(", "))),
+    };
+    let hint = "`eyot backup --sleep` puts them to sleep, `eyot sleep NAME` one of them; then try again";
+    Ok(error.context("back up").with_hint(hint).into())
 }
 
 /// The prefix of the file's name until it is complete. A random part follows.

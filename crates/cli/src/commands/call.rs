@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use eyot::CancellationToken;
+use eyot::{CancellationToken, SandboxName};
+use eyot_engine::DEFAULT_SANDBOX;
 use eyot_tools::{ToolContext, ToolOutput, Toolset, handle_tool_call};
 use serde_json::Value;
 
@@ -22,10 +23,11 @@ pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
     let (names, options) = ([args.toolset.as_str()], args.workspace_options.as_ref());
     let input = Value::String(input(args.input)?);
     let (tools, pool) = match Pools::of(context).await? {
-        Pools::Remote(server) => served(&server, &args.pool, &names, options).await?,
+        Pools::Remote(server) => served(&server, args.pool.as_ref(), &names, options).await?,
         Pools::Local(engine) => {
             let tools = toolsets(&names, options, &provider::capabilities(context.provider_settings.kind))?;
-            (tools, context.pool_of(&engine, args.pool)?)
+            let pool = args.pool.map_or_else(|| SandboxName::parse(DEFAULT_SANDBOX), Ok)?;
+            (tools, context.pool_of(&engine, pool)?)
         }
     };
     let (is_here, cancel) = (context.server()?.is_none(), CancellationToken::new());

@@ -10,29 +10,52 @@ use serde_json::Value;
 
 use super::ls::status;
 use crate::args::InspectArgs;
-use crate::context::Context;
+use crate::context::{Context, with_list_hint};
 use crate::durations::{age, humane, moment, since};
 use crate::errors::Failure;
 use crate::output::printable;
 use crate::provider::{memory_limit_mib, process_limit};
-use crate::redaction;
+use crate::redaction::{self, live_info};
 use crate::sizes::{shown_bytes, shown_mib};
 
 pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
-    let sandbox = context.sandbox(&args.name).await?;
-    // Not every provider counts; then there is nothing to show.
-    let usage = sandbox.usage().await.ok();
-    let ports = sandbox.published_ports().await?;
-    let facts = redaction::live_facts(&sandbox, args.show_env)?;
+    let seen = SeenSandbox::look(&args.name, context).await?;
+    let mut facts = redaction::facts(&seen.info, args.show_env)?;
     if context.output.json {
-        let mut facts = facts;
-        facts["usage"] = word_value(&usage);
-        facts["published_ports"] = word_value(&ports);
+        facts["usage"] = word_value(&seen.usage);
+        facts["published_ports"] = word_value(&seen.ports);
         context.output.value(&facts)?;
     } else {
-        context.output.text(&page(&sandbox, &facts, usage, &ports))?;
+        context.output.text(&page(&seen, &facts))?;
     }
     Ok(0)
+}
+
+/// A sandbox as it is now. One that sleeps or is dead is not woken: it uses nothing, and has no
+/// ports.
+struct SeenSandbox {
+    info: SandboxInfo,
+    usage: Option<Usage>,
+    ports: Vec<PublishedPort>,
+}
+
+impl SeenSandbox {
+    async fn look(named: &str, context: &Context) -> Result<Self, Failure> {
+        let (provider, name) = context.find(named).await?;
+        match Sandbox::open(provider.as_ref(), &name).await {
+            Ok(sandbox) => Ok(Self {
+                // Not every provider counts; then there is nothing to show.
+                usage: sandbox.usage().await.ok(),
+                ports: sandbox.published_ports().await?,
+                info: live_info(&sandbox),
+            }),
+            Err(error) if error.is_sleeping() => {
+                let info = provider.info(&name).await.map_err(with_list_hint)?;
+                Ok(Self { info, usage: None, ports: Vec::new() })
+            }
+            Err(error) => Err(with_list_hint(error).into()),
+        }
+    }
 }
 
 /// Lines of labels and values, in sections.
@@ -56,18 +79,18 @@ impl InspectPage {
     }
 }
 
-fn page(sandbox: &Sandbox, facts: &Value, usage: Option<Usage>, ports: &[PublishedPort]) -> String {
-    let info = sandbox.info();
+fn page(seen: &SeenSandbox, facts: &Value) -> String {
+    let SeenSandbox { info, usage, ports } = seen;
     let mut page = InspectPage(format!("{}\n", info.name));
     describe(&mut page, info);
     describe_spec(&mut page, info, facts);
     for PublishedPort { port, host, host_port } in ports {
         page.line("published port", format!("{port} on {host}:{host_port}"));
     }
-    describe_isolation(&mut page, sandbox.isolation());
-    describe_limits(&mut page, &info.spec.limits, &sandbox.isolation().limits);
+    describe_isolation(&mut page, &info.isolation);
+    describe_limits(&mut page, &info.spec.limits, &info.isolation.limits);
     if let Some(usage) = usage {
-        describe_usage(&mut page, usage);
+        describe_usage(&mut page, *usage);
     }
     page.0
 }

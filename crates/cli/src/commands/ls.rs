@@ -18,8 +18,9 @@ const FOREIGN: &str = "foreign";
 
 pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
     let mut sandboxes = context.provider().await?.list().await?;
-    sandboxes.retain(|info| args.label.iter().all(|label| has_label(info, label)));
     let names = context.names()?;
+    sandboxes.iter_mut().for_each(|info| names.relabel(info));
+    sandboxes.retain(|info| args.label.iter().all(|label| has_label(info, label)));
     let foreign = if args.label.is_empty() { foreign(context).await? } else { Vec::new() };
     match (context.output.json, context.output.quiet) {
         (true, _) => {

@@ -106,7 +106,7 @@ fn contains_text(folder: &Path, text: &str) -> bool {
 fn sandboxes_that_run_are_named_and_nothing_is_written() {
     let machine = Machine::with_sandbox();
     let refused = machine.run(&["backup", &archive(&machine)]);
-    assert!(refused.failure(125).contains("box") && refused.stderr.contains("--sleep"), "{refused:?}");
+    assert!(refused.failure(125).contains("run: box\n") && refused.stderr.contains("--sleep"), "{refused:?}");
     assert!(!Path::new(&archive(&machine)).exists());
     machine.run(&["sleep", "box"]).success();
     machine.run(&["backup", "-q", &archive(&machine)]).success();

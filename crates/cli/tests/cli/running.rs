@@ -111,6 +111,7 @@ fn json_is_one_object_with_the_flat_result_and_the_sandbox() {
         (Some(false), Some(false))
     );
     assert!(result["sandbox_id"].as_str().unwrap().starts_with("sb_"));
+    assert_eq!(result["outcome"], serde_json::json!({ "exited": 4 }));
     let ran = machine.run(&["run", "--json", "--", "sh", "-c", "sleep 60 & echo now"]);
     let result = ran.json();
     assert_eq!((result["stdout"].as_str(), result["output_open"].as_bool()), (Some("now\n"), Some(true)));
@@ -151,6 +152,26 @@ fn a_missing_sandbox_or_working_directory_is_ours_and_a_missing_program_the_comm
     assert!(machine.run(&["exec", "nobody", "--", "true"]).failure(125).contains("hint: "));
     machine.run(&["exec", "--cwd", "/no/where", "box", "--", "true"]).failure(125);
     machine.run(&["exec", "box", "--", "no-such-program"]).failure(127);
+    let nobody = machine.run(&["exec", "-u", "no-such-user", "box", "--", "true"]);
+    let said = nobody.failure(125);
+    let expected =
+        if rustix::process::geteuid().is_root() { "no-such-user" } else { "hint: leave the user out" };
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn i_and_t_together_need_a_terminal_and_each_alone_does_not() {
+    let machine = Machine::with_sandbox();
+    for command in [&["exec", "-it", "box", "--", "cat"][..], &["run", "-it", "--", "cat"]] {
+        let refused = machine.run(command);
+        assert!(refused.failure(2).contains("not a terminal"), "{refused:?}");
+    }
+    let on_a_terminal = machine.run(&["exec", "-t", "box", "--", "sh", "-c", "test -t 1 && echo yes"]);
+    assert_eq!(on_a_terminal.success(), "yes\r\n");
+    assert_eq!(
+        machine.run_with_input(&["exec", "-i", "box", "--", "cat"], b"passed on").success(),
+        "passed on"
+    );
 }
 
 #[test]

@@ -21,6 +21,31 @@ fn a_sandbox_is_made_listed_and_removed() {
 }
 
 #[test]
+fn labels_that_were_changed_are_listed_and_found() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["update", "box", "--label", "team=search"]).success();
+    assert_eq!(machine.run(&["ls", "-q", "--label", "team=search"]).success().lines().count(), 1);
+    assert_eq!(machine.run(&["--json", "ls"]).json()[0]["spec"]["labels"]["team"], "search");
+    machine.run(&["update", "box", "--remove-label", "team"]).success();
+    assert_eq!(machine.run(&["ls", "-q", "--label", "team=search"]).success(), "");
+}
+
+#[test]
+fn whoever_uses_a_sandbox_after_its_ttl_is_told_that_it_had_passed() {
+    let machine = Machine::new();
+    machine.run(&["create", "brief", "--ttl", "100ms"]).success();
+    let gone = loop {
+        let ran = machine.run(&["exec", "brief", "--", "true"]);
+        if ran.code != Some(0) {
+            break ran;
+        }
+    };
+    assert!(gone.failure(125).contains("its ttl had passed"), "{gone:?}");
+    let events = machine.run(&["events", "--sandbox", "brief"]).success();
+    assert!(events.contains("destroyed  (its ttl had passed)"), "{events}");
+}
+
+#[test]
 fn a_name_that_is_taken_is_refused_and_its_holder_unharmed() {
     let machine = Machine::with_sandbox();
     machine.run(&["create", "--name", "box"]).failure(125);
@@ -73,7 +98,9 @@ fn a_sandbox_sleeps_until_it_is_used_and_looking_at_it_is_no_use() {
     machine.run(&["sleep", "box"]).success();
     let listed = machine.run(&["ls"]).success();
     assert!(listed.lines().nth(1).is_some_and(|line| line.contains("sleeping")), "{listed}");
-    for command in [&["inspect", "box"][..], &["logs", "box", "p1"], &["ps", "box"]] {
+    assert!(machine.run(&["inspect", "box"]).success().contains("sleeping"));
+    assert_eq!(machine.run(&["--json", "inspect", "box"]).json()["status"], "sleeping");
+    for command in [&["logs", "box", "p1"][..], &["ps", "box"]] {
         let ran = machine.run(command);
         let said = ran.failure(125);
         assert!(said.contains("sandbox `box` sleeps") && said.contains("eyot wake box"), "{said}");

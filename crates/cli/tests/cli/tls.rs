@@ -122,6 +122,18 @@ fn sighup_has_the_certificate_read_again_and_a_bad_one_is_not_used() {
 }
 
 #[test]
+fn a_server_that_can_not_be_reached_that_way_is_said_to_be_so() {
+    let secured = Secured::new();
+    let plain = secured.url.replace("https:", "http:");
+    let ran = secured.machine.run(&["--server", &plain, "ls"]);
+    assert!(ran.failure(125).contains("this port speaks TLS"), "{ran:?}");
+    let nowhere = secured.machine.run(&["--server", "http://no-such-host.invalid:7070", "ls"]);
+    assert!(nowhere.failure(125).contains("failed to lookup address"), "{nowhere:?}");
+    let closed = secured.machine.run(&["--server", "http://127.0.0.1:1", "ls"]);
+    assert!(closed.failure(125).contains("does not answer: connection refused"), "{closed:?}");
+}
+
+#[test]
 fn a_certificate_without_its_key_a_wrong_one_and_an_open_port_without_tls_are_told_of() {
     let machine = Machine::new();
     let authority = Authority::new();

@@ -7,7 +7,8 @@ use std::process::Child;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::machine::Machine;
+use super::machine::{Machine, Ran};
+use super::server::Server;
 
 #[test]
 fn a_toolset_is_printed_in_the_form_that_is_asked_for_and_touches_no_state() {
@@ -41,6 +42,21 @@ fn a_call_prints_what_a_model_reads_and_exits_with_1_when_it_is_an_error() {
     assert!(output["content"][0]["text"].as_str().unwrap().contains("\"exit_code\":3"), "{output}");
     let stdin = machine.run_with_input(&["call", "pool", "shell", "-"], br#"{"command":"pwd"}"#);
     assert!(stdin.success().contains("/home/user"));
+}
+
+#[test]
+fn a_call_over_a_server_acts_in_the_first_pool_of_the_key() {
+    let machine = Machine::new();
+    let server = Server::start(&machine, &[], &[], &[]);
+    let call = |arguments: &[&str]| {
+        let mut command = machine.command(&[&["call", "pool"], arguments].concat());
+        command.env("EYOT_SERVER", format!("http://{}", server.address)).env("EYOT_API_KEY", &server.key);
+        Ran::from(command.output().unwrap())
+    };
+    assert!(call(&["shell", r#"{"command": "echo hi"}"#]).success().contains("hi"));
+    let members = machine.run(&["pool", "ls", "ours", "--json"]).json();
+    assert_eq!(members.as_array().map(Vec::len), Some(1), "{members}");
+    assert_eq!(call(&["sandbox_list", "--pool", "elsewhere"]).code, Some(1));
 }
 
 #[test]

@@ -333,7 +333,7 @@ impl SandboxPool {
             }
             ErrorKind::NotFound | ErrorKind::Destroyed => {
                 self.free_name(row).await?;
-                Err(Error::destroyed(asked))
+                Err(if row.has_expired() { Error::expired(asked) } else { Error::destroyed(asked) })
             }
             _ => Err(error),
         }
@@ -341,7 +341,7 @@ impl SandboxPool {
 
     /// Frees the name of a sandbox that the provider does not have. That somebody else does so is as good.
     async fn free_name(&self, row: &SandboxRow) -> Result<()> {
-        match self.remove_row(row, "it was found to be gone").await {
+        match self.remove_row(row, row.why_gone()).await {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => Ok(()),
             freed => freed,
         }

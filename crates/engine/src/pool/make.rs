@@ -59,8 +59,7 @@ impl SandboxPool {
             } else if let Some(sandbox) = self.find(&row).await? {
                 return Ok((LiveSandbox { sandbox, row }, false));
             } else {
-                let reason = "it was found to be gone: its ttl had passed, or it was removed by other means";
-                self.inner.records.remove(self.provider().as_ref(), &row, reason).await?;
+                self.inner.records.remove(self.provider().as_ref(), &row, row.why_gone()).await?;
             }
         }
         let message = format!("use sandbox `{name}`: it appears and vanishes again and again");

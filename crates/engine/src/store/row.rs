@@ -1,5 +1,6 @@
 //! A sandbox's row.
 
+use eyot::internal::now_ms;
 use eyot::{Result, SandboxId, SandboxName, SandboxSpec, Service};
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, ToSql, Transaction};
@@ -91,6 +92,18 @@ pub struct SandboxRow {
     pub deadline_ms: Option<i64>,
     /// The time at which its row was changed last, in milliseconds since 1970 (UTC).
     pub last_change_ms: i64,
+}
+
+impl SandboxRow {
+    /// Tells whether its time to live is over.
+    pub fn has_expired(&self) -> bool {
+        self.deadline_ms.is_some_and(|deadline| deadline <= now_ms())
+    }
+
+    /// Returns the reason why the provider does not have it.
+    pub fn why_gone(&self) -> &'static str {
+        if self.has_expired() { "its ttl had passed" } else { "it was found to be gone" }
+    }
 }
 
 const SELECT: &str = "SELECT pool, name, id, generation, provider, image, spec, services, state, owner_pid, \

@@ -92,7 +92,9 @@ impl Sandbox {
         };
         self.require(form.0, operation, &[form.1])?;
         match user {
-            Some(_) => self.require(Capability::Users, operation, &["user"]),
+            Some(_) => self.require(Capability::Users, operation, &["user"]).map_err(|error| {
+                error.with_hint("leave the user out: every command runs as the sandbox's own user")
+            }),
             None => Ok(()),
         }
     }

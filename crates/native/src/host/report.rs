@@ -71,6 +71,7 @@ pub async fn diagnose(options: NativeOptions) -> Result<Report> {
         findings.extend(about(subject, all_well, &facts, trial.is_ok(), explanation));
     }
     findings.push(cgroup::finding(&facts));
+    findings.push(disk(NativeProvider::check_disk()));
     findings.extend(container(&facts));
     findings.push(peers(&facts));
     Ok(Report { works: trial.is_ok(), findings, facts })
@@ -154,6 +155,18 @@ fn container(facts: &Facts) -> Option<Finding> {
     let name = serde_json::to_value(container).ok()?.as_str()?.to_owned();
     let why = format!("this looks like a container ({name})");
     Some(Finding { id: "container", cause: None, status: Status::Info, why, fix: None })
+}
+
+/// Makes the finding on disk limits, which need more than others. Nobody has one unless asked.
+fn disk(checked: std::result::Result<(), String>) -> Finding {
+    let (status, why, fix) = match checked {
+        Ok(()) => (Status::Ok, "--disk is enforced, by an ext4 of that size".to_owned(), None),
+        Err(reason) => {
+            let fix = "run Eyot as root, on a host with /dev/loop-control and the package e2fsprogs";
+            (Status::Info, format!("--disk is not enforced here: {reason}"), Some(fix.to_owned()))
+        }
+    };
+    Finding { id: "disk", cause: None, status, why, fix }
 }
 
 fn peers(facts: &Facts) -> Finding {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use eyot::internal::system_reason;
 use eyot::wire::{LIFE, Problem};
 use eyot::{Error, ErrorKind, Result, SandboxOperationUnsupported};
 use futures_util::{Stream, StreamExt};
@@ -185,11 +186,26 @@ impl ServerClient {
                 format!("the server at {place} can't be trusted: {reason}"),
                 "EYOT_CA_CERT names a PEM file with the certificates that the server's may come from",
             ),
-            None => (format!("the server at {place} does not answer"), "start one: eyot serve"),
+            None => (
+                format!("the server at {place} does not answer: {}", root_cause(&error)),
+                "is the address right? `eyot serve` starts a server",
+            ),
         };
         Error::new(ErrorKind::Unavailable, sentence).with_hint(hint).with_source(error)
     }
 }
+
+/// Returns the words of the error at the bottom: the host has no address, or nobody listens there.
+fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut deepest = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.downcast_ref().map_or_else(|| deepest.to_string(), system_reason)
+}
+
+/// The most bytes that are shown of a text that is no problem.
+const MAX_SENTENCE_BYTES: usize = 200;
 
 fn localhost() -> Result<Url> {
     Url::parse("http://localhost/")
@@ -211,7 +227,7 @@ fn problem(status: u16, body: &[u8]) -> Problem {
             _ => ErrorKind::Unavailable,
         };
         let title = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-        let detail = format!("the server answered {status} {}", title.unwrap_or_default());
+        let detail = format!("the server answered {status} {}{}", title.unwrap_or_default(), sentence(body));
         Problem {
             problem_type: "about:blank".to_owned(),
             title: title.unwrap_or_default().to_owned(),
@@ -228,6 +244,18 @@ fn problem(status: u16, body: &[u8]) -> Problem {
             unsupported: None,
         }
     })
+}
+
+/// Returns the first line of a text that a server or a proxy sent instead of a problem.
+fn sentence(body: &[u8]) -> String {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default().trim();
+    let is_shown = !line.is_empty() && !line.starts_with('<') && !line.contains(char::is_control);
+    if is_shown {
+        format!(": {}", &line[..line.floor_char_boundary(MAX_SENTENCE_BYTES)])
+    } else {
+        String::new()
+    }
 }
 
 /// Makes an error with the problem's full sentence.

@@ -72,7 +72,7 @@ async fn remote_server(
         let failure = Failure::usage("what a server's sandboxes are made from is the server's to say");
         return Err(failure.hint("leave the sandbox options out"));
     }
-    let (tools, pool) = served(server, pool, names, args.workspace_options.as_ref()).await?;
+    let (tools, pool) = served(server, Some(pool), names, args.workspace_options.as_ref()).await?;
     Ok(McpServer::new(tools, SessionPools::Shared(pool))?)
 }
 
