@@ -215,6 +215,39 @@ def test_a_local_server_that_does_not_start_says_why(monkeypatch: pytest.MonkeyP
         Client()
 
 
+async def test_a_local_server_that_can_t_keep_its_state_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nowhere = tmp_path / "file" / "state"
+    with pytest.raises(Unavailable, match="it said: eyot: open the state folder: not a directory"):
+        Client(state_dir=nowhere)
+    async with AsyncClient(state_dir=nowhere) as client:
+        with pytest.raises(Unavailable, match="it said: eyot: open the state folder: not a directory"):
+            await client.version()
+
+
+#: Listens as a server does, and ends with a reason and without an answer when somebody has connected.
+LISTENS_AND_ENDS = """#!{python}
+import os, socket, sys
+path = sys.argv[sys.argv.index("--listen") + 1].removeprefix("unix:")
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.settimeout(20)
+    listener.bind(path)
+    listener.listen()
+    listener.accept()
+    os.remove(path)
+    sys.exit("the state has moved")
+"""
+
+
+def test_a_local_server_that_ends_before_it_answers_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "eyot"
+    program.write_text(LISTENS_AND_ENDS.format(python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("EYOT_BIN", str(program))
+    with pytest.raises(Unavailable, match="it exited with 1; it said: the state has moved"):
+        Client()
+
+
 def test_a_server_that_dies_under_a_command_is_unavailable(state: str) -> None:
     with Client() as client, Client() as other:
         assert client._local is not None

@@ -101,7 +101,8 @@ function listening(child: ChildProcess, program: string): Promise<void> {
       resolve();
     });
     child.once("error", (error) => failed(error.message, error));
-    child.once("exit", (code, signal) => failed(`it ended (${signal ?? code}): ${said.trim()}`));
+    // All that it said has come then, which is not so when it exits.
+    child.once("close", (code, signal) => failed(`it ended (${signal ?? code}): ${said.trim()}`));
   });
 }
 

@@ -52,6 +52,8 @@ class LocalServer:
                 "find a server: no URL was given, and the program `eyot` is not installed",
                 hint="give a URL, set EYOT_SERVER, or install eyot and have it on PATH or in EYOT_BIN",
             )
+        # Without a name: a server that ends removes the folder with all that is in it, before the client has read it.
+        self._log = tempfile.TemporaryFile(prefix="eyot-")
         self._folder = Path(tempfile.mkdtemp(prefix="eyot-"))  # mode 0700
         self._lock = threading.Lock()
         self._owner_pid = os.getpid()
@@ -80,44 +82,57 @@ class LocalServer:
                     child.kill()
                     child.wait()
             shutil.rmtree(self._folder, ignore_errors=True)
+            self._log.close()
 
     def _spawn(self, binary: str, socket_path: Path) -> subprocess.Popen[bytes]:
         # It is the server that is wanted, not a client of another one that a variable or a configuration file names.
         command = [binary, *self._first, "--server", "", "serve", *self._last, "--listen", f"unix:{socket_path}"]
         command += ["--no-keys", "--parent-pid", str(os.getpid())]
         environment = {name: value for name, value in os.environ.items() if name not in ("EYOT_SERVER", "EYOT_API_KEY")}
-        with self._log.open("wb") as log:
-            try:
-                # Apart from the terminal's process group: the client ends it, not the ^C that the client may survive.
-                return subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
-                )
-            except OSError as error:
-                raise Unavailable(f"start a local server: `{binary}` can't be run: {error.strerror}") from error
-
-    @property
-    def _log(self) -> Path:
-        return self._folder / "server.log"
+        try:
+            # Apart from the terminal's process group: the client ends it, not the ^C that the client may survive.
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unavailable(f"start a local server: `{binary}` can't be run: {error.strerror}") from error
 
     def _wait_until_ready(self, socket_path: Path) -> None:
         deadline, pause_ms = time.monotonic() + _START_TIMEOUT_MS / 1000, _FIRST_PAUSE_MS
-        while not _accepts(socket_path):
-            said = f"; it said: {self._said()}" if self._said() else ""
+        while not _answers(socket_path, deadline):
+            # What it said is read after its end, when all of it is there.
             if self._child.poll() is not None:
-                raise Unavailable(f"start a local server: it exited with {self._child.returncode}{said}")
+                raise Unavailable(f"start a local server: it exited with {self._child.returncode}{self._said()}")
             if time.monotonic() > deadline:
-                raise Unavailable(f"start a local server: not ready after {_START_TIMEOUT_MS} ms{said}")
+                raise Unavailable(f"start a local server: not ready after {_START_TIMEOUT_MS} ms{self._said()}")
             time.sleep(pause_ms / 1000)
             pause_ms = min(pause_ms * 2, _LONGEST_PAUSE_MS)
 
     def _said(self) -> str:
-        return self._log.read_text("utf-8", "replace").strip()[-1000:] if self._log.exists() else ""
+        """The end of a sentence: what the server wrote, if anything."""
+        descriptor = self._log.fileno()
+        # The server writes where the file is positioned, so reading must not move that.
+        said = os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode("utf-8", "replace").strip()
+        return f"; it said: {said[-1000:]}" if said else ""
 
 
 def _option(name: str, value: str | os.PathLike[str] | None) -> list[str]:
     return [] if value is None else [name, os.fspath(value)]
 
 
-def _accepts(path: Path) -> bool:
+def _answers(path: Path, deadline: float) -> bool:
+    """Whether a server answers by then. One takes connections before it is ready, and may end without an answer."""
     with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(path)) == 0
+        if probe.connect_ex(str(path)) != 0:
+            return False
+        probe.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            probe.sendall(b"GET /v1/version HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            return probe.recv(1) != b""
+        except OSError:
+            return False

@@ -126,6 +126,18 @@ test("a server that does not come up is given up, with what it said, and leaves 
   assert.deepEqual([...folders()].filter((name) => !before.has(name)), []);
 });
 
+test("a server that ends on its way says why, also where that comes behind its exit", { timeout: 20_000 }, async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "eyot-ts-ends-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const ends = join(folder, "eyot");
+  // Until its parent has taken notice of the exit, the process is still there.
+  const behind = "(while kill -0 $$ 2>/dev/null; do :; done; echo 'eyot: the state has moved' >&2) &";
+  writeFileSync(ends, `#!/bin/sh\n${behind}\nexit 125\n`, { mode: 0o755 });
+  process.env["EYOT_BIN"] = ends;
+  context.after(() => (process.env["EYOT_BIN"] = program0));
+  await assert.rejects(new EyotClient({ stateDir }).version(), /it ended \(125\): eyot: the state has moved/);
+});
+
 test("without a URL and without the program the error says what to do", async () => {
   const { EYOT_BIN, PATH } = process.env;
   delete process.env["EYOT_BIN"];
