@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from eyot import AsyncClient, AsyncSandbox, Client, EgressRules, Invalid, Sandbox
+from eyot import AsyncClient, AsyncSandbox, Client, EgressRules, Invalid, Sandbox, Unsupported
 
 DIAL = "curl --silent --max-time 5 --output /dev/null http://192.0.2.1/; true"
 
@@ -72,6 +72,19 @@ def test_a_port_is_seen_as_a_web_page_by_who_has_the_token(client: Client, serve
         assert (seen.status_code, seen.text) == (200, "from inside")
         sandbox.end_previews(8000)
         assert browser.get(address, headers={preview.header: preview.token}).status_code == 401
+
+
+async def test_a_server_of_the_client_s_own_has_no_page_for_a_port_and_the_error_names_forward(state: str) -> None:
+    with Client() as client:
+        with pytest.raises(Unsupported, match=r"preview port 8000 of sandbox `x`: .*use forward\(8000\)") as caught:
+            client.sandbox("x").preview(8000)
+        assert caught.value.hint is not None and "EYOT_SERVER" in caught.value.hint
+        async with client.asynchronous() as other:
+            with pytest.raises(Unsupported):
+                await other.sandbox("x").preview(8000)
+    async with AsyncClient() as client_of_a_loop:
+        with pytest.raises(Unsupported):
+            await client_of_a_loop.sandbox("x").preview(8000)
 
 
 def test_rules_are_changed_with_labels_or_not_at_all(client: Client) -> None:

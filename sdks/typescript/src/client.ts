@@ -240,5 +240,5 @@ async function connect(options: ClientOptions): Promise<Connection> {
     throw new EyotError("there is no server: no URL was given and `eyot` is not installed", { kind: "unavailable", hint });
   }
   const server = await startServer(program, options);
-  return { transport: new Transport(parseAddress(server.url), undefined), server };
+  return { transport: new Transport({ ...parseAddress(server.url), isOwn: true }, undefined), server };
 }

@@ -368,6 +368,7 @@ export class Sandbox {
   /** Changes its labels, its deadlines, or the rules of its network. What is wrong changes nothing. */
   async update(changes: SandboxChanges, options: CallOptions = {}): Promise<SandboxInfo> {
     return this.#learn(await this.#json<unknown>({ method: "PATCH", path: "", json: toWire(changes), ...options }));
+    if ((await this.#transport()).address.isOwn) throw noAddress(port, this.id);
   }
 
   /** Says what it uses now. Asking is no use of it. */
@@ -452,4 +453,11 @@ export class Sandbox {
 
 async function* converted<T>(values: AsyncIterable<unknown>): AsyncGenerator<T, void> {
   for await (const value of values) yield fromWire<T>(value);
+}
+
+function noAddress(port: number, sandbox: string): EyotError {
+  const reason = "the server that this client started has no address for browsers";
+  const message = `preview port ${port} of sandbox \`${sandbox}\`: ${reason}; use forward(${port}), a port of this machine, or a server with a TCP address`;
+  const hint = 'start `eyot serve`, and give the client its URL: new EyotClient({ url: "http://127.0.0.1:7070" }), or EYOT_SERVER';
+  return new EyotError(message, { kind: "unsupported", reason, hint });
 }

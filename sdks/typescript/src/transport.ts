@@ -36,6 +36,8 @@ export interface Address {
   base: URL;
   /** The path of a unix socket. */
   socketPath?: string;
+  /** The server was started by this client, so that nobody else knows its address. */
+  isOwn?: boolean;
 }
 
 /** Reads `http://…`, `https://…` or `unix:/path`. */

@@ -61,6 +61,8 @@ class AsyncClient:
     ) -> None:
         start = partial(LocalServer, provider=provider, state_dir=state_dir, allow_host_networks=allow_host_networks)
         self._address = given_address(url)
+        #: The server is started by this client (or the one that it was made of), so that nobody else knows its address.
+        self._has_own_server = self._address is None
         self._headers = key_header(api_key) if self._address else {}
         self.pool = pool
         #: The images that the server's sandboxes are made from.
@@ -74,10 +76,10 @@ class AsyncClient:
         self._is_closed = False
 
     @classmethod
-    def _of(cls, address: ServerAddress, headers: dict[str, str], pool: str | None) -> Self:
+    def _of(cls, address: ServerAddress, headers: dict[str, str], pool: str | None, *, has_own_server: bool) -> Self:
         """A client of a server that another client has found."""
         client = cls(address.url, pool=pool)
-        client._address, client._headers = address, headers
+        client._address, client._headers, client._has_own_server = address, headers, has_own_server
         return client
 
     async def __aenter__(self) -> Self:

@@ -409,8 +409,13 @@ class AsyncSandbox:
         return await self._client._send(network.published_ports(self._at))
 
     async def preview(self, port: int, *, public: bool = False, ttl_ms: int | None = None) -> Preview:
-        """Makes one of its ports a web page of the server's, for 12 hours or `ttl_ms`. Not that wakes it, but a visit."""
-        return await self._client._send(network.preview(self._at, port, public, ttl_ms))
+        """Makes one of its ports a web page of the server's, for 12 hours or `ttl_ms`. Not that wakes it, but a visit.
+
+        A server that the client started has no address for browsers: `Unsupported`. `forward` makes it a port of this machine.
+        """
+        return await self._client._send(
+            network.preview(self._at, port, public, ttl_ms, own_server=self._client._has_own_server)
+        )
 
     async def end_previews(self, port: int) -> None:
         """Ends all previews of a port, with what is open by them."""

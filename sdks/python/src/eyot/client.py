@@ -183,7 +183,12 @@ class Client:
 
     def asynchronous(self) -> AsyncClient:
         """A client for async code, of the same server and pool. It ends no server."""
-        return AsyncClient._of(self._address, self._headers, self.pool)
+        return AsyncClient._of(self._address, self._headers, self.pool, has_own_server=self._has_own_server)
+
+    @property
+    def _has_own_server(self) -> bool:
+        """The server was started by this client, so that nobody else knows its address."""
+        return self._local is not None
 
     def _made(self, info: SandboxInfo) -> Sandbox:
         return Sandbox(self, At(info.id), info)

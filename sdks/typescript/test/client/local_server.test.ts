@@ -138,6 +138,16 @@ test("a server that ends on its way says why, also where that comes behind its e
   await assert.rejects(new EyotClient({ stateDir }).version(), /it ended \(125\): eyot: the state has moved/);
 });
 
+test("a server of the client's own has no page for a port, and the error names forward", async () => {
+  await using client = new EyotClient({ stateDir });
+  await assert.rejects(client.sandbox("x").preview(8000), (error: unknown) => {
+    assert.ok(error instanceof EyotError && error.kind === "unsupported", String(error));
+    assert.match(error.message, /preview port 8000 of sandbox `x`: .*use forward\(8000\)/);
+    assert.match(error.hint ?? "", /EYOT_SERVER/);
+    return true;
+  });
+});
+
 test("without a URL and without the program the error says what to do", async () => {
   const { EYOT_BIN, PATH } = process.env;
   delete process.env["EYOT_BIN"];

@@ -8,6 +8,7 @@ import httpx
 
 from .._call import Call, nothing
 from .._wire import known
+from ..errors import Unsupported
 from ..network import EgressRules, Preview, PublishedPort
 from .at import At
 
@@ -36,8 +37,14 @@ def published_ports(at: At) -> Call[list[PublishedPort]]:
     return Call("GET", at.path("/ports"), read, at.params())
 
 
-def preview(at: At, port: int, public: bool, ttl_ms: int | None) -> Call[Preview]:
-    """Makes a port a web page of the server's."""
+def preview(at: At, port: int, public: bool, ttl_ms: int | None, *, own_server: bool) -> Call[Preview]:
+    """Makes a port a web page of the server's, unless that is the client's own, which no browser reaches."""
+    if own_server:
+        raise Unsupported(
+            f"preview port {port} of sandbox `{at.id_or_name}`: the server that this client started has no address for "
+            f"browsers; use forward({port}), a port of this machine, or a server with a TCP address",
+            hint="start `eyot serve`, and give the client its URL: Client('http://127.0.0.1:7070'), or EYOT_SERVER",
+        )
     body = {"public": public} if ttl_ms is None else {"public": public, "ttl_ms": ttl_ms}
     path = at.path(f"/ports/{port}/preview")
     return Call("POST", path, lambda response: known(Preview, response.json()), at.params(), body)
