@@ -31,6 +31,7 @@ import { type NamedEvent, namedEvents, serverSentEvents } from "./sse.js";
 import type { Streamed } from "./streamed.js";
 import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
 import { Terminal, type TerminalInfo, type TerminalOptions } from "./terminal.js";
+import { nameOurs } from "./foreign_names.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
@@ -58,6 +59,10 @@ export class Sandbox {
   #info: SandboxInfo | undefined;
 
   readonly #beneath: string | undefined;
+
+  static {
+    nameOurs(this);
+  }
 
   /** Use `client.create`, `client.get` or `client.sandbox`. */
   constructor(
@@ -312,6 +317,9 @@ export class Sandbox {
 
   /** Kills a started process with its whole tree; or sends its group a signal, by its Linux number. */
   async kill(process: string, signal?: number): Promise<void> {
+    if (process === undefined) {
+      throw new EyotError("kill: needs the id of the process to kill; use `destroy()` to end the sandbox", { kind: "invalid", field: "process" });
+    }
     const json = signal === undefined ? {} : { signal };
     await this.#nothing({ method: "POST", path: this.#processPath(process, "signal"), json });
   }
@@ -354,9 +362,13 @@ export class Sandbox {
     return forward;
   }
 
-  /** Makes one of its ports a web page of the server's. The sandbox is not woken by that, but by a visit. */
+  /**
+   * Makes one of its ports a web page of the server's. The sandbox is not woken by that, but by a visit. A server that the client
+   * started has no address for browsers: `unsupported`. {@link forward} makes it a port of this machine.
+   */
   async preview(port: number, options: PreviewOptions & CallOptions = {}): Promise<Preview> {
     const { signal, ...who } = options;
+    if ((await this.#transport()).address.isOwn) throw noAddress(port, this.id);
     return fromWire(await this.#json({ method: "POST", path: `/ports/${port}/preview`, json: toWire(who), signal }));
   }
 
@@ -368,7 +380,6 @@ export class Sandbox {
   /** Changes its labels, its deadlines, or the rules of its network. What is wrong changes nothing. */
   async update(changes: SandboxChanges, options: CallOptions = {}): Promise<SandboxInfo> {
     return this.#learn(await this.#json<unknown>({ method: "PATCH", path: "", json: toWire(changes), ...options }));
-    if ((await this.#transport()).address.isOwn) throw noAddress(port, this.id);
   }
 
   /** Says what it uses now. Asking is no use of it. */

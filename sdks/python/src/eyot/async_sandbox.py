@@ -21,6 +21,7 @@ from ._calls.commands import Command, OnOutputAsync
 from ._content import AsyncPieces, as_async_body
 from ._exec_socket import TextDecoder
 from ._folders import packed, partial_copy, permissions_of
+from ._foreign_names import OfASandbox, kills_a_process
 from ._keywords import names_the_right_keyword
 from .async_exec_stream import AsyncExecStream
 from .async_kept_command import AsyncKeptCommand
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from .async_client import AsyncClient
 
 
-class AsyncSandbox:
+class AsyncSandbox(OfASandbox):
     """A sandbox, by its id (or its name). Paths are absolute, or relative to its working directory.
 
     Used as a context manager, it is destroyed at the end of the block.
@@ -226,6 +227,7 @@ class AsyncSandbox:
         """Waits until a started process has ended. With `observe` it only looks on: the sandbox may fall asleep meanwhile."""
         return await self._client._send(commands.wait(self._at, process, observe))
 
+    @kills_a_process
     async def kill(self, process: ProcessInfo | str, signal: int | None = None) -> None:
         """Kills a started process with its tree, or sends its group a signal, by its Linux number."""
         await self._client._send(commands.signal(self._at, process, signal))

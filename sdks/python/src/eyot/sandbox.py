@@ -19,6 +19,7 @@ from ._calls.commands import Command, OnOutput
 from ._content import Pieces, as_body
 from ._exec_socket import TextDecoder
 from ._folders import packed, partial_copy, permissions_of
+from ._foreign_names import OfASandbox, kills_a_process
 from ._keywords import names_the_right_keyword
 from .exec_result import ExecResult
 from .exec_stream import ExecStream
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from .client import Client
 
 
-class Sandbox:
+class Sandbox(OfASandbox):
     """A sandbox, by its id (or its name). Paths are absolute, or relative to its working directory.
 
     Used as a context manager, it is destroyed at the end of the block.
@@ -222,6 +223,7 @@ class Sandbox:
         """Waits until a started process has ended. With `observe` it only looks on: the sandbox may fall asleep meanwhile."""
         return self._client._send(commands.wait(self._at, process, observe))
 
+    @kills_a_process
     def kill(self, process: ProcessInfo | str, signal: int | None = None) -> None:
         """Kills a started process with its tree, or sends its group a signal, by its Linux number."""
         self._client._send(commands.signal(self._at, process, signal))

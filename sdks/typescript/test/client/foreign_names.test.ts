@@ -1,0 +1,52 @@
+/** Names of other libraries, in programs without types: the error names ours. Nothing is asked of a server. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { EyotClient, EyotError, Sandbox } from "@eyot/client";
+
+const client = new EyotClient({ url: "unix:/nowhere.sock" });
+const sandbox = client.sandbox("nobody");
+
+const isInvalid = (field: string | undefined, message: string) => (error: unknown) => {
+  assert.ok(error instanceof EyotError, String(error));
+  assert.deepEqual([error.kind, error.field], ["invalid", field]);
+  assert.ok(error.message.includes(message), error.message);
+  return true;
+};
+
+for (const [name, ours] of [
+  ["commands", "use `exec(command)`"],
+  ["files", "`writeFile(path, content)`"],
+  ["pty", "use `openTerminal()`"],
+  ["getHost", "use `forward(port)`"],
+  ["setTimeout", "use `update({ lifecycle: { ttlMs } })`"],
+  ["pause", "use `sleep()`"],
+  ["isRunning", "use `refresh()`"],
+  ["sandboxId", "use `id`"],
+] as const) {
+  test(`\`${name}\` of another library's sandbox is answered with ours`, () => {
+    assert.throws(() => (sandbox as unknown as Record<string, unknown>)[name], isInvalid(name, `a sandbox has no \`${name}\`; `));
+    assert.throws(() => (sandbox as unknown as Record<string, unknown>)[name], isInvalid(name, ours));
+  });
+}
+
+for (const [name, ours] of [["create", "use `client.create()`"], ["connect", "use `client.get(idOrName)`"]] as const) {
+  test(`\`${name}\` of another library's class is answered with ours`, () => {
+    assert.throws(() => (Sandbox as unknown as Record<string, unknown>)[name], isInvalid(name, `the class \`Sandbox\` has no \`${name}\`; ${ours}`));
+  });
+}
+
+test("a kill without a process says what ends the sandbox", async () => {
+  const kill = sandbox.kill.bind(sandbox) as () => Promise<void>;
+  await assert.rejects(kill(), isInvalid("process", "use `destroy()` to end the sandbox"));
+});
+
+test("types do not have these names, and looking at a sandbox does not trip over them", () => {
+  // @ts-expect-error A program with types does not compile.
+  assert.throws(() => sandbox.commands);
+  // @ts-expect-error Neither does this.
+  assert.throws(() => Sandbox.create);
+  assert.match(inspect(sandbox, { showHidden: true }), /nobody/);
+  assert.deepEqual(Object.keys({ ...sandbox }).filter((name) => name === "commands"), []);
+});
