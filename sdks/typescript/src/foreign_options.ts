@@ -52,9 +52,26 @@ export function checkCommandOptions(options: object): void {
   check(options, OF_A_COMMAND, "run a command");
 }
 
-/** Refuses options of a sandbox that are elsewhere in a spec. */
-export function checkSpec(spec: object): void {
+/** The fields of a spec's parts, for the error about one that there is not: the server's names them as they go over the wire. */
+export type PartFields = Record<string, Record<string, true>>;
+
+/** Refuses options of a sandbox that are elsewhere in a spec, and those of its parts that there are not. */
+export function checkSpec(spec: object, parts: PartFields): void {
+  if (typeof spec !== "object" || spec === null) {
+    const reason = "the options are an object, such as `{ image: \"node:22\" }` or `{ name: \"builder\" }`";
+    throw new EyotError(`create sandbox: ${reason}, not \`${String(spec)}\``, { kind: "invalid", reason });
+  }
   check(spec, OF_A_SANDBOX, "create sandbox");
+  for (const [part, fields] of Object.entries(parts)) checkPart(part, (spec as Record<string, unknown>)[part], fields);
+}
+
+function checkPart(part: string, given: unknown, fields: Record<string, true>): void {
+  if (typeof given !== "object" || given === null) return;
+  const unknown = Object.keys(given).find((field) => !Object.hasOwn(fields, field));
+  if (unknown === undefined) return;
+  const field = `${part}.${unknown}`;
+  const names = Object.keys(fields).map((name) => `\`${name}\``).join(", ");
+  throw new EyotError(`create sandbox: there is no option \`${field}\`; there are ${names}`, { kind: "invalid", field });
 }
 
 function check(options: object, ours: Map<string, string>, what: string): void {

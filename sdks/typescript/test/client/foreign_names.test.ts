@@ -1,4 +1,4 @@
-/** Names of other libraries, in programs without types: the error names ours. Nothing is asked of a server. */
+/** Names and options of other libraries, in programs without types: the error names ours. Nothing is asked of a server. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -49,4 +49,17 @@ test("types do not have these names, and looking at a sandbox does not trip over
   assert.throws(() => Sandbox.create);
   assert.match(inspect(sandbox, { showHidden: true }), /nobody/);
   assert.deepEqual(Object.keys({ ...sandbox }).filter((name) => name === "commands"), []);
+});
+
+test("an option of a spec's part that there is not is answered with those that there are, as they are written here", async () => {
+  const wrong = { limits: { memory: 1 } } as unknown as { limits: { memoryMib: number } };
+  await assert.rejects(client.create(wrong), isInvalid("limits.memory", "there is no option `limits.memory`; there are `timeoutMs`"));
+  await assert.rejects(client.create(wrong), isInvalid("limits.memory", "`memoryMib`"));
+  const late = { lifecycle: { ttl: 1 } } as unknown as { lifecycle: { ttlMs: number } };
+  await assert.rejects(client.create(late), isInvalid("lifecycle.ttl", "there are `ttlMs`, `idleTimeoutMs`"));
+});
+
+test("a text instead of options is answered with how an image and a name are given", async () => {
+  const create = client.create.bind(client) as unknown as (template: string) => Promise<unknown>;
+  await assert.rejects(create("python"), isInvalid(undefined, 'such as `{ image: "node:22" }` or `{ name: "builder" }`, not `python`'));
 });
