@@ -1,6 +1,7 @@
-//! The documents: their links lead to files and headings that exist, published figures name a command that exists, and the
-//! table of surfaces names what is there.
+//! The documents: their links lead to files and headings that exist, published figures name a command that exists, the
+//! table of surfaces names what is there, and programs compile when they are copied.
 
+mod copied;
 pub mod figures;
 mod surfaces;
 
@@ -24,6 +25,10 @@ pub fn check() -> Result<Vec<String>, String> {
                 .filter_map(|link| leads_nowhere(folder, &text, link))
                 .map(|why| format!("{name}: {why}")),
         );
+        wrong.extend(copied::hidden_lines(&text).into_iter().map(|why| format!("{name}: {why}")));
+        if name == copied::WITH_DEPENDENCIES {
+            wrong.extend(copied::unnamed_crates(&text).into_iter().map(|why| format!("{name}: {why}")));
+        }
         if name == "ARCHITECTURE.md" {
             let missing = paths(&text).filter(|path| !root.join(path).exists());
             wrong.extend(missing.map(|path| format!("{name}: there is no `{path}`")));
