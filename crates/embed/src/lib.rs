@@ -10,10 +10,12 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use sha2::{Digest, Sha256};
+
 const PROFILE: &str = "embedded";
 
 /// Builds binary `name` of the calling package with `feature` alone, static, and leaves it as
-/// `OUT_DIR/<name>`.
+/// `OUT_DIR/<name>`, with its SHA-256 in hexadecimal as `OUT_DIR/<name>.sha256`.
 ///
 /// # Panics
 /// When the program can't be built: the calling build script then fails and shows cargo's own
@@ -41,6 +43,13 @@ pub fn build_static_program(name: &str, feature: &str) {
     let built = target_dir.join(&target).join(PROFILE).join(name);
     std::fs::copy(&built, out_dir.join(name))
         .unwrap_or_else(|error| panic!("copy {} to {}: {error}", built.display(), out_dir.display()));
+    let program = std::fs::read(out_dir.join(name)).unwrap_or_else(|error| panic!("read {name}: {error}"));
+    std::fs::write(out_dir.join(format!("{name}.sha256")), digest(&program))
+        .unwrap_or_else(|error| panic!("write the digest of {name}: {error}"));
+}
+
+fn digest(program: &[u8]) -> String {
+    Sha256::digest(program).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The profile as `--config` values, so that it is the same where the workspace's own profiles are

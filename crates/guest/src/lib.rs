@@ -18,3 +18,7 @@ pub mod protocol;
 /// The static guest for `x86_64` Linux, to be placed into a sandbox and run as its PID 1.
 #[cfg(feature = "embedded")]
 pub static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/eyot-guest"));
+
+/// The SHA-256 of [`PROGRAM`] in hexadecimal.
+#[cfg(feature = "embedded")]
+pub static PROGRAM_DIGEST: &str = include_str!(concat!(env!("OUT_DIR"), "/eyot-guest.sha256"));
