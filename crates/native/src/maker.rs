@@ -19,6 +19,7 @@ use crate::host::SetupFailure;
 use crate::image::{Image, ImageCache, Lower};
 use crate::isolation;
 use crate::launcher::client::{Launcher, PendingSandbox};
+use crate::launcher::guest_file::CheckedGuest;
 use crate::plan::{Account, IdMap, Plan, USER_ID};
 use crate::setup::{GUEST_PIDS, Setup};
 use crate::state::{IdBlock, StateDir, account_uid};
@@ -104,7 +105,9 @@ impl Maker<'_> {
             users: &users,
             map,
         };
-        let plan = self.plan(&layout, unfinished.workspace().as_deref(), disk.is_some())?;
+        let guest_file = self.launcher.guest_file(self.state);
+        let guest_path = guest_file.as_ref().and_then(CheckedGuest::path);
+        let plan = self.plan(&layout, unfinished.workspace().as_deref(), disk.is_some(), guest_path)?;
         match unfinished.origin {
             Origin::New { .. } => layout.make(),
             Origin::Asleep => layout.renew(&plan),
@@ -125,6 +128,7 @@ impl Maker<'_> {
             // The guest starts up meanwhile.
             unfinished.write_record()?;
         }
+        drop(guest_file);
         drop(held);
         Ok(stream)
     }
@@ -198,7 +202,13 @@ impl Maker<'_> {
         groups.descriptors().map_err(failed("open its control groups"))
     }
 
-    fn plan(&self, layout: &Layout<'_>, workspace: Option<&Path>, has_disk: bool) -> Result<Plan> {
+    fn plan(
+        &self,
+        layout: &Layout<'_>,
+        workspace: Option<&Path>,
+        has_disk: bool,
+        guest_file: Option<&str>,
+    ) -> Result<Plan> {
         let in_utf8 = |path: &Path| match path.to_str() {
             Some(path) => Ok(path.to_owned()),
             None => Err(Error::invalid("state", "must be a path in UTF-8")),
@@ -225,6 +235,7 @@ impl Maker<'_> {
             own_ipc_limits: kernel_is_at_least(OWN_IPC_LIMITS),
             most_watches: most_watches(),
             fail_at: None,
+            guest_file,
             groups: self.launcher.home().map_or(GroupPlan::default(), |home| home.plan(&wanted_groups(spec))),
             processors: &processors,
             has_disk,
@@ -269,6 +280,7 @@ pub(crate) fn preview(
         own_ipc_limits: kernel_is_at_least(OWN_IPC_LIMITS),
         most_watches: most_watches(),
         fail_at: None,
+        guest_file: None,
         groups: GroupPlan::default(),
         processors: &[],
         has_disk: disks.check().is_ok(),

@@ -152,6 +152,11 @@ pub enum Step {
     /// relative paths are on the disk.
     #[n(41)]
     AttachDisk,
+    /// Takes the guest's program from this file of the host through a read-only mount of the child's
+    /// own, from which it is executed at the end. Without this step it is executed from the
+    /// descriptor that the launcher has.
+    #[n(48)]
+    GuestFile(#[n(0)] String),
     /// Makes a host path appear at a target below the new root (or at a name in the sandbox's directory).
     #[n(4)]
     Bind(#[n(0)] Bind),
@@ -342,6 +347,7 @@ impl Step {
             Self::PrivateMounts => "make mounts private",
             Self::EnterSandboxDir(_) => "enter the sandbox's directory",
             Self::AttachDisk => "attach its disk",
+            Self::GuestFile(_) => "mount the guest's program",
             Self::Bind(_) => "bind a host path",
             Self::Overlay { .. } => "mount the root overlay",
             Self::Programs(_) => "overlay the host's programs",
@@ -424,7 +430,8 @@ pub fn step_names() -> Vec<&'static str> {
 /// An order to the launcher. Its descriptors come with it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum LauncherOrder {
-    /// Passes the guest's program.
+    /// Passes the guest's program: the descriptor that comes with the order. Without a descriptor
+    /// each plan names the program's file.
     #[n(0)]
     Guest {
         /// The provider waits for the answer that the launcher runs.

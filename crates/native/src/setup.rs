@@ -36,6 +36,8 @@ pub(crate) struct Setup<'a> {
     /// The number of inotify watches that one user of the host may have.
     pub most_watches: u32,
     pub fail_at: Option<u32>,
+    /// The file of the guest's program. `None`: the launcher has the program.
+    pub guest_file: Option<&'a str>,
     /// The sandbox's entry into its control groups.
     pub groups: GroupPlan,
     /// The processors that this process may run on.
@@ -141,6 +143,7 @@ impl Setup<'_> {
             steps.push(Step::MapSingle { uid, gid });
         }
         steps.push(Step::PrivateMounts);
+        steps.extend(self.guest_file.map(|path| Step::GuestFile(path.to_owned())));
         steps.push(Step::EnterSandboxDir(self.directory.to_owned()));
         if self.has_disk {
             steps.push(Step::AttachDisk);
@@ -424,6 +427,7 @@ mod tests {
             own_ipc_limits: true,
             most_watches: 8192,
             fail_at: None,
+            guest_file: Some("/state/programs/guest"),
             groups: GroupPlan::default(),
             processors: &[0, 1, 2, 3],
             has_disk: true,
@@ -467,6 +471,17 @@ mod tests {
                     | Step::DevPts(..)
             );
             assert!(!mounts || (private < index && index < pivot), "{step:?}");
+        }
+    }
+
+    #[test]
+    fn the_guests_program_is_mounted_while_the_host_is_in_sight_and_before_rights_are_dropped() {
+        for map in [SINGLE, RANGE] {
+            let plan = plan(map, |_| {});
+            let program = position(&plan, |step| matches!(step, Step::GuestFile(_)));
+            assert!(position(&plan, |step| *step == Step::PrivateMounts) < program);
+            assert!(program < position(&plan, |step| matches!(step, Step::PivotRoot(_))));
+            assert!(program < position(&plan, |step| matches!(step, Step::Capabilities { .. })));
         }
     }
 

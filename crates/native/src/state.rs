@@ -11,6 +11,7 @@
 //! workspaces/<id>/  persistent workspaces
 //! layers/           skeletons, unpacked tarballs, empty disks
 //! images/           the store of images: see `eyot_image`
+//! programs/         the guest's program, by digest: see `launcher::guest_file`
 //! cgroups           the places of sandboxes' control groups
 //! workspaces.lock   the lock for making persistent workspaces
 //! gate              the lock between making a sandbox's directory and locking it
@@ -120,6 +121,11 @@ impl StateDir {
     /// Returns the folder of the image store.
     pub(crate) fn images(&self) -> PathBuf {
         self.root.join("images")
+    }
+
+    /// Returns the folder of programs that are run in sandboxes.
+    pub(crate) fn programs(&self) -> PathBuf {
+        self.root.join("programs")
     }
 
     /// Returns the file that lists the places of control groups.

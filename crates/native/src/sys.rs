@@ -297,6 +297,32 @@ pub fn take_tree(source: &str, recursive: bool) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
+/// Copies the mount of an open file or folder as a detached mount that is read-only, `nosuid` and
+/// `nodev`. Nothing can be changed through it, whoever owns the file.
+pub fn take_read_only(source: &str) -> io::Result<OwnedFd> {
+    let tree = take_tree(source, false)?;
+    let attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    let attr = MountAttr { attr_set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    mount_setattr(tree.as_raw_fd(), "", libc::AT_EMPTY_PATH as u32, &attr)?;
+    Ok(tree)
+}
+
+/// Tells whether any process has a file open for writing. `file` is open for reading, and belongs
+/// to the caller. Only a file that nobody can write to is granted a lease for reading.
+///
+/// # Errors
+/// The file system knows no leases.
+pub fn is_open_for_writing(file: BorrowedFd<'_>) -> io::Result<bool> {
+    // SAFETY: no pointers.
+    let lease =
+        |kind: i32| check(i64::from(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) }));
+    match lease(libc::F_RDLCK) {
+        Ok(_) => lease(libc::F_UNLCK).map(|_| false),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// Maps the ids of a detached mount through a user namespace: ids on disk are that namespace's ids.
 pub fn map_tree_ids(tree: &OwnedFd, user_namespace: &OwnedFd) -> io::Result<()> {
     let userns_fd = user_namespace.as_raw_fd() as u64;

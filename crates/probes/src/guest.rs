@@ -1,6 +1,8 @@
 //! K7: the guest itself, which is pid 1, and the helper that every command hangs from.
 
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 
 use crate::check::{Check, cases, ensure, ensure_eq, not_enforced, not_here};
 use crate::facts::{note, tried, tried_io};
@@ -9,6 +11,7 @@ use crate::world::Stage;
 
 cases! {
     k07_the_guests_program_and_memory_can_be_neither_read_nor_written(stage);
+    k07_the_file_of_the_guests_program_can_be_changed_by_nobody_inside(stage);
     k07_inner_root_can_not_change_the_guest_through_proc(stage);
     k07_the_guest_can_not_be_traced(stage);
     k07_the_guests_limits_and_scheduling_can_not_be_changed(stage);
@@ -148,6 +151,85 @@ fn change_limits() {
     }
 }
 
+/// Tries to change the program of pid 1, of its own parent, and of whatever else it can name, in
+/// every way that a file has. With `single` the user inside is the file's owner.
+pub fn probe_program(_arguments: &[String]) {
+    let parent = std::os::unix::process::parent_id();
+    let links = [
+        "/proc/1/exe".to_owned(),
+        "/proc/1/task/1/exe".to_owned(),
+        format!("/proc/{parent}/exe"),
+        format!("/proc/{parent}/task/{parent}/exe"),
+    ];
+    for link in &links {
+        change_file(link);
+    }
+    note("told", says_of_host("/programs/"));
+    note("open", open_programs());
+}
+
+/// Tries to change the file that a link of `/proc` leads to.
+fn change_file(link: &str) {
+    let Ok(path) = CString::new(link) else { return };
+    let here = libc::AT_FDCWD as u64;
+    let path = sys::address(&path);
+    for (name, flags) in [
+        ("write", libc::O_WRONLY),
+        ("both", libc::O_RDWR),
+        ("truncate", libc::O_WRONLY | libc::O_TRUNC),
+        ("append", libc::O_WRONLY | libc::O_APPEND),
+        ("path", libc::O_PATH),
+        ("read", libc::O_RDONLY),
+    ] {
+        let opened = sys::call(libc::SYS_openat, &[here, path, flags as u64, 0]);
+        tried(format_args!("program_open_{name}_{link}"), opened);
+    }
+    let (new, name, value) = (sys::address(c"/tmp/program"), sys::address(c"user.x"), sys::address(c"x"));
+    let follow = libc::AT_SYMLINK_FOLLOW as u64;
+    let bind = libc::MS_BIND;
+    let zeroes = [0_u64; 4];
+    let zeroes = zeroes.as_ptr() as u64;
+    let calls: [(&str, i64, &[u64]); 11] = [
+        ("chmod", libc::SYS_chmod, &[path, 0o777]),
+        ("fchmodat", libc::SYS_fchmodat, &[here, path, 0o777]),
+        ("chown", libc::SYS_chown, &[path, 0, 0]),
+        ("truncate", libc::SYS_truncate, &[path, 0]),
+        ("link", libc::SYS_linkat, &[here, path, here, new, follow]),
+        ("set_attribute", libc::SYS_setxattr, &[path, name, value, 1, 0]),
+        ("remove_attribute", libc::SYS_removexattr, &[path, name]),
+        ("times", libc::SYS_utimensat, &[here, path, zeroes, 0]),
+        ("mount_over", libc::SYS_mount, &[sys::address(c"/etc/passwd"), path, 0, bind, 0]),
+        ("mount_of", libc::SYS_mount, &[path, sys::address(c"/etc/passwd"), 0, bind, 0]),
+        ("copy_mount", libc::SYS_open_tree, &[here, path, 1]),
+    ];
+    for (name, number, arguments) in calls {
+        tried(format_args!("program_{name}_{link}"), sys::call(number, arguments));
+    }
+}
+
+/// Counts the files that every process tells of itself and that contain this text.
+fn says_of_host(text: &str) -> usize {
+    let names = ["mountinfo", "mounts", "maps", "cmdline", "comm", "status", "stat"];
+    let links = ["exe", "cwd", "root"];
+    let mut said = 0;
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let read = names.iter().filter_map(|name| std::fs::read_to_string(process.path().join(name)).ok());
+        let linked = links.iter().filter_map(|name| std::fs::read_link(process.path().join(name)).ok());
+        let linked = linked.map(|target| target.to_string_lossy().into_owned());
+        said += read.chain(linked).filter(|found| found.contains(text)).count();
+    }
+    said
+}
+
+/// Counts the descriptors that this process can see and that lead to a program of the guest.
+fn open_programs() -> usize {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let descriptors =
+        processes.flat_map(|process| std::fs::read_dir(process.path().join("fd")).into_iter().flatten());
+    let targets = descriptors.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    targets.filter(|target| target.to_string_lossy().contains("eyot-guest")).count()
+}
+
 /// Sends pid 1 every signal in every way.
 pub fn probe_signals(_arguments: &[String]) {
     for signal in 1..=64 {
@@ -181,6 +263,41 @@ async fn k07_the_guests_program_and_memory_can_be_neither_read_nor_written(stage
         }
     }
     stage.still_works().await
+}
+
+async fn k07_the_file_of_the_guests_program_can_be_changed_by_nobody_inside(stage: Stage) -> Check {
+    let before = programs(&stage)?;
+    for who in stage.everybody() {
+        let facts = stage.probe_as(who, &["guest-program"]).await?;
+        facts.none_worked("program_")?;
+        facts.is("told", "0")?;
+        facts.is("open", "0")?;
+        stage.still_works().await?;
+    }
+    ensure_eq!(programs(&stage)?, before);
+    Ok(())
+}
+
+/// Lists the programs in the state folder with what would show a change: mode, owner, size, links,
+/// inode and times. Empty for a container.
+fn programs(stage: &Stage) -> Check<Vec<String>> {
+    let Ok(directory) = stage.directory() else { return Ok(Vec::new()) };
+    let folder = directory.ancestors().nth(2).unwrap_or(directory).join("programs");
+    let mut programs = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        let times = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
+        let owner = (found.uid(), found.gid(), found.mode());
+        programs.push(format!(
+            "{:?} {owner:?} {} {} {} {times:?}",
+            entry.file_name(),
+            found.size(),
+            found.nlink(),
+            found.ino()
+        ));
+    }
+    Ok(programs)
 }
 
 async fn k07_inner_root_can_not_change_the_guest_through_proc(stage: Stage) -> Check {

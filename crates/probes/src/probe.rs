@@ -35,6 +35,7 @@ fn probes() -> Vec<(&'static str, Probe)> {
         ("own-child", crate::calls::probe_own_child),
         ("terminal", crate::terminal::probe),
         ("guest", crate::guest::probe),
+        ("guest-program", crate::guest::probe_program),
         ("signal-guest", crate::guest::probe_signals),
         ("descriptors", crate::descriptors::probe),
         ("masked", crate::masked::probe),

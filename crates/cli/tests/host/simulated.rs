@@ -1,5 +1,7 @@
 //! Causes that this machine cannot have: facts are simulated, and the step that would fail fails.
 
+use std::os::unix::fs::DirBuilderExt;
+
 use serde_json::{Value, json};
 
 use crate::scene::{Scene, is_root};
@@ -163,6 +165,9 @@ fn another_machine() -> Result<(), String> {
 fn programs_in_memory_that_can_not_be_run() -> Result<(), String> {
     let facts = json!({ "sysctl": { "vm.memfd_noexec": 2 } });
     let scene = Scene::new().simulating(facts, None).refusing(&[(libc::SYS_memfd_create, libc::EACCES)]);
+    // The guest's program can't be put into the state folder either.
+    std::fs::DirBuilder::new().mode(0o700).create(scene.path("state")).unwrap();
+    std::fs::write(scene.path("state/programs"), "").unwrap();
     scene.ends_everywhere_with("not-executable", "vm.memfd_noexec is 2", "sudo sysctl -w vm.memfd_noexec=1");
     Ok(())
 }

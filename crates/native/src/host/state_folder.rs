@@ -134,7 +134,7 @@ impl StateFacts {
 const MARKS: [&str; 2] = ["sandboxes", "eyot.db"];
 
 /// The entries that a state folder may have before the first sandbox: Eyot's own files, and those of a new disk.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "blocks",
     "cgroups",
     "docker",
@@ -147,6 +147,7 @@ const OWN: [&str; 15] = [
     "layers",
     "lost+found",
     "names",
+    "programs",
     "trash",
     "workspaces",
     "workspaces.lock",

@@ -2,10 +2,11 @@
 //! the guest. It runs in the launcher's memory and in the sandbox's namespaces. The first failure
 //! is recorded and ends the child; no step is skipped.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::rc::Rc;
 
@@ -23,19 +24,24 @@ pub(crate) struct ChildMemory {
     gate: Rc<ChildGate>,
     /// The plan. If it is `None` when the gate opens, the child ends.
     plan: Option<Plan>,
-    guest: RawFd,
+    /// The guest's program: a descriptor of the launcher's or, after [`Step::GuestFile`], of the
+    /// child's own.
+    guest: Cell<RawFd>,
     descriptors: Descriptors,
     trees: HashMap<usize, RawFd>,
     open_files: Option<Rlimit>,
     failed_at: Option<(usize, i32)>,
 }
 
+/// In place of the guest's program: no descriptor, so executing it fails.
+const NO_PROGRAM: RawFd = -1;
+
 impl ChildMemory {
     pub(crate) fn new(gate: Rc<ChildGate>) -> Self {
         Self {
             gate,
             plan: None,
-            guest: -1,
+            guest: Cell::new(NO_PROGRAM),
             descriptors: Descriptors::default(),
             trees: HashMap::new(),
             open_files: None,
@@ -48,9 +54,10 @@ impl ChildMemory {
         self.plan = Some(plan);
     }
 
-    /// Sets the guest's program, and the descriptors for the plan and the guest.
-    pub(crate) fn set_descriptors(&mut self, guest: BorrowedFd<'_>, descriptors: Descriptors) {
-        self.guest = guest.as_raw_fd();
+    /// Sets the guest's program, if the launcher has it, and the descriptors for the plan and the
+    /// guest.
+    pub(crate) fn set_descriptors(&mut self, guest: Option<BorrowedFd<'_>>, descriptors: Descriptors) {
+        self.guest.set(guest.map_or(NO_PROGRAM, |guest| guest.as_raw_fd()));
         self.descriptors = descriptors;
     }
 
@@ -102,7 +109,7 @@ impl ChildMemory {
                 return (index, error);
             }
         }
-        (plan.steps.len(), sys::exec_guest(self.guest, &numbers(&self.descriptors.guest)))
+        (plan.steps.len(), sys::exec_guest(self.guest.get(), &numbers(&self.descriptors.guest)))
     }
 
     fn leave_the_launcher(&self) -> io::Result<()> {
@@ -123,6 +130,7 @@ impl ChildMemory {
             Step::PrivateMounts => sys::mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, ""),
             Step::EnterSandboxDir(path) => Ok(rustix::process::chdir(path)?),
             Step::AttachDisk => attach_disk(self.descriptors.disk.as_ref()),
+            Step::GuestFile(path) => self.mount_guest(path),
             Step::Bind(bind) => self.bind(index, bind),
             Step::Overlay { lower, target } => mount_overlay(lower, target),
             Step::Programs(path) => self.show_programs(index, path),
@@ -163,6 +171,15 @@ impl ChildMemory {
     fn enter_groups(&self) -> io::Result<()> {
         numbers(&self.descriptors.group_tasks).into_iter().try_for_each(sys::enter_group)?;
         sys::unshare_groups()
+    }
+
+    /// Takes the guest's program through a mount that nobody inside can write to: an ordinary
+    /// user's sandbox has the user's own id, and so owns the file. The descriptor is one of the
+    /// child's table, and closes at exec.
+    fn mount_guest(&self, path: &str) -> io::Result<()> {
+        let program = sys::take_read_only(&BindSource::open(path)?.path())?;
+        self.guest.set(program.into_raw_fd());
+        Ok(())
     }
 
     fn bind(&self, index: usize, bind: &Bind) -> io::Result<()> {

@@ -23,11 +23,13 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::Timespec;
 
 use super::MAX_PLAN_BYTES;
+use super::guest_file::CheckedGuest;
 use super::program::serve;
 use super::program_file::{sealed_guest, sealed_launcher};
 use crate::cgroup::{CgroupCause, CgroupPlace, GroupDescriptors, Home, scope_command};
 use crate::host::SetupFailure;
-use crate::plan::{Account, Launched, LauncherOrder, Plan};
+use crate::plan::{Account, Launched, LauncherOrder, Plan, Step};
+use crate::state::StateDir;
 use crate::sys;
 
 /// A running launcher. Dropping it ends the launcher; the sandboxes keep running.
@@ -37,19 +39,78 @@ pub(crate) struct Launcher {
     turn: Mutex<()>,
     begun: AtomicU64,
     kind: Kind,
+    guest: Mutex<GuestDelivery>,
     home: Result<Home, CgroupCause>,
 }
 
 enum Kind {
     Process(Child),
-    /// The launcher runs as a thread of this process. Another thread copies the guest's program
-    /// into memory meanwhile, which takes as long as all other work before the first sandbox.
+    /// The launcher runs as a thread of this process.
     Thread {
-        guest: Mutex<Option<JoinHandle<io::Result<OwnedFd>>>>,
         /// Other processes of this user could read this process's memory before the launcher
         /// started.
         was_dumpable: bool,
     },
+}
+
+/// The guest's program for a new launcher.
+enum GuestProgram {
+    /// The file in the state folder, on a read-only mount that only this descriptor leads to.
+    Mounted(OwnedFd),
+    /// The file in the state folder. Only the child of a sandbox can mount it: see
+    /// [`Step::GuestFile`].
+    InPlans,
+    /// Sealed memory, because the state folder can't hold a program.
+    Memory,
+}
+
+impl GuestProgram {
+    /// Finds the program in the state folder, and puts it there if it is missing.
+    fn find(state: &StateDir) -> Self {
+        let found = CheckedGuest::ready(state).and_then(|guest| {
+            if rustix::process::geteuid().is_root() {
+                guest.mount().map(Self::Mounted)
+            } else {
+                Ok(guest.path().map_or(Self::Memory, |_| Self::InPlans))
+            }
+        });
+        found.unwrap_or_else(|error| {
+            tracing::debug!(%error, "take the guest's program from the state folder; it is copied into memory");
+            Self::Memory
+        })
+    }
+
+    /// Takes the program's descriptor; `None` if plans name the file.
+    fn into_descriptor(self) -> io::Result<Option<OwnedFd>> {
+        match self {
+            Self::Mounted(mount) => Ok(Some(mount)),
+            Self::InPlans => Ok(None),
+            Self::Memory => sealed_guest().map(Some),
+        }
+    }
+
+    /// Begins the delivery to a launcher that is a thread. Another thread copies into memory
+    /// meanwhile, because that takes as long as all other work before the first sandbox.
+    fn begin_delivery(self) -> io::Result<GuestDelivery> {
+        match self {
+            Self::Mounted(mount) => Ok(GuestDelivery::Ready(mount)),
+            Self::InPlans => Ok(GuestDelivery::Missing),
+            Self::Memory => std::thread::Builder::new().spawn(sealed_guest).map(GuestDelivery::BeingCopied),
+        }
+    }
+}
+
+/// The delivery of the guest's program to the launcher.
+enum GuestDelivery {
+    /// The program is still to be sent.
+    Ready(OwnedFd),
+    /// A thread copies it into memory.
+    BeingCopied(JoinHandle<io::Result<OwnedFd>>),
+    /// The launcher has it.
+    Delivered,
+    /// The launcher has none. Plans name the file; for a plan that does not, the program is copied
+    /// into memory.
+    Missing,
 }
 
 /// A sandbox whose namespaces are being made. Dropping it gives up the sandbox.
@@ -87,53 +148,59 @@ const SCOPE_PATIENCE: Duration = Duration::from_secs(10);
 impl Launcher {
     /// Starts a launcher, in a place where it can make control groups for sandboxes if there is
     /// one. With `in_process` it is a thread, unless that place needs a process.
-    pub(crate) fn start(in_process: bool) -> eyot::Result<Self> {
+    pub(crate) fn start(state: &StateDir, in_process: bool) -> eyot::Result<Self> {
         let started = match CgroupPlace::find() {
-            CgroupPlace::Here(home) => Self::start_plainly(in_process, Ok(home)),
-            CgroupPlace::Nowhere(cause) => Self::start_plainly(in_process, Err(cause)),
-            CgroupPlace::UserManager => Self::start_in_scope().or_else(|error| {
+            CgroupPlace::Here(home) => Self::start_plainly(state, in_process, Ok(home)),
+            CgroupPlace::Nowhere(cause) => Self::start_plainly(state, in_process, Err(cause)),
+            CgroupPlace::UserManager => Self::start_in_scope(state).or_else(|error| {
                 tracing::warn!(%error, "get a control group from the user manager; limits are not enforced");
                 let cause = CgroupCause::NoScope { reason: system_reason(&error) };
-                Self::start_plainly(in_process, Err(cause))
+                Self::start_plainly(state, in_process, Err(cause))
             }),
         };
         started.map_err(not_started)
     }
 
-    fn start_plainly(in_process: bool, home: Result<Home, CgroupCause>) -> io::Result<Self> {
+    fn start_plainly(
+        state: &StateDir,
+        in_process: bool,
+        home: Result<Home, CgroupCause>,
+    ) -> io::Result<Self> {
         if in_process {
-            return Self::start_thread(home);
+            return Self::start_thread(state, home);
         }
         let program = sealed_launcher()?;
         let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
         command.env_clear().stdout(Stdio::null());
-        Self::spawn(command, false, home)
+        Self::spawn(command, GuestProgram::find(state), false, home)
     }
 
-    fn start_thread(home: Result<Home, CgroupCause>) -> io::Result<Self> {
+    fn start_thread(state: &StateDir, home: Result<Home, CgroupCause>) -> io::Result<Self> {
         let (ours, theirs) = sockets()?;
         let open_files = getrlimit(Resource::Nofile);
-        let guest = std::thread::Builder::new().spawn(sealed_guest)?;
+        let guest = GuestProgram::find(state).begin_delivery()?;
         std::thread::Builder::new().name("eyot-launcher".to_owned()).spawn(move || {
             if let Err(error) = serve(theirs.as_fd(), open_files) {
                 tracing::debug!(%error, "the launcher's thread ended");
             }
         })?;
         let was_dumpable = sys::is_dumpable();
-        Ok(Self::new(ours, Kind::Thread { guest: Mutex::new(Some(guest)), was_dumpable }, home))
+        Ok(Self::new(ours, Kind::Thread { was_dumpable }, guest, home))
     }
 
-    fn new(socket: OwnedFd, kind: Kind, home: Result<Home, CgroupCause>) -> Self {
-        Self { socket, turn: Mutex::new(()), begun: AtomicU64::new(0), kind, home }
+    fn new(socket: OwnedFd, kind: Kind, guest: GuestDelivery, home: Result<Home, CgroupCause>) -> Self {
+        let (turn, begun, guest) = (Mutex::new(()), AtomicU64::new(0), Mutex::new(guest));
+        Self { socket, turn, begun, kind, guest, home }
     }
 
     /// Starts the launcher through the user manager. It must run before it can be put into a group
     /// of its own.
-    fn start_in_scope() -> io::Result<Self> {
+    fn start_in_scope(state: &StateDir) -> io::Result<Self> {
         let mut command = scope_command("/proc/self/fd/1");
         // What the manager's program becomes must be open when it does: the standard output is.
         command.stdout(Stdio::from(sealed_launcher()?));
-        let mut launcher = Self::spawn(command, true, Err(CgroupCause::NotDelegated))?;
+        let guest = GuestProgram::find(state);
+        let mut launcher = Self::spawn(command, guest, true, Err(CgroupCause::NotDelegated))?;
         let answered = launcher.wait_for_answer();
         let Kind::Process(process) = &mut launcher.kind else { return Ok(launcher) };
         if let Err(error) = answered {
@@ -144,19 +211,30 @@ impl Launcher {
         Ok(launcher)
     }
 
-    fn spawn(mut command: Command, answer: bool, home: Result<Home, CgroupCause>) -> io::Result<Self> {
+    /// Starts the launcher as a process. With `answer` it will say that it runs.
+    fn spawn(
+        mut command: Command,
+        guest: GuestProgram,
+        answer: bool,
+        home: Result<Home, CgroupCause>,
+    ) -> io::Result<Self> {
         let (ours, theirs) = sockets()?;
         command.stdin(Stdio::from(theirs)).stderr(Stdio::null()).current_dir("/");
         let process = command.spawn()?;
         // With it go this process's copies of what it was given: an end of the other side is to be seen.
         drop(command);
-        let launcher = Self::new(ours, Kind::Process(process), home);
-        launcher.send_guest(&sealed_guest()?, answer)?;
+        let mut launcher = Self::new(ours, Kind::Process(process), GuestDelivery::Missing, home);
+        let guest = guest.into_descriptor()?;
+        launcher.send_guest(guest.as_ref(), answer)?;
+        if guest.is_some() {
+            launcher.guest = Mutex::new(GuestDelivery::Delivered);
+        }
         Ok(launcher)
     }
 
-    fn send_guest(&self, guest: &OwnedFd, answer: bool) -> io::Result<()> {
-        self.order(&LauncherOrder::Guest { answer }, &[guest.as_fd()])
+    fn send_guest(&self, guest: Option<&OwnedFd>, answer: bool) -> io::Result<()> {
+        let descriptors: Vec<BorrowedFd<'_>> = guest.into_iter().map(AsFd::as_fd).collect();
+        self.order(&LauncherOrder::Guest { answer }, &descriptors)
     }
 
     fn order(&self, order: &LauncherOrder, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -200,12 +278,38 @@ impl Launcher {
         self.home.as_ref()
     }
 
-    /// Gives the launcher's thread the guest's program, once that is in memory.
-    fn hand_over_the_guest(&self) -> io::Result<()> {
-        let Kind::Thread { guest, .. } = &self.kind else { return Ok(()) };
-        let Some(coming) = lock(guest).take() else { return Ok(()) };
-        let guest = coming.join().map_err(|_| io::Error::other("a thread ended early"))??;
-        self.send_guest(&guest, false)
+    /// Returns the file of the guest's program for the next plan; `None` if the launcher has the
+    /// program, or the state folder can't hold it any more.
+    pub(crate) fn guest_file(&self, state: &StateDir) -> Option<CheckedGuest> {
+        if !matches!(*lock(&self.guest), GuestDelivery::Missing) {
+            return None;
+        }
+        let found = CheckedGuest::ready(state);
+        found
+            .inspect_err(|error| tracing::debug!(%error, "take the guest's program from the state folder"))
+            .ok()
+    }
+
+    /// Gives the launcher the guest's program, unless it has it or the plan names the file.
+    fn deliver_guest(&self, plan: &Plan) -> io::Result<()> {
+        if plan.steps.iter().any(|step| matches!(step, Step::GuestFile(_))) {
+            return Ok(());
+        }
+        let mut delivery = lock(&self.guest);
+        let program = match std::mem::replace(&mut *delivery, GuestDelivery::Missing) {
+            GuestDelivery::Ready(program) => program,
+            GuestDelivery::BeingCopied(copying) => {
+                copying.join().map_err(|_| io::Error::other("a thread ended early"))??
+            }
+            GuestDelivery::Missing => sealed_guest()?,
+            GuestDelivery::Delivered => {
+                *delivery = GuestDelivery::Delivered;
+                return Ok(());
+            }
+        };
+        self.send_guest(Some(&program), false)?;
+        *delivery = GuestDelivery::Delivered;
+        Ok(())
     }
 
     /// Has the launcher end a sandbox that was begun. Returns when nothing of it is left.
@@ -239,6 +343,8 @@ impl Launcher {
 impl PendingSandbox<'_> {
     /// Has the launcher carry out the plan. Blocks for about a millisecond; callers take turns.
     pub(crate) fn finish(mut self, plan: Plan, guest: &GuestDescriptors) -> eyot::Result<(i32, OwnedFd)> {
+        let launcher = self.launcher;
+        launcher.deliver_guest(&plan).map_err(not_started)?;
         let order = LauncherOrder::Finish { sandbox: self.number, plan };
         let bytes = minicbor::to_vec(&order).map_err(|error| {
             Error::new(ErrorKind::Internal, "create sandbox: write the plan down: failed").with_source(error)
@@ -250,8 +356,6 @@ impl PendingSandbox<'_> {
             );
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        let launcher = self.launcher;
-        launcher.hand_over_the_guest().map_err(not_started)?;
         self.finished = true;
         match launcher.exchange(&bytes, guest).map_err(ended)? {
             (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),

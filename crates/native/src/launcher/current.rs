@@ -25,7 +25,7 @@ impl CurrentLauncher {
         if current.take().is_some() {
             tracing::warn!("the sandbox launcher has ended; a new one is started");
         }
-        let started = Launcher::start(in_process)?;
+        let started = Launcher::start(state, in_process)?;
         if let Ok(home) = started.home() {
             cgroup::note(&state.cgroups(), home).map_err(|error| {
                 let message = format!("note where control groups are made: {}", system_reason(&error));

@@ -66,7 +66,7 @@ impl PendingChild {
     pub(crate) fn finish(
         mut self,
         plan: Plan,
-        guest: BorrowedFd<'_>,
+        guest: Option<BorrowedFd<'_>>,
         descriptors: Descriptors,
         open_files: Rlimit,
     ) -> Result<(i32, OwnedFd), Failed> {

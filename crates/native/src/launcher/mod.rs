@@ -14,6 +14,8 @@ pub(crate) mod client;
 pub(crate) mod current;
 mod devices;
 pub(crate) mod egress_sockets;
+#[cfg(feature = "provider")]
+pub(crate) mod guest_file;
 mod make;
 pub(crate) mod program;
 #[cfg(feature = "provider")]

@@ -161,8 +161,8 @@ impl LauncherServer {
         let invalid = || Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL));
         let begun = self.begun.remove(&sandbox).ok_or_else(invalid)??;
         let descriptors = Descriptors::sort(descriptors, &plan).ok_or_else(invalid)?;
-        let guest = self.guest.as_ref().ok_or_else(invalid)?;
-        begun.finish(plan, guest.as_fd(), descriptors, self.open_files)
+        let guest = self.guest.as_ref().map(AsFd::as_fd);
+        begun.finish(plan, guest, descriptors, self.open_files)
     }
 
     /// Sends the answer, and keeps the child to reap it.

@@ -6,6 +6,7 @@ mod damaged;
 mod deadlines;
 mod disks;
 mod groups;
+mod guest_program;
 mod guest_rights;
 #[path = "../harness/mod.rs"]
 mod harness;
@@ -34,6 +35,7 @@ fn main() {
     }
     let trials = [
         groups::trials(),
+        guest_program::trials(),
         guest_rights::trials(),
         disks::trials(),
         outliving::trials(),

@@ -31,8 +31,36 @@ async fn work(state: &str, task: &str, argument: &str) -> eyot::Result<()> {
         "wake" => wake(&provider, argument).await,
         "naps" => naps(&provider, argument).await,
         "launchers" => outlive_launchers(&provider).await,
+        "once" => make_one_in_process(state).await,
+        "noexec" => make_without_programs(state).await,
         _ => make(provider, task, argument.parse().expect("a number")).await,
     }
+}
+
+/// Makes a sandbox with a launcher that is a thread, and prints its id. The sandbox stays.
+async fn make_one_in_process(state: &str) -> eyot::Result<()> {
+    let options = NativeOptions { state: state.into(), in_process: true, ..NativeOptions::default() };
+    let sandbox = Sandbox::create(&*NativeProvider::new(options)?, SandboxSpec::default()).await?;
+    let said = sandbox.exec("echo up", ExecOptions::default()).await?.stdout_text();
+    assert_eq!(said, "up\n");
+    println!("{}", sandbox.id());
+    Ok(())
+}
+
+/// Makes a sandbox in a state folder from which nothing can be executed, and prints the number of
+/// programs in the folder. This process has a mount namespace of its own.
+async fn make_without_programs(state: &str) -> eyot::Result<()> {
+    let flags = rustix::mount::MountFlags::NOEXEC;
+    rustix::mount::mount("none", state, "tmpfs", flags, Some(c"mode=700")).expect("a tmpfs");
+    for in_process in [false, true] {
+        let options = NativeOptions { state: state.into(), in_process, ..NativeOptions::default() };
+        let sandbox = Sandbox::create(&*NativeProvider::new(options)?, SandboxSpec::default()).await?;
+        let said = sandbox.exec("echo up", ExecOptions::default()).await?.stdout_text();
+        assert_eq!(said, "up\n");
+        sandbox.destroy().await?;
+    }
+    println!("{}", std::fs::read_dir(Path::new(state).join("programs")).expect("the folder").count());
+    Ok(())
 }
 
 /// Wakes a sandbox, leaves a line in its memory, and prints the content of its file.
@@ -164,15 +192,23 @@ impl Maker {
 
     /// Starts a maker whose task takes a sandbox, not a number.
     pub fn start_for(state: &Path, task: &str, argument: &str) -> Result<Self, Failed> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .arg("maker")
-            .arg(state)
-            .args([task, argument])
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
+        let mut process = Command::new(std::env::current_exe()?);
+        process.arg("maker").arg(state).args([task, argument]);
+        Self::run(process)
+    }
+
+    fn run(mut process: Command) -> Result<Self, Failed> {
+        let mut process = process.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let stdout = process.stdout.take().ok_or("the maker has no standard output")?;
         Ok(Self { process, lines: BufReader::new(stdout).lines() })
+    }
+
+    /// Starts a maker by another program, whose arguments end with the maker's own.
+    pub fn start_within(wrapper: &[&str], state: &Path, task: &str) -> Result<Self, Failed> {
+        let (program, arguments) = wrapper.split_first().ok_or("no program")?;
+        let mut process = Command::new(program);
+        process.args(arguments).arg(std::env::current_exe()?).arg("maker").arg(state).args([task, "0"]);
+        Self::run(process)
     }
 
     /// Reads the next line of its output.
