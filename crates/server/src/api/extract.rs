@@ -52,13 +52,27 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
         let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
             match error.inner().classify() {
-                Category::Data if path != "." => Refusal::from(Error::invalid(path, error.inner())),
-                Category::Data => Refusal::from(Error::invalid("body", error.inner())),
+                Category::Data if path != "." => Error::invalid(&path, about(&path, error.inner())).into(),
+                Category::Data => Refusal::from(Error::invalid("body", about("body", error.inner()))),
                 Category::Syntax | Category::Eof | Category::Io => not_json(error.inner()),
             }
         })?;
         json.end().map_err(|error| not_json(&error))?;
         Ok(Self(value))
+    }
+}
+
+/// Returns a sentence about a field, which is named in front of it: without the field's name once
+/// more, and without the place in the text, which nobody has written by hand.
+fn about(path: &str, error: &serde_json::Error) -> String {
+    let (text, last) = (error.to_string(), path.rsplit('.').next().unwrap_or(path));
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = text.strip_suffix(&place).unwrap_or(&text);
+    let name = format!("`{last}`");
+    match (text.strip_prefix(&format!("unknown field {name}, ")), text.strip_prefix(&format!("{name} "))) {
+        (Some(expected), _) => format!("is not known here: {expected}"),
+        (None, Some(sentence)) => sentence.to_owned(),
+        (None, None) => text.to_owned(),
     }
 }
 

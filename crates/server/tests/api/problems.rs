@@ -57,6 +57,22 @@ async fn what_is_no_json_no_path_and_no_method_are_problems_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_field_is_named_once_and_no_place_in_the_text_is() {
+    let ground = Ground::new().await;
+    for (body, expected) in [
+        (r#"{"spec": {"nam": "x"}}"#, "`spec.nam` is not known here: expected one of `"),
+        (r#"{"spec": {"name": "Ü"}}"#, "`spec.name` must "),
+        (r#"{"spec": {"limits": {"pids": "x"}}}"#, "`spec.limits.pids` invalid type: string"),
+        (r#"{"spec": 5}"#, "`spec` invalid type: integer `5`"),
+    ] {
+        let refused = ground.request(Method::POST, "/v1/sandboxes").body(body).send().await.unwrap();
+        let problem = value(refused).await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with(expected) && !detail.contains(" at line "), "{body}: {detail}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_not_there_says_what_was_to_be_done_and_why_it_failed() {
     let ground = Ground::new().await;
     let id = ground.sandbox("dev").await;
