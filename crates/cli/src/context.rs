@@ -38,6 +38,9 @@ const KEY_VARIABLE: &str = "EYOT_API_KEY";
 /// The variable with the file of certificates that an `https` server's certificate may be signed
 /// by.
 const CA_VARIABLE: &str = "EYOT_CA_CERT";
+/// The variable with the facts about a host that a test takes for true. It is no option, which
+/// completions would offer.
+const SIMULATED_VARIABLE: &str = "EYOT_SIMULATED";
 
 impl Context {
     /// Loads the configuration, once.
@@ -46,7 +49,9 @@ impl Context {
         let state = global.state.as_deref().or(config.state.as_deref());
         let state = state.map(absolute).transpose()?;
         let kind = global.provider.or(config.provider).unwrap_or_default();
-        let simulated = global.simulate.as_deref().map(Simulated::read).transpose()?.unwrap_or_default();
+        let simulated = std::env::var_os(SIMULATED_VARIABLE);
+        let simulated =
+            simulated.map(|file| Simulated::read(Path::new(&file))).transpose()?.unwrap_or_default();
         let server = match global.server.as_deref().or(config.server.as_deref()) {
             // Said to be none: what the variable or the configuration names does not count.
             None | Some("") => None,

@@ -54,7 +54,7 @@ pub struct Simulated {
 impl Simulated {
     /// Reads them from a file.
     pub fn read(file: &Path) -> Result<Self> {
-        let refuse = |reason: &dyn std::fmt::Display| Error::invalid("--simulate", reason);
+        let refuse = |reason: &dyn std::fmt::Display| Error::invalid("EYOT_SIMULATED", reason);
         let text = std::fs::read_to_string(file).map_err(|error| refuse(&error))?;
         serde_json::from_str(&text).map_err(|error| refuse(&error))
     }

@@ -2,10 +2,10 @@
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Error, Subcommand};
+use clap::{Arg, Command, CommandFactory, Error, Subcommand};
 
-use super::CliCommand;
 use super::misspelt::nearest;
+use super::{Cli, CliCommand};
 
 /// Adds our word to an error about an argument: for Docker's, and for a misspelt command. `words` are
 /// the arguments.
@@ -13,13 +13,7 @@ use super::misspelt::nearest;
 pub fn with_our_word(mut error: Error, words: &[String]) -> Error {
     let called = words.iter().map(String::as_str).find(|word| CliCommand::has_subcommand(word));
     match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let option = wrong(&error, ContextKind::InvalidArg);
-            let ours = ours_of_option(called, option).map(str::to_owned);
-            if let Some(word) = ours.or_else(|| where_options_are(&error, called)) {
-                suggest(&mut error, word);
-            }
-        }
+        ErrorKind::UnknownArgument => suggest_option(&mut error, called, words),
         ErrorKind::InvalidSubcommand => {
             let command = wrong(&error, ContextKind::InvalidSubcommand).to_owned();
             if let Some(word) = ours_of_command(&command) {
@@ -56,10 +50,36 @@ fn suggest_near_commands(error: &mut Error, command: &str) {
     }
 }
 
-/// Says where the options of a command are listed, unless the parser has found a similar one.
-fn where_options_are(error: &Error, called: Option<&str>) -> Option<String> {
-    let called = called.filter(|_| error.get(ContextKind::SuggestedArg).is_none())?;
-    Some(format!("`eyot {called} --help` lists its options"))
+/// Suggests our word for an option, else the option that is nearest to a misspelt one, else the
+/// list of options. The parser's own suggestions have few letters in common with it, or pass it to
+/// a program.
+fn suggest_option(error: &mut Error, called: Option<&str>, words: &[String]) {
+    let option = wrong(error, ContextKind::InvalidArg).to_owned();
+    error.remove(ContextKind::SuggestedArg);
+    error.remove(ContextKind::Suggested);
+    let mut program = Cli::command();
+    program.build();
+    let command = called_command(&program, words);
+    if let Some(word) = ours_of_option(called, &option) {
+        suggest(error, word.to_owned());
+    } else if let Some(nearest) = nearest_option(command, &option) {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String(nearest));
+    } else if called.is_some() {
+        let name = command.get_bin_name().unwrap_or("eyot");
+        suggest(error, format!("`{name} --help` lists its options"));
+    }
+}
+
+/// Finds the command, or the command of a command, that the arguments name.
+fn called_command<'a>(program: &'a Command, words: &[String]) -> &'a Command {
+    words.iter().fold(program, |command, word| command.find_subcommand(word).unwrap_or(command))
+}
+
+fn nearest_option(command: &Command, option: &str) -> Option<String> {
+    let typed = option.strip_prefix("--")?;
+    let shown = command.get_arguments().filter(|option| !option.is_hide_set());
+    let options: Vec<&str> = shown.filter_map(Arg::get_long).collect();
+    nearest(typed, &options).first().map(|near| format!("--{near}"))
 }
 
 fn wrong(error: &Error, kind: ContextKind) -> &str {
@@ -84,6 +104,7 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (Some("sleep" | "stop"), "-t" | "--time" | "--timeout") => {
             "processes are killed at once; `eyot kill NAME PROCESS` sends one a signal before that"
         }
+        (Some("update"), "--image") => "the image is set when a sandbox is created: `eyot create NAME`",
         (Some("update"), "--allow" | "--deny") => "`eyot net NAME` changes where it may connect to",
         (Some("update"), "-m" | "--memory" | "--cpus" | "--pids" | "--pids-limit" | "--disk") => {
             "limits are set when a sandbox is created: `eyot create NAME`"
@@ -103,6 +124,16 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (_, "--cap-drop") => "`security.drop_capabilities` in a --spec file drops a capability",
         (_, "--security-opt") => {
             "seccomp, Landlock and namespaces are always on; --require says which must hold"
+        }
+        (_, "--ulimit") => {
+            "--memory, --cpus and --pids limit a sandbox; `ulimit` in a shell limits a command"
+        }
+        (_, "--dns" | "--dns-search" | "--dns-option") => {
+            "names are resolved as this host does; --add-host adds one with docker"
+        }
+        (_, "--expose" | "--link") => "`eyot browse NAME PORT` opens a port of a sandbox",
+        (_, "--pid" | "--ipc" | "--uts" | "--userns" | "--cgroupns") => {
+            "every sandbox has namespaces of its own: leave it out"
         }
         (_, "--device" | "--gpus") => "a sandbox has no devices of the host",
         (_, "--restart") => {

@@ -90,10 +90,7 @@ pub struct GlobalArgs {
     /// Use the sandboxes of an Eyot server: http://HOST:PORT, https://… (EYOT_CA_CERT: trusted instead of the system) or unix:/PATH; its key is in EYOT_API_KEY [env: EYOT_SERVER]
     #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,
-    /// For tests of what is said about a host: a JSON file with `facts` to take for true and a `fail_step`
-    #[arg(long, global = true, value_name = "FILE", hide = true)]
-    pub simulate: Option<PathBuf>,
-    /// Print results (and errors, as one more line on stderr) as JSON
+    /// Print results as JSON, and errors as one more line on stderr; help, man pages, completions and prompts stay text
     #[arg(long, global = true)]
     pub json: bool,
     /// Print no notes and no progress on stderr

@@ -84,6 +84,13 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["create", "--rm"], "--idle-timeout"),
         (&["ls", "-a"], "lists sleeping sandboxes too"),
         (&["ls", "-v"], "--verbose"),
+        (&["ls", "--filter", "status=running"], "--label K=V"),
+        (&["update", "dev", "--image", "node:22"], "`eyot create NAME`"),
+        (&["run", "--ulimit", "nofile=9", "true"], "`ulimit` in a shell"),
+        (&["run", "--dns", "9.9.9.9", "true"], "as this host does"),
+        (&["run", "--expose", "80", "true"], "eyot browse NAME PORT"),
+        (&["run", "--pid", "host", "true"], "namespaces of its own"),
+        (&["image", "rm", "--dangling", "x"], "`eyot image rm --help` lists its options"),
         (&["ps", "-a"], "`eyot ls` lists all sandboxes"),
         (&["run", "--privileged", "true"], "--user root"),
         (&["exec", "--privileged", "dev", "true"], "--user root"),
@@ -102,6 +109,10 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
     ] {
         let said = refused(&machine, arguments);
         assert!(said.contains(ours), "{arguments:?}: {said}");
+        assert!(
+            !said.contains("a similar argument") && !said.contains("as a value"),
+            "{arguments:?}: {said}"
+        );
     }
     let publish = machine.run(&["run", "-p", "80", "true"]);
     assert!(publish.failure(2).contains("eyot browse NAME PORT"), "{publish:?}");

@@ -83,11 +83,6 @@ impl Scene {
         let mut words: Vec<String> = self.wrapper.clone();
         words.extend(["sh", "-c", self.prelude.as_str(), "sh"].map(str::to_owned));
         words.push(program());
-        if let Some(simulated) = &self.simulated {
-            let file = self.path("simulated.json");
-            std::fs::write(&file, simulated.to_string()).unwrap();
-            words.extend(["--simulate".to_owned(), file.to_str().unwrap().to_owned()]);
-        }
         words.extend(arguments.iter().map(|word| (*word).to_owned()));
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env_clear().stdin(Stdio::null());
@@ -96,6 +91,11 @@ impl Scene {
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("HOME", self.path("home"))
             .env("EYOT_STATE", state);
+        if let Some(simulated) = &self.simulated {
+            let file = self.path("simulated.json");
+            std::fs::write(&file, simulated.to_string()).unwrap();
+            command.env("EYOT_SIMULATED", file);
+        }
         if !self.refusals.is_empty() {
             crate::sys::refuse_calls(&mut command, &self.refusals);
         }
