@@ -53,6 +53,13 @@ fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
     assert!(
         machine.run(&["image", "import", &text, "--name", "x"]).failure(125).contains("not a tar archive")
     );
+    let secret = machine.write("secret", "password: hunter2\n".repeat(100));
+    for arguments in [&["run", "--image", &secret, "true"][..], &["image", "import", &secret, "--name", "x"]]
+    {
+        let ran = machine.run(arguments);
+        let said = ran.failure(125);
+        assert!(said.contains("not a tar archive") && !said.contains("hunter2"), "{said}");
+    }
     assert!(
         machine
             .run(&["image", "import", "/nonexistent", "--name", "x"])

@@ -32,6 +32,16 @@ fn a_command_that_only_looks_makes_no_state_folder() {
 }
 
 #[test]
+fn a_new_state_folder_is_nothing_to_warn_of() {
+    let machine = Machine::new();
+    for arguments in [&["ls"][..], &["create", "box"], &["ls"], &["rm", "box"]] {
+        let output = machine.command(arguments).env("EYOT_LOG", "eyot=info").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("WARN"), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
 fn the_folder_of_something_else_is_refused_and_stays_as_it_is() {
     let machine = Machine::new();
     machine.write("etc/hostname", "machine");

@@ -120,9 +120,10 @@ impl<'a, R: Read> EntryReader<'a, R> {
 }
 
 /// Blames the archive for a header that can't be read. Errors of the stream itself keep their kind.
+/// The reader's words are left out: they quote the file, which may be another's secret.
 fn as_refusal(error: io::Error) -> io::Error {
     match error.kind() {
-        io::ErrorKind::Other => refused(format!("it is damaged or not a tar archive: {error}")),
+        io::ErrorKind::Other => refused("it is damaged or not a tar archive"),
         _ => error,
     }
 }

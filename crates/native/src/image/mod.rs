@@ -141,7 +141,12 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Removes half-built layers that no process builds any more.
 pub(crate) fn sweep(layers: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(layers)? {
+    let entries = match std::fs::read_dir(layers) {
+        // Nothing was built yet.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         let half_built = entry.file_name().to_string_lossy().contains(ASIDE);
         let age =
