@@ -26,7 +26,7 @@ pub fn toolsets(
     let options = options.map(|options| &*options.0);
     let mut sets = names.iter().map(|name| one(name, options, capabilities));
     let first = sets.next().unwrap_or_else(|| toolset("pool")).map_err(usage)?;
-    sets.try_fold(first, |tools, next| tools.and(next?)).map_err(usage)
+    sets.try_fold(first, |tools, next| joined(tools, next.map_err(usage)?))
 }
 
 /// Returns the same toolsets, answered by a server in this pool, and that pool. `None`: the key's
@@ -48,7 +48,7 @@ pub async fn served(
     for name in names {
         let set = server.tools(pool, &toolset(name).map_err(usage)?)?;
         tools = Some(match tools {
-            Some(before) => before.and(set).map_err(usage)?,
+            Some(before) => joined(before, set)?,
             None => set,
         });
     }
@@ -58,6 +58,13 @@ pub async fn served(
         options.name = pool.clone();
     }
     Ok((tools, SandboxPool::open(server.provider(pool).await?, options)?))
+}
+
+/// Joins two toolsets. A model can't tell two tools of one name apart.
+fn joined(tools: Toolset, next: Toolset) -> Result<Toolset, Failure> {
+    let hint =
+        format!("`{}` has tools of the same name: serve it alone, by a server of its own", next.name());
+    tools.and(next).map_err(|error| Failure::with_code(error, USAGE).hint(hint))
 }
 
 fn one(

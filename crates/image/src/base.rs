@@ -54,7 +54,8 @@ impl ImageStore {
         // The store's file system has room for it: the host's /tmp may be small.
         let folder = tempfile::tempdir_in(self.incoming()).map_err(crate::failure::failed(what.as_str()))?;
         let tarball = folder.path().join("rootfs.tar");
-        run(&what, &suite, options, &tarball)?;
+        let failed = |said: &str| refusal(&what, said).with_hint(advice(name, &suite, options));
+        run(&what, &suite, options, &tarball, failed)?;
         let options = ImportOptions { name: Some(name.clone()), ..ImportOptions::default() };
         let mut images = self.import(&tarball, &options, progress)?;
         images.pop().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{what}: nothing was imported")))
@@ -78,7 +79,15 @@ fn check(field: &str, text: &str) -> Result<()> {
     }
 }
 
-fn run(what: &str, suite: &str, options: &BaseOptions, tarball: &Path) -> Result<()> {
+/// Makes the tarball. `failed` makes the error of a Debian that can't be made, from what the program
+/// said.
+fn run(
+    what: &str,
+    suite: &str,
+    options: &BaseOptions,
+    tarball: &Path,
+    failed: impl Fn(&str) -> Error,
+) -> Result<()> {
     let mut program = Command::new("mmdebstrap");
     program.args(["--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io"]);
     if !options.packages.is_empty() {
@@ -99,16 +108,31 @@ fn run(what: &str, suite: &str, options: &BaseOptions, tarball: &Path) -> Result
         rest.read_to_end(&mut said).map_err(crate::failure::failed(what))?;
     }
     let ended = child.wait().map_err(crate::failure::failed(what))?;
-    if ended.success() { Ok(()) } else { Err(refusal(what, &String::from_utf8_lossy(&said))) }
+    if ended.success() { Ok(()) } else { Err(failed(&String::from_utf8_lossy(&said))) }
 }
 
 fn refusal(what: &str, said: &str) -> Error {
     let last = said.lines().map(str::trim).rfind(|line| line.starts_with("E:"));
     let last = last.or_else(|| said.lines().map(str::trim).rfind(|line| !line.is_empty()));
     let message = format!("{what}: mmdebstrap failed: {}", last.unwrap_or("it does not say why"));
-    Error::new(ErrorKind::Unavailable, message)
-        .with_hint("check the suite, the packages' names and the network; --mirror names another archive")
-        .with_source(io::Error::other(said.to_owned()))
+    Error::new(ErrorKind::Unavailable, message).with_source(io::Error::other(said.to_owned()))
+}
+
+/// Says how to build it nevertheless. An ordinary user may lack the ids that `mmdebstrap` needs.
+fn advice(name: &ImageName, suite: &str, options: &BaseOptions) -> String {
+    let check = "check the suite, the packages' names and the network; --mirror names another archive";
+    if rustix::process::geteuid().is_root() {
+        return check.to_owned();
+    }
+    let included = match options.packages.as_slice() {
+        [] => String::new(),
+        packages => format!(" --include={}", packages.join(",")),
+    };
+    format!(
+        "as an ordinary user: sudo mmdebstrap --variant=minbase{included} {suite} base.tar && eyot image import \
+         base.tar --name {}; it works without root where you have ids in /etc/subuid and `newuidmap`. Else {check}",
+        name.short()
+    )
 }
 
 #[cfg(test)]

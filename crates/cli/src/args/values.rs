@@ -176,17 +176,26 @@ pub fn parse_mount(text: &str) -> Result<Mount, String> {
 }
 
 /// Parses `SRC:DST:ro` or `SRC:DST:rw`. Without the last part Docker means `rw` and `--mount` means
-/// `ro`, and a source without a slash is a volume's name to Docker: both are refused.
+/// `ro`, a source without a slash is a volume's name to Docker, and its other options are not ours:
+/// all are refused.
 pub fn parse_volume(text: &str) -> Result<Mount, String> {
-    if !text.ends_with(":ro") && !text.ends_with(":rw") {
-        return Err(format!("write {text}:ro, or {text}:rw if the sandbox may change the folder"));
-    }
     let source = text.split(':').next().unwrap_or_default();
     if !source.contains('/') && !source.starts_with('.') {
         let reason = "is a volume's name to Docker; write ./";
         return Err(format!("`{source}` {reason}{source} for a folder, or keep files by --workspace ID"));
     }
-    parse_mount(text)
+    match text.rsplit_once(':') {
+        Some((_, "ro" | "rw")) => parse_mount(text),
+        Some((rest, options)) if !options.contains('/') && rest.contains(":/") => {
+            Err(format!("`{options}` is not an option of a mount; {}", with_access(rest)))
+        }
+        _ => Err(with_access(text)),
+    }
+}
+
+/// Says how a volume is written with what the sandbox may do.
+fn with_access(volume: &str) -> String {
+    format!("write {volume}:ro, or {volume}:rw if the sandbox may change the folder")
 }
 
 /// Parses the port to publish. Docker's `HOST:PORT` is refused: the Engine chooses the host's port.
@@ -307,7 +316,12 @@ mod tests {
     fn a_volume_says_whether_it_may_be_written_to() {
         assert!(parse_volume("/:/src:rw").unwrap().writable && !parse_volume("/:/src:ro").unwrap().writable);
         assert!(parse_volume("/:/src").unwrap_err().contains("write /:/src:ro"));
-        assert!(parse_volume("data:/data:rw").unwrap_err().contains("./data"));
+        for volume in ["data:/data:rw", "data:/data"] {
+            assert!(parse_volume(volume).unwrap_err().contains("./data"), "{volume}");
+        }
+        for volume in ["/:/src:z", "/:/src:rw,z", "/:/src:cached"] {
+            assert!(parse_volume(volume).unwrap_err().contains("write /:/src:ro, or /:/src:rw "), "{volume}");
+        }
     }
 
     #[test]

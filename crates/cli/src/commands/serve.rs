@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{CancellationToken, Error, ErrorKind, SandboxName, SandboxSpec};
+use eyot_engine::store::KeyRow;
 use eyot_server::api::{Access, Api, Certificate, Listener, ServeOptions, prepare};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{JoinError, JoinSet};
@@ -169,10 +170,24 @@ async fn api(args: &ServeArgs, listeners: usize, context: &Context) -> Result<Ap
     }
     let api = api.limited(limits);
     let api = api.showing_metrics_to(args.metrics_key.clone()).changing_images_by(args.image_key.clone());
-    if !args.no_keys && api.keys().list().await?.iter().all(|key| key.revoked_ms.is_some()) {
-        context.output.note("there is no key yet, so nobody gets in: eyot keys create NAME");
+    if !args.no_keys {
+        note_missing_keys(args, &api.keys().list().await?, context);
     }
     Ok(api)
+}
+
+/// Notes that nobody gets in yet, or that an option names a key that there is not.
+fn note_missing_keys(args: &ServeArgs, keys: &[KeyRow], context: &Context) {
+    let is_there = |name: &SandboxName| keys.iter().any(|key| key.revoked_ms.is_none() && key.name == *name);
+    if keys.iter().all(|key| key.revoked_ms.is_some()) {
+        context.output.note("there is no key yet, so nobody gets in: eyot keys create NAME");
+    }
+    for (option, names) in [("--metrics-key", &args.metrics_key), ("--image-key", &args.image_key)] {
+        for name in names.iter().filter(|name| !is_there(name)) {
+            let note = format!("there is no key `{name}`, which {option} names: eyot keys create {name}");
+            context.output.note(&note);
+        }
+    }
 }
 
 /// Returns the folder that a client made for the socket of this server.

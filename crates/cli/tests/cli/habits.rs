@@ -70,7 +70,18 @@ fn a_volume_of_docker_is_a_mount_that_says_what_may_be_written() {
     let at = |end: &str| format!("{}:/mnt/in{end}", machine.path_text("shared"));
     assert_eq!(machine.run(&["run", "--rm", "-v", &at(":ro"), "cat", "/mnt/in/file"]).success(), "content");
     assert!(refused(&machine, &["run", "-v", &at(""), "true"]).contains("if the sandbox may change"));
-    assert!(refused(&machine, &["run", "-v", "data:/data:rw", "true"]).contains("--workspace"));
+    for (volume, ours) in [
+        ("data:/data:rw", "--workspace"),
+        ("data:/data", "write ./data for a folder"),
+        ("/tmp:/x:rw,z", "write /tmp:/x:ro, or /tmp:/x:rw if"),
+        ("/tmp:/x:z", "write /tmp:/x:ro, or /tmp:/x:rw if"),
+    ] {
+        let said = refused(&machine, &["run", "-v", volume, "true"]);
+        assert!(
+            said.contains(ours) && !said.contains("data:ro") && !said.contains("z:r"),
+            "{volume}: {said}"
+        );
+    }
 }
 
 #[test]
@@ -222,6 +233,21 @@ fn a_misspelt_command_is_recognised() {
         assert!(said.contains(&format!("a similar subcommand exists: {meant}")), "{typed}: {said}");
     }
     assert!(!refused(&machine, &["nonsense"]).contains("tip:"));
+    for (typed, meant) in [("--lable", "'--label'"), ("--idle-timout", "'--idle-timeout'")] {
+        let said = refused(&machine, &["create", typed, "x"]);
+        assert!(said.contains(&format!("a similar argument exists: {meant}")), "{typed}: {said}");
+    }
+}
+
+#[test]
+fn a_mount_where_commands_start_says_how_to_have_it() {
+    let machine = Machine::new();
+    machine.write("project/note", "from the host");
+    let mount = format!("{}:/workspace:rw", machine.path_text("project"));
+    let ran = machine.run(&["create", "dev", "--mount", &mount]);
+    assert!(ran.failure(2).contains("--workdir /home/user"), "{ran:?}");
+    machine.run(&["create", "dev", "--mount", &mount, "--workdir", "/home/user"]).success();
+    assert_eq!(machine.run(&["read", "dev", "/workspace/note"]).success(), "from the host");
 }
 
 #[test]

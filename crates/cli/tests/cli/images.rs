@@ -1,9 +1,11 @@
 //! `eyot image`, and sandboxes of its images.
 
+use std::os::unix::fs::symlink;
+
 use eyot_image::testing::{TestImage, TestLayer};
 use serde_json::json;
 
-use super::machine::Machine;
+use super::machine::{Machine, Ran};
 
 /// Makes an image of two layers, the upper of which removes a file. It has no program.
 fn layout(machine: &Machine, name: Option<&str>) -> String {
@@ -71,6 +73,21 @@ fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
     let absent = machine.run(&["run", "--image", "node:22", "--pull", "never", "--", "true"]);
     assert!(absent.failure(125).contains("eyot image pull node:22"));
     assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "");
+}
+
+#[test]
+fn a_debian_that_can_not_be_built_says_what_an_ordinary_user_can_do() {
+    let machine = Machine::new();
+    std::fs::create_dir_all(machine.path("bin")).unwrap();
+    symlink("/bin/false", machine.path("bin/mmdebstrap")).unwrap();
+    let words = ["image", "build-base", "--name", "py:3", "--suite", "bookworm", "-p", "python3,git"];
+    let mut command = machine.command(&words);
+    let ran = Ran::from(command.env("PATH", machine.path("bin")).output().unwrap());
+    let said = ran.failure(125);
+    let by_root = "sudo mmdebstrap --variant=minbase --include=python3,git bookworm base.tar && eyot image import \
+                   base.tar --name py:3;";
+    assert!(said.contains("check the suite"), "{said}");
+    assert_eq!(said.contains(by_root), !rustix::process::geteuid().is_root(), "{said}");
 }
 
 #[test]

@@ -121,7 +121,11 @@ fn what_can_not_be_served_is_a_usage_error_and_says_what_can() {
     let unknown = machine.run(&["mcp", "--toolset", "nope"]);
     assert!(unknown.failure(2).contains("`pool`"), "{unknown:?}");
     let clash = machine.run(&["mcp", "--toolset", "pool", "--toolset", "pool"]);
-    assert!(clash.failure(2).contains("the name is taken"), "{clash:?}");
+    let said = clash.failure(2);
+    assert!(
+        said.contains("the name is taken") && said.contains("`pool` has tools of the same name"),
+        "{said}"
+    );
     machine.run(&["mcp", "--name", "box"]).failure(2);
     machine.run(&["mcp", "--http", "nonsense"]).failure(2);
     let open = machine.run(&["mcp", "--http", "0.0.0.0:0"]);

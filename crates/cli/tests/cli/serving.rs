@@ -190,3 +190,17 @@ fn idle_connections(many: u64, places: u32) {
     server.signal(Signal::TERM);
     assert_eq!(server.ended().0, Some(0));
 }
+
+#[test]
+fn an_option_that_names_a_key_that_is_not_there_is_noted() {
+    let machine = Machine::new();
+    let options = ["--metrics-key", "nobody", "--image-key", "ours", "--image-key", "noone"];
+    let mut server = Server::start(&machine, &[], &options, &[]);
+    server.signal(Signal::TERM);
+    let log = server.ended().1;
+    for (name, option) in [("nobody", "--metrics-key"), ("noone", "--image-key")] {
+        let note = format!("there is no key `{name}`, which {option} names: eyot keys create {name}");
+        assert!(log.contains(&note), "{log}");
+    }
+    assert!(!log.contains("no key `ours`"), "{log}");
+}

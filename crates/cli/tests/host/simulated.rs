@@ -12,6 +12,7 @@ crate::tests! {
     an_unknown_refusal_of_user_namespaces;
     each_container_is_run_with_something_else;
     a_state_folder_on_nfs_is_refused_although_it_might_work;
+    a_state_folder_in_one_that_may_not_be_entered;
     a_kernel_that_is_too_old;
     wsl1_and_gvisor_are_no_linux;
     another_machine;
@@ -132,6 +133,13 @@ fn a_state_folder_on_nfs_is_refused_although_it_might_work() -> Result<(), Strin
             scene.says(arguments, &sentence, None);
         }
     }
+    Ok(())
+}
+
+fn a_state_folder_in_one_that_may_not_be_entered() -> Result<(), String> {
+    let facts = json!({ "state": { "writable": false, "passable": false } });
+    let sentence = "the state folder is in a folder that you may not enter";
+    leads_to(facts, "pass the gate", "not-writable", sentence, "export EYOT_STATE=");
     Ok(())
 }
 

@@ -100,8 +100,8 @@ pub(super) fn check_mounts(mounts: &[Mount], workdir: &SandboxPath) -> Result<()
         }
         if target.is_root() || target == workdir {
             let why = format!("must not be `/` or the working directory: {target}");
-            let hint =
-                "mount it at a folder below, such as /workspace/src, or choose another working directory";
+            let hint = "mount it at a folder below, such as /workspace/src, or let commands start elsewhere: \
+                        --workdir /home/user (`workdir` in a spec)";
             return Err(Error::invalid("mounts.target", why).with_hint(hint));
         }
         if let Some(base) = reserved_base(target).filter(|base| *base != "/usr" && *base != "/etc") {

@@ -41,6 +41,8 @@ pub(super) struct StateFacts {
     file_system: String,
     /// This process may make files in it.
     writable: bool,
+    /// This process may pass through it.
+    passable: bool,
     /// Programs can't be run from it.
     noexec: bool,
     /// The space that is free for this user's files, in bytes.
@@ -95,6 +97,7 @@ impl StateFacts {
             foreign: foreign_entry(path),
             file_system: file_system(there),
             writable: rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
+            passable: rustix::fs::access(there, Access::EXEC_OK).is_ok(),
             noexec: space.as_ref().is_some_and(|space| space.f_flag.contains(StatVfsMountFlags::NOEXEC)),
             free_bytes: space
                 .as_ref()
@@ -261,9 +264,10 @@ pub(super) const LATE_CAUSES: &[Cause] = &[Cause {
     )
 }];
 
-/// Proposes another place, with a name that no other user can have taken.
+/// Proposes another place, with a name that no other user can have taken. The option `--state` would
+/// win over it.
 fn elsewhere(_facts: &Facts) -> String {
-    "export EYOT_STATE=$(mktemp -d /var/tmp/eyot-XXXXXXXX)".to_owned()
+    "export EYOT_STATE=$(mktemp -d /var/tmp/eyot-XXXXXXXX) # instead of --state".to_owned()
 }
 
 /// Proposes another file system. In a container all folders are on the same one, unless they are
@@ -332,6 +336,9 @@ fn no_directory(facts: &Facts) -> Option<Reason> {
 }
 
 fn not_writable(facts: &Facts) -> Option<Reason> {
+    if !facts.state.passable {
+        return reason(facts, true, "the state folder is in a folder that you may not enter", elsewhere);
+    }
     let fix = |facts: &Facts| {
         let path = shell_word(&facts.state.path);
         format!("sudo install -d -o {} -m 700 {path}", facts.uid)
