@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, Sandbox, SandboxName, SandboxProvider, SandboxSpec};
+use eyot::{Error, ErrorKind, Sandbox, SandboxId, SandboxName, SandboxProvider, SandboxSpec};
 use eyot_engine::store::Store;
 use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_image::{AllowedImages, ImageName};
 use eyot_providers::remote::{RemoteOptions, RemoteServer};
+use serde_json::Value;
 
 use crate::args::{GlobalArgs, ProviderArg, SpecArgs};
 use crate::bars::progress;
@@ -248,6 +249,12 @@ impl Context {
     pub async fn sandbox(&self, named: &str) -> Result<Sandbox, Failure> {
         let (provider, name) = self.find(named).await?;
         Ok(Sandbox::open(provider.as_ref(), &name).await.map_err(with_list_hint)?)
+    }
+
+    /// Puts the pool of a sandbox of this host into its record, with its name there.
+    pub fn add_pool(&self, facts: &mut Value, id: &SandboxId) -> Result<(), Failure> {
+        self.names()?.add_pool(facts, id);
+        Ok(())
     }
 
     /// Returns the names that sandboxes have in their pools. Nothing is created for that.

@@ -4,11 +4,12 @@
 use std::error::Error as _;
 use std::io::{self, Write};
 
+use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
 use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind};
 
 use crate::args::GlobalArgs;
-use crate::output::{escaped_json, printable};
+use crate::output::{escaped_json, printable, say};
 
 /// Exit code: the arguments or the configuration are wrong.
 pub const USAGE: u8 = 2;
@@ -103,6 +104,36 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Prints what the parser says about the arguments, with `--json` also as a line for programs, and
+/// ends the process. `words` are the arguments.
+pub fn exit_with(error: &clap::Error, words: &[String]) -> ! {
+    // Standard error may be closed; there is no third place to complain in.
+    drop(error.print());
+    let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    if is_json && error.use_stderr() {
+        say(&parser_line(error));
+    }
+    std::process::exit(error.exit_code())
+}
+
+/// Renders an error of the parser as a line for programs.
+fn parser_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let words = |lines: &str| lines.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = match error.kind() {
+        MissingSubcommand | DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing".to_owned(),
+        _ => words(text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ")),
+    };
+    let hint = text.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
+    json_error(ErrorKind::Invalid, &message, hint)
+}
+
+/// Renders an error as a line for programs.
+fn json_error(kind: ErrorKind, message: &str, hint: Option<&str>) -> String {
+    let json = serde_json::json!({ "error": { "kind": kind, "message": message, "hint": hint } });
+    format!("{}\n", escaped_json(&json.to_string()))
+}
+
 /// Reports failures on standard error.
 pub struct Reporter {
     json: bool,
@@ -139,10 +170,7 @@ impl Reporter {
             }
         }
         if self.json {
-            let (kind, message) = (error.kind(), error.to_string());
-            let json =
-                serde_json::json!({ "error": { "kind": kind, "message": message, "hint": error.hint() } });
-            text.push_str(&format!("{}\n", escaped_json(&json.to_string())));
+            text.push_str(&json_error(error.kind(), &error.to_string(), error.hint()));
         }
         text
     }

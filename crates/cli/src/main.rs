@@ -45,7 +45,7 @@ fn main() {
     let cli = Cli::try_parse().unwrap_or_else(|error| {
         let words: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect();
-        args::with_our_word(error, &words).exit()
+        errors::exit_with(&args::with_our_word(error, &words), &words)
     });
     let reporter = errors::Reporter::new(&cli.global);
     let code = match commands::run(cli) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use eyot::{Error, ErrorKind, SandboxId, SandboxInfo, SandboxName, SandboxProvider};
 use eyot_engine::store::Store;
 use eyot_engine::{DEFAULT_SANDBOX, shown_name};
+use serde_json::Value;
 
 use crate::errors::Failure;
 
@@ -42,6 +43,13 @@ impl SandboxNames {
     pub fn relabel(&self, info: &mut SandboxInfo) {
         if let Some((_, labels)) = self.0.get(&info.id) {
             info.spec.labels.clone_from(labels);
+        }
+    }
+
+    /// Puts the pool of a sandbox into its record, with its name there.
+    pub fn add_pool(&self, facts: &mut Value, id: &SandboxId) {
+        if let Some(PooledSandbox { pool, name }) = self.pooled(id) {
+            (facts["name"], facts["pool"]) = (name.as_str().into(), pool.as_str().into());
         }
     }
 

@@ -34,7 +34,9 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
     };
     note_unheld(&asked, &sandbox, context.output);
     if context.output.json {
-        context.output.value(&redaction::live_facts(&sandbox, false)?)?
+        let mut facts = redaction::live_facts(&sandbox, false)?;
+        context.add_pool(&mut facts, sandbox.id())?;
+        context.output.value(&facts)?
     } else {
         context.output.text(&format!("{}\n", asked.shown_name(&sandbox)))?
     }

@@ -24,6 +24,7 @@ pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
     if context.output.json {
         facts["usage"] = word_value(&seen.usage);
         facts["published_ports"] = word_value(&seen.ports);
+        context.add_pool(&mut facts, &seen.info.id)?;
         context.output.value(&facts)?;
     } else {
         context.output.text(&page(&seen, &facts))?;

@@ -9,7 +9,7 @@ use crate::durations::{age, moment, since};
 use crate::errors::Failure;
 use crate::provider::{Foreign, docker_provider};
 use crate::redaction;
-use crate::sandbox_names::{PooledSandbox, SandboxNames};
+use crate::sandbox_names::SandboxNames;
 use crate::table::Table;
 
 /// The status of a container or volume that looks like Eyot's but that this state folder does not
@@ -59,9 +59,7 @@ fn foreign_facts(foreign: &Foreign) -> Value {
 
 fn facts(info: &SandboxInfo, names: &SandboxNames) -> Result<Value, Failure> {
     let mut facts = redaction::facts(info, false)?;
-    if let Some(PooledSandbox { pool, name }) = names.pooled(&info.id) {
-        (facts["name"], facts["pool"]) = (name.as_str().into(), pool.as_str().into());
-    }
+    names.add_pool(&mut facts, &info.id);
     Ok(facts)
 }
 

@@ -104,7 +104,12 @@ async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Resul
 }
 
 async fn close(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
-    Pool::existing(pool, context).await?.close().await?;
+    let pool = Pool::existing(pool, context).await?;
+    let removed: Vec<SandboxName> = pool.list().await?.into_iter().map(|entry| entry.name).collect();
+    pool.close().await?;
+    if context.output.json {
+        context.output.value(&json!({ "removed": removed }))?;
+    }
     Ok(0)
 }
 

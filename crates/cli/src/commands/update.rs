@@ -22,7 +22,9 @@ pub async fn run(args: &UpdateArgs, context: &Context) -> Result<u8, Failure> {
     }
     if context.output.json {
         let changed = provider.info(info.id.as_str()).await?;
-        context.output.value(&redaction::facts(&changed, false)?)?
+        let mut facts = redaction::facts(&changed, false)?;
+        context.add_pool(&mut facts, &changed.id)?;
+        context.output.value(&facts)?
     } else {
         context.output.text(&format!("{}\n", args.name))?
     }

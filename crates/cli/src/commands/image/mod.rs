@@ -75,7 +75,7 @@ fn remove(names: &[ImageName], force: bool, context: &Context) -> Result<u8, Fai
             Err(error) => failures.push(error),
         }
     }
-    if context.output.json {
+    if context.output.json && failures.len() < names.len() {
         context.output.value(&done)?;
     }
     settle(failures, context)

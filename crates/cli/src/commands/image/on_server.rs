@@ -60,7 +60,7 @@ async fn remove(
             Err(error) => failures.push(error),
         }
     }
-    if context.output.json {
+    if context.output.json && failures.len() < names.len() {
         context.output.value(&done)?;
     }
     settle(failures, context)
