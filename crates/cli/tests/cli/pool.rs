@@ -7,7 +7,7 @@ use eyot::{Sandbox, SandboxName, SandboxSpec};
 use eyot_native::{NativeOptions, NativeProvider};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::machine::Machine;
+use super::machine::{Machine, Ran};
 
 const LIST: [&str; 5] = ["--json", "pool", "ls", "p", "--quiet"];
 
@@ -225,4 +225,28 @@ fn a_pool_that_is_not_there_is_no_empty_one() {
     }
     assert_eq!(machine.run(&["pool"]).code, Some(2));
     assert_eq!(machine.run(&["pool", "reconcile"]).success(), "");
+}
+
+/// Says hello to its one visitor.
+const GREETER: &str = "import socket\n\
+                       socket.create_server(('127.0.0.1', 8000)).accept()[0].sendall(b'hello')";
+
+#[test]
+fn dial_waits_for_the_service_of_a_sandbox_that_it_woke() {
+    let machine = Machine::new();
+    // The service listens when it is told to.
+    let service = "[ -p go ] || mkfifo go; read line < go; exec python3 greeter.py";
+    machine.run(&["pool", "create", "p", "web", "--service", service]).success();
+    machine.run(&["write", "p/web", "greeter.py", "--content", GREETER]).success();
+    machine.run(&["sleep", "p/web"]).success();
+    let mut dial = machine.spawn(&mut machine.command(&["dial", "p/web", "8000"]));
+    // Only the dial may wake it.
+    while machine.run(&LIST).json()[0]["status"] != "running" && dial.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    machine.run(&["exec", "--timeout", "20s", "p/web", "--", "sh", "-c", "echo > go"]).success();
+    let ran = Ran::from(dial.wait_with_output().unwrap());
+    assert_eq!(ran.success(), "hello");
+    let nothing = machine.run(&["pool", "rm", "p"]);
+    assert_eq!(nothing.code, Some(0));
 }
