@@ -5,11 +5,11 @@ use eyot_image::ImageName;
 
 const EXAMPLES: &str = "\
 Examples:
-  eyot bench                      the table of docs/performance.md, for this machine
+  eyot bench                      the table of docs/performance.md for this host
   eyot bench --live 1000          and with a thousand idle sandboxes
   eyot bench --rounds 200 --json  for a program to read
   eyot --provider docker bench --image debian:12
-                                  containers, beside the Engine's own API and `docker`
+                                  containers, beside the Engine's own API
 
 Run it on a machine that does nothing else, and compare ratios: absolute times differ \
 between machines and hours. The sandboxes live beside the state folder (--state), on the \

@@ -4,11 +4,11 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  eyot events                                  everything that is kept, the oldest first
-  eyot events --sandbox builder --follow       of one sandbox, and on as it happens, until Ctrl-C
+  eyot events                                  all that is kept, oldest first
+  eyot events --sandbox builder --follow       of one sandbox, until Ctrl-C
   eyot events --from 1200 --limit 50           from an event's number on
   eyot events --json | jq -r 'select(.kind == \"exec_ended\").command'
-  eyot events --verify                         whether the log is what was written
+  eyot events --verify                         whether the log is unchanged
 
 Made, changed and removed sandboxes are in it, and what tools, servers and their clients run; \
 `eyot exec` and `eyot run` on this host are not.

@@ -10,7 +10,7 @@ use crate::sizes::parse_bytes;
 const RUN_EXAMPLES: &str = "\
 Examples:
   eyot run -- python3 -c 'print(6 * 7)'
-  eyot run sh -c 'echo $HOME | wc -c'          pipes and variables need a shell: say so
+  eyot run sh -c 'echo $HOME | wc -c'          pipes and variables need a shell
   cat data.csv | eyot run -- sort -u           our stdin is the command's
   eyot run --mount .:/src -w /tmp/w -- ls /src
   eyot run --timeout 10s --memory 512m -- ./untrusted
@@ -103,7 +103,7 @@ const SH_EXAMPLES: &str = "\
 Examples:
   eyot sh builder
   eyot sh --user root --workdir / builder
-  echo 'ls | wc -l' | eyot sh builder          without a terminal: a script on stdin
+  echo 'ls | wc -l' | eyot sh builder          a script on stdin, no terminal
 
 The shell is bash where there is one, else sh; its exit code is ours.";
 

@@ -9,7 +9,7 @@ use crate::sizes::parse_bytes;
 const CP_EXAMPLES: &str = "\
 Examples:
   eyot cp notes.txt builder:                   into the working directory
-  eyot cp ./src builder:/workspace/            a tree, into a directory: /workspace/src
+  eyot cp ./src builder:/workspace/            a tree, to /workspace/src
   eyot cp ./src/. builder:/workspace           what is in it
   eyot cp builder:/workspace/out ./results     a tree, out
   eyot cp builder:app.log - | tail             a file to stdout
@@ -40,8 +40,9 @@ const READ_EXAMPLES: &str = "\
 Examples:
   eyot read builder notes.txt
   eyot read builder /var/log/big.log --offset 1000000 --limit 4k
-  eyot read --json builder notes.txt           {\"path\",\"offset\",\"bytes\",\"content\"}, or
-                                               \"content_base64\" where it is not UTF-8";
+  eyot read --json builder notes.txt
+
+With --json: {\"path\",\"offset\",\"bytes\",\"content\"}, or \"content_base64\" where it is not UTF-8.";
 
 /// `eyot read`
 #[derive(Debug, Args)]
@@ -156,7 +157,7 @@ pub struct GrepArgs {
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
-  eyot watch builder                           everything below the working directory
+  eyot watch builder                           all below the working directory
   eyot watch builder src --no-recursive        only the names in src itself
   eyot watch builder app.log                   one file, until it is gone
   eyot watch --json builder | jq -r 'select(.kind == \"created\").path'
@@ -166,7 +167,7 @@ One line for each event, until Ctrl-C or until the place itself is removed:
   modified PATH    its content, permissions, owner or times changed
   removed PATH     it was removed or moved out
   renamed OLD -> NEW
-  overflow PATH    more happened than could be told: look again; what follows is complete
+  overflow PATH    events were lost: look again; what follows is complete
 A file that `eyot write` replaces shows as a file `.eyot-…` that is created and renamed. \
 Symbolic links below the place are not followed.";
 

@@ -7,7 +7,7 @@ use clap::Args;
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   eyot doctor
-  eyot doctor --json                           with all that is known of the host, for a report
+  eyot doctor --json                           with all facts about the host
   eyot doctor --apparmor-profile | sudo tee /etc/apparmor.d/eyot
 
 Makes a sandbox, removes it, and looks at what it took. The exit code is 0 if that worked, else 1.";
@@ -25,7 +25,7 @@ const VERIFY_EXAMPLES: &str = "\
 Examples:
   eyot verify
   eyot verify --filter K11 --filter contract   some rows
-  eyot verify --filter setuid --verbose        the cases with this in their name, each with its result
+  eyot verify --filter setuid --verbose        cases by name, with each result
   eyot verify --list
   eyot verify --json > report.json
 

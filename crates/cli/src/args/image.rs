@@ -8,19 +8,41 @@ use eyot_image::ImageName;
 const EXAMPLES: &str = "\
 Examples:
   eyot image pull node:22                      from a registry
-  eyot image import app.tar                    what `docker save` or `skopeo copy` wrote
+  eyot image import app.tar                    what `docker save` wrote
   eyot image import rootfs.tar.zst --name base:12
   docker save app:1 | eyot image import -      from another machine, say
-  eyot image import docker://app:1             from the Docker Engine at DOCKER_HOST or the usual socket
+  eyot image import docker://app:1             from the local Docker Engine
   eyot image build-base --name py:3 -p python3 a Debian of your own
   eyot image ls
   eyot run --image node:22 -- node -e 'console.log(6 * 7)'
   eyot image rm app:1
-  eyot image prune                             what no image and no sandbox needs any more
-  eyot --server URL image pull node:22         on a server: ls, pull, import and rm
+  eyot image prune                             remove what nothing needs
+  eyot --server URL image pull node:22         on a server; also ls, import, rm
 
 An image is kept once, in the state folder, and its layers are shared by all sandboxes made over it. \
 Its environment, working directory and user count where a sandbox is not told otherwise.";
+
+const LS_EXAMPLES: &str = "\
+Examples:
+  eyot image ls
+  eyot image ls -q                             names only";
+
+const RM_EXAMPLES: &str = "\
+Examples:
+  eyot image rm app:1
+  eyot image rm --force app:1 app:2            even if sandboxes use them";
+
+const PRUNE_EXAMPLES: &str = "\
+Examples:
+  eyot image prune
+  eyot image prune --all                       images without a sandbox, too";
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  eyot image import app.tar
+  eyot image import rootfs.tar.zst --name base:12
+  eyot image import docker://app:1             from the local Docker Engine
+  docker save app:1 | eyot image import -";
 
 /// `eyot image`
 #[derive(Debug, Args)]
@@ -41,8 +63,10 @@ pub enum ImageCommand {
     /// Build a Debian image from packages, without a registry
     BuildBase(BuildBaseArgs),
     /// List the images
+    #[command(after_help = LS_EXAMPLES)]
     Ls,
     /// Remove images, and the layers that no other image or sandbox needs
+    #[command(after_help = RM_EXAMPLES)]
     Rm {
         /// The images' names
         #[arg(value_name = "IMAGE", required = true, value_parser = parse_image)]
@@ -52,6 +76,7 @@ pub enum ImageCommand {
         force: bool,
     },
     /// Remove everything that no image and no sandbox needs
+    #[command(after_help = PRUNE_EXAMPLES)]
     Prune {
         /// Also remove images that no sandbox uses
         #[arg(long)]
@@ -61,6 +86,7 @@ pub enum ImageCommand {
 
 /// `eyot image import`
 #[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
 pub struct ImportArgs {
     /// A tarball (plain, gzip or zstd), a folder, an image of the Docker Engine such as
     /// docker://node:22, or `-` for a `docker save` archive on standard input
@@ -100,8 +126,12 @@ pub struct PullArgs {
 }
 
 const PULL_NOTES: &str = "\
-Credentials are Docker's (docker login) or Podman's. What broke off is gone on with. Mirrors stand in the
-configuration:
+Examples:
+  eyot image pull node:22
+  eyot image pull debian:12 registry.example/team/app:1
+
+Credentials are Docker's (docker login) or Podman's. A pull that broke off goes on where it stopped. \
+The configuration names mirrors:
 
   [registries]
   mirrors = { \"registry.example.com\" = [\"mirror.example:5000\"] }
@@ -130,7 +160,8 @@ Examples:
   eyot image build-base --name debian:12 --suite bookworm
   eyot image build-base --name python:3 -p python3,python3-pip,git
 
-It is made by mmdebstrap (sudo apt-get install mmdebstrap).";
+It is made by mmdebstrap (sudo apt-get install mmdebstrap), as root, or as a user with ids in \
+/etc/subuid and /etc/subgid and with newuidmap (sudo apt-get install uidmap).";
 
 /// Parses a reference such as `node:22`.
 pub fn parse_image(text: &str) -> Result<ImageName, eyot::Error> {

@@ -6,11 +6,12 @@ use clap::{Args, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
-  eyot init flue                     in a project of Flue's: sandboxes/eyot.ts, checked, and what is missing
+  eyot init flue                     in a project of Flue's
   eyot init flue ./app --folder src  there, into src/
   eyot init flue --force             over the one that is there
 
-Nothing is installed, and no file but that one is changed.";
+Writes sandboxes/eyot.ts, checks it, and says what is missing. Nothing is installed, and no other \
+file is changed.";
 
 /// `eyot init`
 #[derive(Debug, Args)]
@@ -29,6 +30,7 @@ pub enum InitFramework {
 
 /// `eyot init flue`
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct InitFlueArgs {
     /// The project, or a folder in it
     #[arg(value_name = "DIR", default_value = ".")]

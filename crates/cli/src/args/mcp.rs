@@ -12,19 +12,21 @@ use crate::durations;
 
 const EXAMPLES: &str = "\
 Examples:
-  eyot mcp                                      on stdin and stdout, as clients start it
+  eyot mcp                                      as clients start it, over stdio
   eyot mcp --toolset coding --pool work         other tools; sandboxes that stay
   eyot mcp --mount ./src:/home/user/src --net egress
-  eyot mcp --http                               http://127.0.0.1:7070/mcp, prints its token once
+  eyot mcp --http                               http://127.0.0.1:7070/mcp
 
 Clients:
   claude mcp add eyot -- eyot mcp               Claude Code
-  .cursor/mcp.json                              {\"mcpServers\": {\"eyot\": {\"command\": \"eyot\", \"args\": [\"mcp\"]}}}
-  .vscode/mcp.json                              {\"servers\": {\"eyot\": {\"type\": \"stdio\", \"command\": \"eyot\", \"args\": [\"mcp\"]}}}
+  .cursor/mcp.json
+    {\"mcpServers\": {\"eyot\": {\"command\": \"eyot\", \"args\": [\"mcp\"]}}}
+  .vscode/mcp.json
+    {\"servers\": {\"eyot\": {\"type\": \"stdio\", \"command\": \"eyot\", \"args\": [\"mcp\"]}}}
 
 Each session has its own sandboxes, which are destroyed when it ends: when the client closes stdin, or \
 by HTTP when it deletes the session or leaves it unused. With --pool all sessions share those of that \
-pool, and they stay. There is no TLS: beyond this machine, put a proxy with a certificate before it.";
+pool, and they stay. By HTTP it prints a token, once. There is no TLS: beyond this machine, put a proxy with a certificate before it.";
 
 /// `eyot mcp`
 #[derive(Debug, Args)]

@@ -7,11 +7,11 @@ const NET_EXAMPLES: &str = "\
 Examples:
   eyot net builder                             the rules that hold
   eyot net builder --allow api.example.com:443 --allow '*.cdn.example.com:443'
-  eyot net builder --allow 10.1.0.0/16:5432    a private network, which is closed otherwise
+  eyot net builder --allow 10.1.0.0/16:5432    a private network, else closed
   eyot net builder --deny '*.ads.example.com'
   eyot net builder --remove api.example.com:443
   eyot net builder --clear                     every public address again
-  eyot net builder --events -f                 what it tries to reach, and why it may or may not
+  eyot net builder --events -f                 its attempts, each with a reason
 
 For sandboxes of the network egress (eyot create --net egress). Without rules every public address \
 is allowed. With an allow rule nothing else is; a deny rule wins over all. What is not public (the \

@@ -18,6 +18,33 @@ Examples:
 A pool has the named sandboxes of one agent session. One that is named for the first time is made; \
 one that nobody has used for its time sleeps, and any use wakes it. Pools share nothing.";
 
+const LS_EXAMPLES: &str = "\
+Examples:
+  eyot pool ls
+  eyot pool ls agent-7
+  eyot pool ls --json";
+
+const SLEEP_EXAMPLES: &str = "\
+Examples:
+  eyot pool sleep agent-7 web
+  eyot pool sleep agent-7 web worker";
+
+const RM_EXAMPLES: &str = "\
+Examples:
+  eyot pool rm agent-7 web                      one sandbox
+  eyot pool rm agent-7                          the pool, with all its sandboxes";
+
+const RECONCILE_EXAMPLES: &str = "\
+Examples:
+  eyot pool reconcile
+  eyot pool reconcile --new-store               after `eyot.db` was lost";
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  eyot pool create agent-7 web
+  eyot pool create agent-7 web --image node:22 --sleep-after 1h
+  eyot pool create agent-7 web --service 'python3 -m http.server 8000'";
+
 /// `eyot pool`
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -30,6 +57,7 @@ pub struct PoolArgs {
 #[derive(Debug, Subcommand)]
 pub enum PoolCommand {
     /// List the pools, or the sandboxes of one
+    #[command(after_help = LS_EXAMPLES)]
     Ls {
         /// The pool
         #[arg(value_name = "POOL", value_parser = parse_name)]
@@ -38,8 +66,10 @@ pub enum PoolCommand {
     /// Create a sandbox of a pool unless it exists
     Create(PoolCreateArgs),
     /// Put sandboxes of a pool to sleep
+    #[command(after_help = SLEEP_EXAMPLES)]
     Sleep(MembersArgs),
     /// Destroy sandboxes of a pool; without names, all of them and the pool
+    #[command(after_help = RM_EXAMPLES)]
     Rm {
         /// The pool
         #[arg(value_name = "POOL", value_parser = parse_name)]
@@ -49,10 +79,10 @@ pub enum PoolCommand {
         names: Vec<String>,
     },
     /// Repair what a killed process has left, and print what that was
+    #[command(after_help = RECONCILE_EXAMPLES)]
     Reconcile {
         /// Begin a new store (`eyot.db`) if the old one is lost: keys and pools are forgotten, and
-        /// sandboxes stay under other
-        /// names, which `eyot ls` shows
+        /// sandboxes stay under other names, which `eyot ls` shows
         #[arg(long)]
         new_store: bool,
     },
@@ -71,6 +101,7 @@ pub struct MembersArgs {
 
 /// `eyot pool create`
 #[derive(Debug, Args)]
+#[command(after_help = CREATE_EXAMPLES)]
 pub struct PoolCreateArgs {
     /// The pool
     #[arg(value_name = "POOL", value_parser = parse_name)]

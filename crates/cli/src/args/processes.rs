@@ -125,7 +125,7 @@ const KILL_EXAMPLES: &str = "\
 Examples:
   eyot kill builder p1                         SIGTERM to its process group
   eyot kill -s INT builder p1
-  eyot kill --tree builder p1                  SIGKILL to it and everything it started";
+  eyot kill --tree builder p1                  SIGKILL to its process tree";
 
 /// `eyot kill`
 #[derive(Debug, Args)]

@@ -11,11 +11,12 @@ const CREATE_EXAMPLES: &str = "\
 Examples:
   eyot create builder
   eyot create web --net host --mount ~/site:/workspace/site:rw
-  eyot create agent --net egress --allow api.example.com:443 --allow '*.cdn.example.com:443'
+  eyot create agent --net egress --allow api.example.com:443 \\
+      --allow '*.cdn.example.com:443'
   eyot create --ttl 1h --idle-timeout 10m --memory 1g --require memory,pids
   eyot create --workspace project-7 --file README.md=./README.md --dir out
   eyot create other --spec sandbox.json
-  eyot create builder --get-or-create          the one that is there, if there is one
+  eyot create builder --get-or-create          the one that is there, if any
 
 Prints the name; with --json, everything that `eyot inspect` knows.";
 
@@ -74,7 +75,7 @@ const SLEEP_EXAMPLES: &str = "\
 Examples:
   eyot sleep builder
   eyot stop builder                                 the same, in Docker's word
-  eyot create --idle-timeout 10m --on-idle sleep    one that goes to sleep by itself
+  eyot create --idle-timeout 10m --on-idle sleep    one that sleeps by itself
 
 What runs in them is killed, what lies in /dev/shm and /run is gone; every other file stays, and so do \
 name, id, variables and limits. Any use wakes them: exec, read, write, cp, start and the like; so does \
@@ -129,13 +130,13 @@ pub struct RmArgs {
 
 const ADOPT_EXAMPLES: &str = "\
 Examples:
-  eyot ls --provider docker                            foreign ones have the status `foreign`
-  eyot adopt --provider docker builder                 a container from before labels were signed
-  eyot adopt --provider docker eyot-workspace-notes    the volume of a persistent workspace
+  eyot ls --provider docker                            their status is `foreign`
+  eyot adopt --provider docker builder                 a container
+  eyot adopt --provider docker eyot-workspace-notes    a workspace's volume
 
 Anybody can copy or forge the labels of a container. So Eyot uses and removes only what a secret of \
 its state folder has signed, and what you adopt: its labels are believed from then on. Adopt only \
-what you know that Eyot has made.";
+what you know that Eyot has made, such as a container from before labels were signed.";
 
 /// `eyot adopt`
 #[derive(Debug, Args)]

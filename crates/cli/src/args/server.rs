@@ -14,10 +14,10 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   eyot keys create laptop                       make a key; it is shown once
   eyot serve                                    serve on http://127.0.0.1:7070
-  eyot serve --listen unix:/run/eyot.sock       on a socket that only root and you can open
-  eyot --server http://127.0.0.1:7070 ls        use it, with the key in EYOT_API_KEY
-  eyot serve --listen 0.0.0.0:7443 --allow-host box.example --tls-cert chain.pem --tls-key key.pem
-                                                for other machines, as https://box.example:7443
+  eyot serve --listen unix:/run/eyot.sock       only root and you can open it
+  eyot --server http://127.0.0.1:7070 ls        with the key in EYOT_API_KEY
+  eyot serve --listen 0.0.0.0:7443 --allow-host box.example \\
+      --tls-cert chain.pem --tls-key key.pem    https://box.example:7443
 
 Whoever has a key may use the sandboxes of its pools, and no others. Beyond loopback, serve with a certificate, or put \
 a proxy with one in front. A renewed certificate is used from the next connection on; docs/operating.md has the rest.
@@ -31,17 +31,32 @@ at once. `GET /metrics` tells figures to Prometheus, with a key that `--metrics-
 
 const PREVIEW_EXAMPLES: &str = "\
 Examples:
-  eyot --server http://127.0.0.1:7070 preview web 8000     prints an address to open
-  eyot preview web 8000 --public --ttl 1h                  with EYOT_SERVER; for anybody, for an hour
-  eyot --json preview web 8000                             with the token for a header
+  eyot --server http://127.0.0.1:7070 preview web 8000
+  eyot preview web 8000 --public --ttl 1h      for anybody, for an hour
+  eyot --json preview web 8000                 with the token for a header
 
-The address has a token that works once, within an hour; the browser then has a cookie until the \
+It prints an address to open, on the server that --server or EYOT_SERVER names. The address has a token that works once, within an hour; the browser then has a cookie until the \
 preview ends. docs/previews.md has the rest.";
 
 const KEYS_EXAMPLES: &str = "\
 Examples:
-  eyot keys create ci --pool builds --pool tests    a key for two pools; the first is its own
+  eyot keys create ci --pool builds --pool tests    the first pool is its own
   eyot keys ls
+  eyot keys revoke ci";
+
+const KEYS_CREATE_EXAMPLES: &str = "\
+Examples:
+  eyot keys create ci                               opens the pool `ci`
+  eyot keys create ci --pool builds --pool tests    the first pool is its own
+  export EYOT_API_KEY=$(eyot keys create ci)";
+
+const KEYS_LS_EXAMPLES: &str = "\
+Examples:
+  eyot keys ls
+  eyot keys ls --json";
+
+const KEYS_REVOKE_EXAMPLES: &str = "\
+Examples:
   eyot keys revoke ci";
 
 /// `eyot serve`
@@ -180,6 +195,7 @@ pub struct KeysArgs {
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
     /// Create a key and print it; it cannot be printed again
+    #[command(after_help = KEYS_CREATE_EXAMPLES)]
     Create {
         /// The key's name
         #[arg(value_name = "NAME", value_parser = parse_name)]
@@ -189,8 +205,10 @@ pub enum KeysCommand {
         pool: Vec<SandboxName>,
     },
     /// List the keys, revoked ones included
+    #[command(after_help = KEYS_LS_EXAMPLES)]
     Ls,
     /// Revoke a key
+    #[command(after_help = KEYS_REVOKE_EXAMPLES)]
     Revoke {
         /// The key's name or id
         #[arg(value_name = "KEY")]

@@ -12,11 +12,12 @@ use super::values::parse_port;
 
 const TOOLS_EXAMPLES: &str = "\
 Examples:
-  eyot tools                                   the toolset pool, as Anthropic's API takes it
+  eyot tools                                   the toolset pool, for Anthropic
   eyot tools --format openai-responses
   eyot tools --toolset pool --format prompt    compact text, for a system prompt
   eyot tools --format mcp | jq -r '.[].name'
-  eyot tools --toolset workspace --workspace-options '{\"allow\": [\"read_file\", \"list_files\"]}'
+  eyot tools --toolset workspace \\
+      --workspace-options '{\"allow\": [\"read_file\", \"list_files\"]}'
 
 An array with every tool, to be handed over as it is. What a model then calls goes to `eyot call`.";
 
@@ -165,7 +166,7 @@ fn parse_place(text: &str) -> Result<PlaceArg, String> {
 
 const BROWSE_EXAMPLES: &str = "\
 Examples:
-  eyot browse web 8000                         prints an address for one browser; Ctrl-C ends it
+  eyot browse web 8000                         prints an address; Ctrl-C ends it
   eyot browse web 8000 > url &                 goes on in the background
   eyot browse --pool agent-7 web 8000          the name of a pool's sandbox
 

@@ -6,9 +6,9 @@ use crate::durations::parse_ms;
 
 const EXAMPLES: &str = "\
 Examples:
-  eyot top                                     every sandbox, again every 2 seconds, until Ctrl-C
+  eyot top                                     every sandbox, until Ctrl-C
   eyot top --sort memory --interval 500ms
-  eyot top --once                              one table; so does `eyot top | cat`
+  eyot top --once                              one table; also `eyot top | cat`
   eyot top builder                             what runs in one sandbox
   eyot top --once --json | jq -r 'select(.cpu_percent > 50).name'
 

@@ -25,6 +25,8 @@ pub fn run(args: &ManArgs, output: Output) -> Result<u8, Failure> {
 }
 
 fn write_all(program: &Command, folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failure::host(format!("make the folder `{}`", folder.display()), error))?;
     for command in std::iter::once(program).chain(program.get_subcommands()) {
         let file = folder.join(format!("{}.1", title(command)));
         let written = std::fs::write(&file, page(command)?);

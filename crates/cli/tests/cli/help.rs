@@ -54,7 +54,9 @@ const COMMANDS: [&str; 46] = [
 /// Returns the names in the list of commands of `eyot --help`.
 fn listed(help: &str) -> Vec<&str> {
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    list.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next()).collect()
+    // A description that goes on is indented further.
+    let names = list.take_while(|line| !line.is_empty()).filter_map(|line| line.strip_prefix("  "));
+    names.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split(' ').next()).collect()
 }
 
 #[test]
@@ -79,7 +81,8 @@ fn help_and_completions_touch_neither_state_nor_configuration() {
     let machine = Machine::new();
     machine.write("home/.config/eyot/config.toml", "wrong = true\n");
     for shell in ["bash", "zsh", "fish"] {
-        assert!(machine.run(&["completions", shell]).success().contains("inspect"), "{shell}");
+        let script = machine.run(&["completions", shell]).success();
+        assert!(script.contains("inspect") && !script.contains("--simulate"), "{shell}");
     }
     assert!(machine.run(&["man"]).success().contains(".TH eyot 1"));
     assert!(machine.run(&["man", "run"]).success().contains("Examples:"));
@@ -89,10 +92,9 @@ fn help_and_completions_touch_neither_state_nor_configuration() {
 #[test]
 fn a_man_page_is_written_for_every_command() {
     let machine = Machine::new();
-    std::fs::create_dir(machine.path("man1")).unwrap();
-    machine.run(&["man", "--dir", &machine.path_text("man1")]).success();
+    machine.run(&["man", "--dir", &machine.path_text("man/man1")]).success();
     for command in COMMANDS {
-        assert!(machine.path(&format!("man1/eyot-{command}.1")).exists(), "{command}");
+        assert!(machine.path(&format!("man/man1/eyot-{command}.1")).exists(), "{command}");
     }
     machine.run(&["man", "nonsense"]).failure(2);
 }
@@ -128,15 +130,32 @@ fn help_shows_what_is_asked_for_most() {
     assert!(mcp.contains(r#"{"type": "stdio", "command": "eyot", "args": ["mcp"]}"#), "{mcp}");
 }
 
+/// Returns the help of a command for a terminal of this width.
+fn help_at(machine: &Machine, command: &[&str], width: usize) -> String {
+    let mut program = machine.command(&[command, &["--help"]].concat());
+    let output = program.env("COLUMNS", width.to_string()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns the lines of the examples, and of other lists behind them.
+fn examples(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| *line != "Examples:");
+    lines.filter(|line| line.starts_with("  ")).collect()
+}
+
 #[test]
-fn help_is_wrapped_to_the_terminal_between_words() {
+fn every_command_has_examples_and_help_is_wrapped_between_words_and_never_in_an_example() {
     let machine = Machine::new();
     for command in COMMANDS {
-        for width in ["80", "60"] {
-            let mut program = machine.command(&[command, "--help"]);
-            let output = program.env("COLUMNS", width).output().unwrap();
-            let help = String::from_utf8(output.stdout).unwrap();
-            assert_eq!(stubs(&help, width.parse().unwrap()), [""; 0], "{command}: {help}");
+        let parent = help_at(&machine, &[command], 100);
+        let commands = std::iter::once(vec![command]);
+        for command in commands.chain(listed(&parent).into_iter().map(|name| vec![command, name])) {
+            let [wide, usual, narrow] = [100, 80, 60].map(|width| help_at(&machine, &command, width));
+            let called = format!("eyot {}", command.join(" "));
+            let shown = examples(&wide);
+            assert!(shown.iter().any(|line| line.contains(&called)), "no example of {called}: {wide}");
+            assert_eq!(examples(&usual), shown, "{called}");
+            assert_eq!((stubs(&usual, 80), stubs(&narrow, 60)), (vec![], vec![]), "{called}: {usual}");
         }
     }
 }
