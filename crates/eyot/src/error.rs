@@ -234,9 +234,9 @@ impl Error {
         Self::new(ErrorKind::Destroyed, format!("sandbox `{sandbox}` has been destroyed"))
     }
 
-    /// The sandbox is gone for good, because its time to live was over.
+    /// The sandbox is gone for good, because its time to live was over. The hint says so.
     pub fn expired(sandbox: impl fmt::Display) -> Self {
-        Self::new(ErrorKind::Destroyed, format!("sandbox `{sandbox}` has been destroyed: its ttl had passed"))
+        Self::destroyed(sandbox).with_hint("its ttl had passed")
     }
 
     /// The sandbox sleeps: `unavailable`, and [`Error::is_sleeping`].
