@@ -239,6 +239,16 @@ impl Error {
         Self::destroyed(sandbox).with_hint("its ttl had passed")
     }
 
+    /// The same of a sandbox by another name, as its caller knows it: gone for good, with the hint that says why.
+    #[must_use]
+    pub fn renamed_destroyed(&self, sandbox: impl fmt::Display) -> Self {
+        let renamed = Self::destroyed(sandbox);
+        match self.hint() {
+            Some(hint) if self.kind == ErrorKind::Destroyed => renamed.with_hint(hint),
+            _ => renamed,
+        }
+    }
+
     /// The sandbox sleeps: `unavailable`, and [`Error::is_sleeping`].
     pub fn sleeping(sandbox: impl fmt::Display) -> Self {
         Self::without_processes(sandbox, false)

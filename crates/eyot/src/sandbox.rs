@@ -223,10 +223,7 @@ impl Sandbox {
         let known_as = self.inner.keeper.is_some().then(|| self.name().clone());
         move |error| match (error.kind(), known_as) {
             (_, Some(name)) if error.is_sleeping() => error.renamed_sleeping(name),
-            (ErrorKind::Destroyed, Some(name)) => match error.hint() {
-                Some(hint) => Error::destroyed(name).with_hint(hint),
-                None => Error::destroyed(name),
-            },
+            (ErrorKind::Destroyed, Some(name)) => error.renamed_destroyed(name),
             (ErrorKind::Destroyed, None) => error,
             _ if error.is_sleeping() || error.is_unsupported_operation() => error,
             _ => error.context(context),

@@ -333,7 +333,7 @@ impl SandboxPool {
             }
             ErrorKind::NotFound | ErrorKind::Destroyed => {
                 self.free_name(row).await?;
-                Err(if row.has_expired() { Error::expired(asked) } else { Error::destroyed(asked) })
+                Err(if row.has_expired() { Error::expired(asked) } else { error.renamed_destroyed(asked) })
             }
             _ => Err(error),
         }
