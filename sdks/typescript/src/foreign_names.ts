@@ -5,7 +5,7 @@ import { EyotError } from "./error.js";
 const COMMANDS = "`exec(command)`; `start(command)`, or `keep(command)` with its output, runs one in the background";
 const FILES = "`readText(path)`, `writeFile(path, content)`, `list(path)`, `upload(source, target)` and the like";
 
-/** What to write instead of a name, on a sandbox or on its class. */
+/** The words to write instead of a name, on a sandbox or on its class. */
 const OURS: Record<string, string> = {
   create: "`client.create()`: an `EyotClient` makes sandboxes",
   connect: "`client.get(idOrName)` for one that is there, whose next use wakes it",

@@ -9,8 +9,8 @@
 //! of change that it was given and that every write would renew. Mode bits are all that counts for
 //! writing by others: an access list can't allow more than they show.
 //!
-//! Nobody inside can write to it: it is executed through a read-only mount of its own, which is
-//! attached nowhere. Nobody may read it but root. The guest's files in `/proc` then belong to the
+//! No process inside can write to it: it is executed through a read-only mount of its own, which is
+//! attached nowhere. Only root may read it. The guest's files in `/proc` then belong to the
 //! host's root, as with a program in sealed memory.
 
 use std::fs::{self, File};

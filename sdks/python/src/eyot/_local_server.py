@@ -126,7 +126,7 @@ def _option(name: str, value: str | os.PathLike[str] | None) -> list[str]:
 
 
 def _answers(path: Path, deadline: float) -> bool:
-    """Whether a server answers by then. One takes connections before it is ready, and may end without an answer."""
+    """True if a server answers by then. One takes connections before it is ready, and may end without an answer."""
     with socket.socket(socket.AF_UNIX) as probe:
         if probe.connect_ex(str(path)) != 0:
             return False
