@@ -134,7 +134,7 @@ async fn decide(gate: &Gate, question: &Query) -> (ResponseCode, Vec<Record>) {
         }
         Resolution::Refused => refused,
         Resolution::Nothing(LookupError::NoSuchName) => (ResponseCode::NXDomain, Vec::new()),
-        Resolution::Nothing(LookupError::NoAddress) => (ResponseCode::NoError, Vec::new()),
+        Resolution::Nothing(LookupError::NoAddress(_)) => (ResponseCode::NoError, Vec::new()),
         Resolution::Nothing(LookupError::Failed(_)) => (ResponseCode::ServFail, Vec::new()),
     }
 }

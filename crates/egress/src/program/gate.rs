@@ -109,10 +109,11 @@ impl Gate {
                 let judged = self.rules.borrow().judge_name(name, Some(port));
                 judged.map_err(|refusal| self.refuse_by(attempt, &refusal))?;
                 let found = self.names.lookup_all(name).await;
-                (
-                    vec![name.clone()],
-                    found.map_err(|error| ConnectError::Unresolved(unresolved(name, &error)))?,
-                )
+                let found = found.map_err(|error| {
+                    self.record_unresolved(attempt, &error);
+                    ConnectError::Unresolved(unresolved(name, &error))
+                })?;
+                (vec![name.clone()], found)
             }
         };
         let own = own_addresses().map_err(ConnectError::Unreachable)?;
@@ -148,9 +149,9 @@ impl Gate {
         }
         let mut found = match self.names.lookup(name, family).await {
             Ok(found) => found,
-            Err(nothing) => {
-                self.journal.record(attempt, EgressVerdict::Allowed, "allowed");
-                return Resolution::Nothing(nothing);
+            Err(error) => {
+                self.record_unresolved(attempt, &error);
+                return Resolution::Nothing(error);
             }
         };
         let withheld = self.drop_refused(name, &mut found);
@@ -168,7 +169,11 @@ impl Gate {
                 self.journal.record(attempt, EgressVerdict::Refused, refusal.to_string());
                 Resolution::Refused
             }
-            (None, None) => Resolution::Nothing(LookupError::NoAddress),
+            (None, None) => {
+                let error = LookupError::NoAddress(Some(family));
+                self.record_unresolved(attempt, &error);
+                Resolution::Nothing(error)
+            }
         }
     }
 
@@ -207,6 +212,11 @@ impl Gate {
                 return;
             }
         }
+    }
+
+    /// Records that the rules allow a name that has no address.
+    fn record_unresolved(&self, attempt: AccessAttempt<'_>, error: &LookupError) {
+        self.journal.record(attempt, EgressVerdict::Allowed, format!("allowed, but {error}"));
     }
 
     fn dns_cache(&self) -> std::sync::MutexGuard<'_, DnsCache> {
@@ -252,7 +262,7 @@ fn advice(sandbox: &str, attempt: AccessAttempt<'_>, refusal: &Refusal) -> Strin
 fn unresolved(name: &HostName, error: &LookupError) -> String {
     match error {
         LookupError::NoSuchName => format!("eyot: there is no host `{name}`\n"),
-        LookupError::NoAddress => format!("eyot: the host `{name}` has no address\n"),
+        LookupError::NoAddress(_) => format!("eyot: the host `{name}` has no address\n"),
         LookupError::Failed(reason) => format!("eyot: the host `{name}` can't be resolved: {reason}\n"),
     }
 }

@@ -1,6 +1,7 @@
 //! Name lookup as the host does it: by its `/etc/resolv.conf` and `/etc/hosts`, read again when
 //! they change.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt;
@@ -39,15 +40,27 @@ pub(super) struct ResolvedAddresses {
     pub(super) ttl: u32,
 }
 
-/// The reason why a name has no address.
+/// The reason why a name has no address, as the end of a sentence.
 #[derive(Debug)]
 pub(super) enum LookupError {
     /// There is no such name.
     NoSuchName,
-    /// The name has no address of that kind.
-    NoAddress,
+    /// The name has no address, or none of this family.
+    NoAddress(Option<Family>),
     /// No name server answered.
     Failed(String),
+}
+
+impl fmt::Display for LookupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchName => f.write_str("there is no such host"),
+            Self::NoAddress(None) => f.write_str("the host has no address"),
+            Self::NoAddress(Some(Family::V4)) => f.write_str("the host has no IPv4 address"),
+            Self::NoAddress(Some(Family::V6)) => f.write_str("the host has no IPv6 address"),
+            Self::Failed(reason) => write!(f, "the host can't be resolved: {reason}"),
+        }
+    }
 }
 
 /// The family of the addresses to look up.
@@ -80,14 +93,14 @@ impl HostResolver {
         let asked = resolver.lookup(format!("{name}."), kind);
         let found = match tokio::time::timeout(limits::LOOKUP, asked).await {
             Err(_) => return Err(LookupError::Failed("the name servers do not answer".to_owned())),
-            Ok(Err(error)) => return Err(not_found(&error)),
+            Ok(Err(error)) => return Err(not_found(&error, family)),
             Ok(Ok(found)) => found,
         };
         let addresses: Vec<IpAddr> =
             found.answers().iter().filter_map(|record| record.data.ip_addr()).collect();
         let left = found.valid_until().saturating_duration_since(Instant::now()).as_secs();
         if addresses.is_empty() {
-            Err(LookupError::NoAddress)
+            Err(LookupError::NoAddress(Some(family)))
         } else {
             Ok(ResolvedAddresses { addresses, ttl: u32::try_from(left).unwrap_or(MAX_TTL).min(MAX_TTL) })
         }
@@ -97,6 +110,9 @@ impl HostResolver {
     pub(super) async fn lookup_all(&self, name: &HostName) -> Result<Vec<IpAddr>, LookupError> {
         let (four, six) = tokio::join!(self.lookup(name, Family::V4), self.lookup(name, Family::V6));
         match (four, six) {
+            (Err(LookupError::NoAddress(_)), Err(LookupError::NoAddress(_))) => {
+                Err(LookupError::NoAddress(None))
+            }
             (Err(error @ LookupError::Failed(_)), Err(_)) | (Err(_), Err(error)) => Err(error),
             (four, six) => {
                 let mut addresses = four.unwrap_or_default().addresses;
@@ -138,10 +154,10 @@ fn stamp() -> Stamp {
     SETTINGS.iter().map(of).collect()
 }
 
-fn not_found(error: &NetError) -> LookupError {
+fn not_found(error: &NetError, family: Family) -> LookupError {
     match error {
         _ if error.is_nx_domain() => LookupError::NoSuchName,
-        _ if error.is_no_records_found() => LookupError::NoAddress,
+        _ if error.is_no_records_found() => LookupError::NoAddress(Some(family)),
         _ => LookupError::Failed(error.to_string()),
     }
 }

@@ -11,6 +11,7 @@ cases! {
     n01_a_network_rule_opens_what_is_private_and_nothing_of_the_host;
     n01_a_change_of_rules_holds_at_once_and_closes_what_it_forbids;
     n01_decisions_are_told_to_another_process_with_their_reasons;
+    n01_a_host_without_an_address_is_a_decision_that_says_so;
 }
 
 /// Returns the HTTP status that the proxy answers for a URL.
@@ -116,4 +117,33 @@ async fn n01_decisions_are_told_to_another_process_with_their_reasons(world: Wor
         ensure!(decision.is_ok(), "{decision:?}");
     }
     Ok(())
+}
+
+async fn n01_a_host_without_an_address_is_a_decision_that_says_so(world: World) -> Check {
+    let sandbox = world.sandbox(&[]).await?;
+    said(
+        &sandbox,
+        "PORT=443 python3 try.py missing.test; python3 look_up.py missing.test/1 pub.test/28 six.test/1",
+    )
+    .await?;
+    let decisions: Vec<_> = sandbox.egress_decisions(1000, false).await?.collect().await;
+    let mut found = Vec::new();
+    for decision in decisions {
+        let decision = decision?;
+        ensure!(decision.verdict == EgressVerdict::Allowed, "{decision:?}");
+        found.push((decision.protocol, decision.host, decision.port, decision.reason));
+    }
+    let line =
+        |protocol, host: &str, port, reason: &str| (protocol, host.to_owned(), port, reason.to_owned());
+    let missing = "allowed, but there is no such host";
+    let expected = [
+        line(EgressProtocol::Connect, "missing.test", Some(443), missing),
+        line(EgressProtocol::Http, "missing.test", Some(443), missing),
+        line(EgressProtocol::Socks5, "missing.test", Some(443), missing),
+        line(EgressProtocol::Dns, "missing.test", None, missing),
+        line(EgressProtocol::Dns, "pub.test", None, "allowed"),
+        line(EgressProtocol::Dns, "six.test", None, "allowed, but the host has no IPv4 address"),
+    ];
+    ensure!(found == expected, "{found:?}");
+    Ok(sandbox.destroy().await?)
 }
