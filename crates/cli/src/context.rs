@@ -144,6 +144,13 @@ impl Context {
         }
     }
 
+    /// Returns the reason why a sandbox can't write to a folder of this host, as a sentence. A
+    /// server's folders are its own.
+    pub fn why_not_writable(&self, source: &Path) -> Option<String> {
+        let kind = self.provider_settings.kind;
+        if self.server.is_some() { None } else { provider::why_not_writable(kind, source) }
+    }
+
     fn settings_with_images(&self, only: Option<AllowedImages>) -> ProviderSettings {
         let sources = provider::image_sources(&self.config.registries, only, progress(self.output));
         ProviderSettings { images: Some(sources), ..self.provider_settings.clone() }

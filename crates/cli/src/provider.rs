@@ -118,6 +118,16 @@ pub fn capabilities(kind: ProviderArg) -> Capabilities {
     }
 }
 
+/// Returns the reason why a sandbox of this provider can't write to a folder of this host that it
+/// mounts, as a sentence, where that can be foreseen.
+pub fn why_not_writable(kind: ProviderArg, source: &Path) -> Option<String> {
+    match kind {
+        ProviderArg::Native => eyot_native::why_not_writable(source),
+        // The Engine may be on another host, and its root may write everywhere.
+        ProviderArg::Docker => None,
+    }
+}
+
 /// Returns a sandbox's limit of memory, in MiB: what its spec says, or the default where one is held.
 pub fn memory_limit_mib(limits: &Limits, held: &LimitsEnforced) -> Option<u64> {
     let default = (held.memory != Enforcement::None).then_some(eyot_native::DEFAULT_MEMORY_MIB);

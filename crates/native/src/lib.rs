@@ -48,6 +48,8 @@ mod lifecycle;
 #[cfg(feature = "provider")]
 mod maker;
 #[cfg(feature = "provider")]
+mod mount_rights;
+#[cfg(feature = "provider")]
 mod owner;
 mod plan;
 #[cfg(feature = "provider")]
@@ -81,6 +83,8 @@ mod workspace;
 pub use backup::{HeldSandboxes, hold_still, settle_copies};
 #[cfg(feature = "fuzzing")]
 pub use image::unpack_for_fuzzing;
+#[cfg(feature = "provider")]
+pub use mount_rights::why_not_writable;
 // For tests of failing closed.
 #[cfg(feature = "provider")]
 pub use cgroup::{CgroupCause, CgroupController, CgroupSupport, DEFAULT_MEMORY_MIB};

@@ -33,6 +33,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
         context.output.explain_a_wait(WAIT, making).await.map_err(with_existing_hint)?
     };
     note_unheld(&asked, &sandbox, context.output);
+    note_unwritable_mounts(&sandbox, context);
     if context.output.json {
         let mut facts = redaction::live_facts(&sandbox, false)?;
         context.add_pool(&mut facts, sandbox.id())?;
@@ -56,6 +57,15 @@ pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, output: Output) {
         output.note(&format!(
             "the limit --{limit} is not enforced here: `eyot doctor` says how it can be, and --require {limit} refuses"
         ));
+    }
+}
+
+/// Says which folders of this host are mounted for writing although the sandbox can't write there.
+pub fn note_unwritable_mounts(sandbox: &Sandbox, context: &Context) {
+    for mount in sandbox.info().spec.mounts.iter().filter(|mount| mount.writable) {
+        if let Some(why) = context.why_not_writable(&mount.source) {
+            context.output.note(&format!("the sandbox can't write to {}: {why}", mount.target));
+        }
     }
 }
 

@@ -243,7 +243,7 @@ fn a_misspelt_command_is_recognised() {
 fn a_mount_where_commands_start_says_how_to_have_it() {
     let machine = Machine::new();
     machine.write("project/note", "from the host");
-    let mount = format!("{}:/workspace:rw", machine.path_text("project"));
+    let mount = format!("{}:/workspace", machine.path_text("project"));
     let ran = machine.run(&["create", "dev", "--mount", &mount]);
     assert!(ran.failure(2).contains("--workdir /home/user"), "{ran:?}");
     machine.run(&["create", "dev", "--mount", &mount, "--workdir", "/home/user"]).success();

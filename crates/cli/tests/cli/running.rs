@@ -1,6 +1,7 @@
 //! `run` and `exec` without a terminal: bytes, exit codes, variables, mounts.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use super::machine::Machine;
@@ -96,6 +97,28 @@ fn a_mount_is_read_only_unless_it_says_rw() {
     assert_eq!(read_only.text(), "content");
     assert_ne!(read_only.code, Some(0));
     assert!(!machine.path("shared/new").exists());
+}
+
+#[test]
+fn a_folder_that_the_sandbox_cannot_write_to_is_named_when_it_is_mounted_for_writing() {
+    let machine = Machine::new();
+    let closed = machine.path("closed");
+    std::fs::create_dir(&closed).unwrap();
+    let mode = |mode| std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o555);
+    let mount = format!("{}:/mnt/in:rw", closed.display());
+    let run = ["run", "-v", &mount, "--", "sh", "-c", "touch /mnt/in/new 2>/dev/null"];
+    let ran = machine.run(&run);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.starts_with("eyot: the sandbox can't write to /mnt/in: "), "{ran:?}");
+    assert!(ran.stderr.contains("(mode 555)") && ran.stderr.contains("chown"), "{ran:?}");
+    let ran = machine.run(&["create", "kept", "--json", "-v", &mount]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("can't write to /mnt/in"), "{ran:?}");
+    machine.run(&["create", "quiet", "-q", "-v", &mount]).success();
+    machine.run(&["create", "reader", "-v", &format!("{}:/mnt/in:ro", closed.display())]).success();
+    mode(0o777);
+    assert_eq!(machine.run(&run).success(), "");
+    assert!(machine.path("closed/new").exists());
 }
 
 #[test]

@@ -124,7 +124,12 @@ impl From<Errno> for FileError {
             Errno::NXIO | Errno::NODEV => {
                 (FileErrorKind::Invalid, "is a socket, a fifo or a device, not a regular file")
             }
-            Errno::FBIG | Errno::OVERFLOW => (FileErrorKind::TooLarge, "is larger than the file size limit"),
+            Errno::FBIG => (FileErrorKind::TooLarge, "is larger than the file size limit"),
+            // The mount has a place on disk for the files of one user alone.
+            Errno::OVERFLOW => (
+                FileErrorKind::Permission,
+                "is in a mounted folder, where only the sandbox's own user can make files",
+            ),
             Errno::NOSPC | Errno::DQUOT => (FileErrorKind::Quota, "no space is left"),
             Errno::MFILE | Errno::NFILE => (FileErrorKind::Quota, "too many files are open"),
             Errno::NOMEM | Errno::NOBUFS => (FileErrorKind::Quota, "no memory is left"),
