@@ -39,6 +39,10 @@ pub struct SandboxInfo {
     pub id: SandboxId,
     /// The name.
     pub name: SandboxName,
+    /// The pool whose sandbox it is, with that name. None where it was asked of a provider that knows
+    /// no pools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<SandboxName>,
     /// The provider.
     pub provider: String,
     /// The status.

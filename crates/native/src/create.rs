@@ -70,6 +70,7 @@ fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
     let info = SandboxInfo {
         id: spec.id().clone(),
         name: spec.name().clone(),
+        pool: None,
         provider: crate::NAME.to_owned(),
         status: SandboxStatus::Running,
         workdir: spec.workdir().clone(),

@@ -476,6 +476,7 @@ fn damaged(state: &StateDir, id: &SandboxId) -> Result<SandboxInfo> {
     Ok(SandboxInfo {
         id: id.clone(),
         name: spec.name().clone(),
+        pool: None,
         provider: crate::NAME.to_owned(),
         status: SandboxStatus::Damaged,
         workdir: spec.workdir().clone(),

@@ -267,6 +267,7 @@ pub(crate) mod tests {
         let info = SandboxInfo {
             id: spec.id().clone(),
             name: spec.name().clone(),
+            pool: None,
             provider: crate::NAME.to_owned(),
             status: eyot::SandboxStatus::Running,
             workdir: spec.workdir().clone(),

@@ -98,6 +98,7 @@ fn page(seen: &SeenSandbox, facts: &Value) -> String {
 
 fn describe(page: &mut InspectPage, info: &SandboxInfo) {
     page.line("id", info.id.as_str());
+    page.optional_line("pool", info.pool.as_ref().map(ToString::to_string));
     page.line("status", status(info.status));
     page.line("provider", &info.provider);
     page.line("created", format!("{} ({} ago)", moment(info.created_ms), age(since(info.created_ms))));

@@ -257,6 +257,25 @@ fn top_and_inspect_look_over_a_server() {
 }
 
 #[test]
+fn every_record_over_a_server_names_its_pool() {
+    let served = Served::new();
+    let named = |arguments: &[&str]| {
+        let record = served.there(arguments).json();
+        let record = if record.is_array() { record[0].clone() } else { record };
+        (record["pool"].clone(), record["name"].clone())
+    };
+    let team = (json!("team"), json!("dev"));
+    assert_eq!(named(&["--json", "create", "team/dev"]), team);
+    assert_eq!(named(&["--json", "inspect", "team/dev"]), team);
+    assert_eq!(named(&["--json", "update", "team/dev", "--ttl", "1h"]), team);
+    assert_eq!(named(&["--json", "ls"]), (json!("default"), json!("box")));
+    for page in [served.there(&["inspect", "team/dev"]), served.here(&["inspect", "team/dev"])] {
+        let page = page.success();
+        assert!(page.starts_with("dev\n") && page.contains("  pool             team\n"), "{page}");
+    }
+}
+
+#[test]
 fn a_port_of_a_pools_sandbox_is_seen_over_a_server() {
     let served = Served::new();
     served.there(&["exec", "box", "--", "sh", "-c", "echo hello > page"]).success();

@@ -359,6 +359,7 @@ impl SandboxPool {
 
 fn name(info: &mut SandboxInfo, row: &SandboxRow) {
     info.name = row.name.clone();
+    info.pool = Some(row.pool.clone());
     info.spec.name = Some(row.name.clone());
     info.spec.workspace = row.spec.workspace.clone();
     info.spec.hostname = row.spec.hostname.clone();

@@ -72,8 +72,9 @@ pub struct SandboxAnswer {
 impl SandboxAnswer {
     /// Returns what is known of the sandbox, as far as it is told.
     pub fn info(self) -> SandboxInfo {
-        let Self { id, name, provider, status, workdir, created_ms, spec, isolation, life, .. } = self;
-        SandboxInfo { id, name, provider, status, workdir, created_ms, spec, isolation, life }
+        let Self { id, name, pool, provider, status, workdir, created_ms, spec, isolation, life, .. } = self;
+        let pool = Some(pool);
+        SandboxInfo { id, name, pool, provider, status, workdir, created_ms, spec, isolation, life }
     }
 }
 

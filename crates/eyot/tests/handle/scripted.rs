@@ -336,6 +336,7 @@ impl Provider {
             info: SandboxInfo {
                 id: spec.id().clone(),
                 name: spec.name().clone(),
+                pool: None,
                 provider: "scripted".into(),
                 status: SandboxStatus::Running,
                 workdir: spec.workdir().clone(),

@@ -131,6 +131,7 @@ impl Record {
         SandboxInfo {
             id: self.id.clone(),
             name: self.name.clone(),
+            pool: None,
             provider: super::NAME.to_owned(),
             status: condition.status(),
             workdir: self.workdir(),

@@ -31,7 +31,7 @@ const LAST_SECOND: u64 = 253_402_300_799;
 
 /// Converts what is known of a sandbox to the API's answer, without its secrets.
 fn sandbox_answer(info: SandboxInfo, pool: &SandboxName, show_env: bool) -> SandboxAnswer {
-    let SandboxInfo { id, name, provider, status, workdir, created_ms, mut spec, isolation, life } = info;
+    let SandboxInfo { id, name, provider, status, workdir, created_ms, mut spec, isolation, life, .. } = info;
     let mut env_names: Vec<String> = spec.env.keys().chain(spec.manifest.env.keys()).cloned().collect();
     env_names.sort();
     env_names.dedup();
