@@ -55,7 +55,8 @@ pub struct LsArgs {
 const INSPECT_EXAMPLES: &str = "\
 Examples:
   eyot inspect builder
-  eyot inspect --json builder
+  eyot inspect --json builder                  one object
+  eyot inspect --json builder tester           an array of them
 
 Values of variables and contents of manifest files are secrets and left out; --show-env shows \
 the values.";
@@ -64,8 +65,9 @@ the values.";
 #[derive(Debug, Args)]
 #[command(after_help = INSPECT_EXAMPLES)]
 pub struct InspectArgs {
-    /// The sandbox's name or id
-    pub name: String,
+    /// The sandboxes' names or ids
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
     /// Also show the values of variables
     #[arg(long)]
     pub show_env: bool,

@@ -19,15 +19,19 @@ use crate::redaction::{self, live_info};
 use crate::sizes::{shown_bytes, shown_mib};
 
 pub async fn run(args: &InspectArgs, context: &Context) -> Result<u8, Failure> {
-    let seen = SeenSandbox::look(&args.name, context).await?;
-    let mut facts = redaction::facts(&seen.info, args.show_env)?;
+    let mut all = Vec::new();
+    for name in &args.names {
+        all.push(SeenSandbox::look(name, context).await?);
+    }
     if context.output.json {
-        facts["usage"] = word_value(&seen.usage);
-        facts["published_ports"] = word_value(&seen.ports);
-        context.add_pool(&mut facts, &seen.info.id)?;
-        context.output.value(&facts)?;
+        let records: Result<Vec<_>, _> = all.iter().map(|seen| seen.record(args.show_env, context)).collect();
+        match records?.as_slice() {
+            [one] => context.output.value(one)?,
+            several => context.output.value(&several)?,
+        }
     } else {
-        context.output.text(&page(&seen, &facts))?;
+        let pages: Result<Vec<_>, _> = all.iter().map(|seen| seen.page(args.show_env)).collect();
+        context.output.text(&pages?.join("\n"))?;
     }
     Ok(0)
 }
@@ -57,6 +61,32 @@ impl SeenSandbox {
             Err(error) => Err(with_list_hint(error).into()),
         }
     }
+
+    /// Returns all that is known, for programs.
+    fn record(&self, show_env: bool, context: &Context) -> Result<Value, Failure> {
+        let mut facts = redaction::facts(&self.info, show_env)?;
+        facts["usage"] = word_value(&self.usage);
+        facts["published_ports"] = word_value(&self.ports);
+        context.add_pool(&mut facts, &self.info.id)?;
+        Ok(facts)
+    }
+
+    /// Renders what a person wants to know.
+    fn page(&self, show_env: bool) -> Result<String, Failure> {
+        let Self { info, usage, ports } = self;
+        let mut page = InspectPage(format!("{}\n", info.name));
+        describe(&mut page, info);
+        describe_spec(&mut page, info, &redaction::facts(info, show_env)?);
+        for PublishedPort { port, host, host_port } in ports {
+            page.line("published port", format!("{port} on {host}:{host_port}"));
+        }
+        describe_isolation(&mut page, &info.isolation);
+        describe_limits(&mut page, &info.spec.limits, &info.isolation.limits);
+        if let Some(usage) = usage {
+            describe_usage(&mut page, *usage);
+        }
+        Ok(page.0)
+    }
 }
 
 /// Lines of labels and values, in sections.
@@ -78,22 +108,6 @@ impl InspectPage {
             self.line(label, value);
         }
     }
-}
-
-fn page(seen: &SeenSandbox, facts: &Value) -> String {
-    let SeenSandbox { info, usage, ports } = seen;
-    let mut page = InspectPage(format!("{}\n", info.name));
-    describe(&mut page, info);
-    describe_spec(&mut page, info, facts);
-    for PublishedPort { port, host, host_port } in ports {
-        page.line("published port", format!("{port} on {host}:{host_port}"));
-    }
-    describe_isolation(&mut page, &info.isolation);
-    describe_limits(&mut page, &info.spec.limits, &info.isolation.limits);
-    if let Some(usage) = usage {
-        describe_usage(&mut page, *usage);
-    }
-    page.0
 }
 
 fn describe(page: &mut InspectPage, info: &SandboxInfo) {

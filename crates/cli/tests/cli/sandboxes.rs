@@ -55,6 +55,19 @@ fn a_name_that_is_taken_is_refused_and_its_holder_unharmed() {
 }
 
 #[test]
+fn several_sandboxes_are_inspected_at_once() {
+    let machine = Machine::with_sandbox();
+    machine.create("other");
+    let page = machine.run(&["inspect", "box", "other"]).success();
+    assert!(page.starts_with("box\n") && page.contains("\n\nother\n"), "{page}");
+    let records = machine.run(&["inspect", "--json", "other", "box"]).json();
+    assert_eq!((&records[0]["name"], &records[1]["name"]), (&"other".into(), &"box".into()));
+    assert_eq!(machine.run(&["inspect", "--json", "box"]).json()["name"], "box");
+    let ran = machine.run(&["inspect", "box", "nope"]);
+    assert!(ran.failure(125).contains("nope") && ran.text().is_empty(), "{ran:?}");
+}
+
+#[test]
 fn create_with_json_says_everything_but_secrets() {
     let machine = Machine::new();
     let file = machine.write("key.pem", "hunter2");
