@@ -42,7 +42,8 @@ fn main() {
     if let Some(code) = verify::attack() {
         std::process::exit(code);
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
+    let words = args::with_signal_option(std::env::args_os());
+    let cli = Cli::try_parse_from(words).unwrap_or_else(|error| {
         let words: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect();
         errors::exit_with(&args::with_our_word(error, &words), &words)

@@ -19,6 +19,7 @@ mod sandboxes;
 mod server;
 mod shell_support;
 mod side;
+mod signal_words;
 mod spec;
 mod tools;
 mod top;
@@ -46,6 +47,7 @@ pub use sandboxes::{AdoptArgs, CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs
 pub use server::{KeysArgs, KeysCommand, PreviewArgs, ServeArgs};
 pub use shell_support::{CompletionsArgs, HelpArgs, ManArgs, VersionArgs};
 pub use side::Side;
+pub use signal_words::with_signal_option;
 pub use spec::SpecArgs;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};

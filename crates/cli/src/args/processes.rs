@@ -124,7 +124,7 @@ impl From<LogStreamArg> for LogStream {
 const KILL_EXAMPLES: &str = "\
 Examples:
   eyot kill builder p1                         SIGTERM to its process group
-  eyot kill -s INT builder p1
+  eyot kill -s INT builder p1                  also -INT, -2 and --signal 2
   eyot kill --tree builder p1                  SIGKILL to its process tree";
 
 /// `eyot kill`

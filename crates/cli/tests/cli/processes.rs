@@ -52,6 +52,20 @@ fn a_signal_reaches_the_group_and_the_tree_dies_whatever_it_ignores() {
 }
 
 #[test]
+fn a_signal_is_taken_as_people_type_it() {
+    let machine = Machine::with_sandbox();
+    let spellings: [&[&str]; 5] =
+        [&["-9"], &["-KILL"], &["-s", "KILL"], &["--signal", "9"], &["-s", "SIGKILL"]];
+    for (index, spelling) in spellings.into_iter().enumerate() {
+        machine.run(&["start", "box", "--", "sleep", "100"]).success();
+        let process = format!("p{}", index + 1);
+        machine.run(&[&["kill"], spelling, &["box", &process]].concat()).success();
+        assert_eq!(machine.run(&["wait", "box", &process]).code, Some(137), "{spelling:?}");
+    }
+    assert_eq!(machine.run(&["kill", "-99", "box", "p1"]).code, Some(2));
+}
+
+#[test]
 fn a_process_has_the_input_the_terminal_and_the_deadline_that_are_asked_for() {
     let machine = Machine::with_sandbox();
     let start = ["start", "-i", "box", "--", "sh", "-c", "cat; tty"];
