@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use bytes::{Buf, Bytes};
 use eyot::{ByteStream, Error, ErrorKind};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, dup, read, write};
 use tokio::io::Interest;
@@ -22,6 +22,7 @@ const READ_CHUNK: usize = 64 * 1024;
 struct Pollable {
     fd: OwnedFd,
     interest: Interest,
+    flags: PollFlags,
     waiting: Waiting,
 }
 
@@ -35,13 +36,25 @@ enum Waiting {
 }
 
 impl Pollable {
-    fn new(fd: impl AsFd, interest: Interest) -> io::Result<Self> {
-        Ok(Self { fd: dup(fd)?, interest, waiting: Waiting::NotYet })
+    fn readable(fd: impl AsFd) -> io::Result<Self> {
+        Self::new(fd, Interest::READABLE, PollFlags::IN)
+    }
+
+    fn writable(fd: impl AsFd) -> io::Result<Self> {
+        Self::new(fd, Interest::WRITABLE, PollFlags::OUT)
+    }
+
+    /// Is ready once the other end is closed, which the kernel tells whatever it is asked for.
+    fn closed(fd: impl AsFd) -> io::Result<Self> {
+        Self::new(fd, Interest::READABLE | Interest::ERROR, PollFlags::empty())
+    }
+
+    fn new(fd: impl AsFd, interest: Interest, flags: PollFlags) -> io::Result<Self> {
+        Ok(Self { fd: dup(fd)?, interest, flags, waiting: Waiting::NotYet })
     }
 
     fn is_ready(&self) -> io::Result<bool> {
-        let flags = if self.interest.is_readable() { PollFlags::IN } else { PollFlags::OUT };
-        let mut asked = [PollFd::new(&self.fd, flags)];
+        let mut asked = [PollFd::new(&self.fd, self.flags)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         match poll(&mut asked, Some(&now)) {
             Ok(ready) => Ok(ready > 0),
@@ -90,25 +103,51 @@ fn register(fd: OwnedFd, interest: Interest) -> io::Result<Waiting> {
 }
 
 /// Our stdout or stderr.
-pub struct Sink(Pollable);
+pub struct Sink {
+    out: Pollable,
+    end: Pollable,
+}
 
 impl Sink {
     /// Opens our standard output.
     pub fn stdout() -> io::Result<Self> {
-        Pollable::new(io::stdout(), Interest::WRITABLE).map(Self)
+        Self::new(io::stdout())
     }
 
     /// Opens our standard error.
     pub fn stderr() -> io::Result<Self> {
-        Pollable::new(io::stderr(), Interest::WRITABLE).map(Self)
+        Self::new(io::stderr())
+    }
+
+    fn new(fd: impl AsFd) -> io::Result<Self> {
+        Ok(Self { out: Pollable::writable(&fd)?, end: Pollable::closed(fd)? })
+    }
+
+    /// Returns the next item of a stream that is printed here. Fails with a broken pipe as soon as
+    /// nobody reads on: the next item, whose write would fail, may be a long time in coming.
+    pub async fn next_of<S: Stream + Unpin>(&mut self, items: &mut S) -> io::Result<Option<S::Item>> {
+        tokio::select! {
+            biased;
+            item = items.next() => Ok(item),
+            closed = self.closed() => closed.and(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    /// Waits until the other end is closed: for ever if that can't happen, as for a file.
+    async fn closed(&mut self) -> io::Result<()> {
+        self.end.register()?;
+        match self.end.waiting {
+            Waiting::Never => std::future::pending().await,
+            _ => self.end.ready().await,
+        }
     }
 
     /// Writes all of the bytes. If the future is dropped halfway, `bytes` holds exactly the
     /// unwritten rest.
     pub async fn write(&mut self, bytes: &mut Bytes) -> io::Result<()> {
         while !bytes.is_empty() {
-            self.0.ready().await?;
-            match write(&self.0.fd, &bytes[..bytes.len().min(WRITE_CHUNK)]) {
+            self.out.ready().await?;
+            match write(&self.out.fd, &bytes[..bytes.len().min(WRITE_CHUNK)]) {
                 Ok(written) => bytes.advance(written),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
@@ -120,7 +159,7 @@ impl Sink {
 
 /// Streams our standard input, to its end, as it comes.
 pub fn stdin_stream() -> io::Result<ByteStream> {
-    let stdin = Pollable::new(io::stdin(), Interest::READABLE)?;
+    let stdin = Pollable::readable(io::stdin())?;
     let stream = futures_util::stream::unfold(stdin, |mut stdin| async move {
         match read_some(&mut stdin).await {
             Ok(bytes) if bytes.is_empty() => None,

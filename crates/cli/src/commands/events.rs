@@ -159,7 +159,7 @@ async fn print_events(
     let mut wanted = pin!(wanted.take(limit));
     let mut stdout = Sink::stdout()?;
     let mut is_empty = true;
-    while let Some(event) = wanted.next().await {
+    while let Some(event) = stdout.next_of(&mut wanted).await? {
         stdout.write(&mut line(&event?, output)?.into()).await?;
         is_empty = false;
     }

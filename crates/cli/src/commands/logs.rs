@@ -3,7 +3,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use eyot::{LogChunk, LogQuery, LogRange, LogStream};
-use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::args::LogsArgs;
@@ -17,7 +16,7 @@ pub async fn run(args: &LogsArgs, context: &Context) -> Result<u8, Failure> {
     let mut log = sandbox.logs(args.process, query(args)).await.map_err(with_process_hint)?;
     announce(log.range, args, context.output)?;
     let (mut stdout, mut stderr) = (Sink::stdout()?, Sink::stderr()?);
-    while let Some(chunk) = log.next().await {
+    while let Some(chunk) = stdout.next_of(&mut log).await? {
         let mut chunk = chunk?;
         match (context.output.json, chunk.stream) {
             (true, _) => print_json(&chunk, context.output)?,

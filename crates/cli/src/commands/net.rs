@@ -1,7 +1,6 @@
 //! `eyot net`: prints and changes a sandbox's egress rules, and prints decisions.
 
 use eyot::{EgressDecision, EgressRule, EgressRules, Sandbox};
-use futures_util::StreamExt;
 use serde::Serialize;
 
 use crate::args::NetArgs;
@@ -9,6 +8,7 @@ use crate::context::Context;
 use crate::durations::moment;
 use crate::errors::Failure;
 use crate::output::{Output, json_line, printable};
+use crate::stdio::Sink;
 
 pub async fn run(args: &NetArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
@@ -76,7 +76,8 @@ fn page(rules: &EgressRules) -> String {
 
 async fn print_decisions(args: &NetArgs, sandbox: &Sandbox, output: Output) -> Result<u8, Failure> {
     let mut decisions = sandbox.egress_decisions(args.last.unwrap_or(usize::MAX), args.follow).await?;
-    while let Some(decision) = decisions.next().await {
+    let mut stdout = Sink::stdout()?;
+    while let Some(decision) = stdout.next_of(&mut decisions).await? {
         let decision = decision?;
         if output.json { print_json(&decision, output)? } else { output.text(&line(&decision))? }
     }

@@ -1,7 +1,6 @@
 //! `eyot watch`: prints changes of files, one line for each event.
 
 use eyot::{WatchEvent, WatchEventKind, WatchOptions};
-use futures_util::StreamExt;
 
 use crate::args::WatchArgs;
 use crate::context::Context;
@@ -16,7 +15,7 @@ pub async fn run(args: &WatchArgs, context: &Context) -> Result<u8, Failure> {
     let place = sandbox.resolve_path(&args.path)?;
     context.output.note(&format!("watching {place}; Ctrl-C ends it"));
     let mut stdout = Sink::stdout()?;
-    while let Some(event) = events.next().await {
+    while let Some(event) = stdout.next_of(&mut events).await? {
         let event = event?;
         let line = if context.output.json { json(&event)? } else { line(&event) };
         stdout.write(&mut format!("{line}\n").into()).await?;

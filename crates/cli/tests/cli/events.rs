@@ -105,6 +105,13 @@ fn following_tells_what_comes_until_the_limit() {
 }
 
 #[test]
+fn following_ends_when_nobody_reads_it_any_more() {
+    let machine = machine();
+    let child = machine.spawn(&mut machine.command(&["-q", "events", "-f"]));
+    assert!(machine.first_line_of(child).starts_with("1  "));
+}
+
+#[test]
 fn following_waits_for_a_log_that_is_not_there_yet() {
     let machine = Machine::new();
     let mut child = machine.spawn(&mut machine.command(&["events", "-f", "--limit", "1"]));

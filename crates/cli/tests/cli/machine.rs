@@ -1,10 +1,12 @@
 //! A machine for one test: an empty state folder, an empty home, and only the environment that the
 //! test sets. When it is dropped, its sandboxes are removed.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 pub struct Machine {
@@ -83,6 +85,29 @@ impl Machine {
     /// Starts a command, with pipes for its output.
     pub fn spawn(&self, command: &mut Command) -> Child {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Returns the first line of what a command prints, which must then end in silence, as `head -1`
+    /// makes it.
+    #[track_caller]
+    pub fn first_line_of(&self, mut child: Child) -> String {
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let id = Pid::from_child(&child);
+        let (ended, end) = std::sync::mpsc::channel();
+        std::thread::spawn(move || ended.send(child.wait_with_output().unwrap()));
+        let output = end.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| {
+            kill_process(id, Signal::KILL).unwrap();
+            panic!("the command runs on although nobody reads it");
+        });
+        let ran = Ran::from(output);
+        // A shell says the same of a program that a closed pipe has ended.
+        assert_eq!(
+            (ran.code, ran.stderr.contains("hint") || ran.stderr.contains("pipe")),
+            (Some(141), false),
+            "{ran:?}"
+        );
+        line
     }
 
     /// Asserts that no sandbox is listed.

@@ -91,3 +91,11 @@ fn a_process_that_is_not_there_is_one_sentence() {
     machine.run(&["wait", "box", "9"]).failure(125);
     assert_eq!(machine.run(&["wait", "box", "nine"]).code, Some(2));
 }
+
+#[test]
+fn a_followed_log_ends_when_nobody_reads_it_any_more() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["start", "box", "--", "sh", "-c", "echo ready; sleep 100"]).success();
+    let child = machine.spawn(&mut machine.command(&["logs", "-f", "box", "p1"]));
+    assert_eq!(machine.first_line_of(child), "ready\n");
+}
