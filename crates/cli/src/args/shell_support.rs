@@ -23,6 +23,7 @@ const MAN_EXAMPLES: &str = "\
 Examples:
   eyot man | man -l -
   eyot man run | man -l -
+  eyot man image pull | man -l -
   eyot man --dir ~/.local/share/man/man1       one page for each command";
 
 /// `eyot man`
@@ -30,8 +31,8 @@ Examples:
 #[command(after_help = MAN_EXAMPLES)]
 pub struct ManArgs {
     /// Print the page of this command
-    #[arg(conflicts_with = "dir")]
-    pub command: Option<String>,
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub command: Vec<String>,
     /// Write every page into this directory
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,

@@ -12,7 +12,8 @@ pub fn run(args: &HelpArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn find<'a>(program: &'a mut Command, words: &[String]) -> Result<&'a mut Command, Failure> {
+/// Finds the command, or the command of a command, that the words name.
+pub(super) fn find<'a>(program: &'a mut Command, words: &[String]) -> Result<&'a mut Command, Failure> {
     let mut command = program;
     for word in words {
         let found = command.find_subcommand_mut(word);

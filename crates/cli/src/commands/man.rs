@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
+use super::help::find;
 use crate::args::{Cli, ManArgs};
 use crate::errors::Failure;
 use crate::output::Output;
@@ -12,27 +13,23 @@ use crate::output::Output;
 pub fn run(args: &ManArgs, output: Output) -> Result<u8, Failure> {
     let mut program = Cli::command();
     program.build();
-    match (&args.dir, &args.command) {
-        (Some(folder), _) => write_all(&program, folder)?,
-        (None, None) => output.bytes(&page(&program)?)?,
-        (None, Some(name)) => {
-            let command = program.find_subcommand(name);
-            let command = command.ok_or_else(|| Failure::usage(format!("there is no command `{name}`")))?;
-            output.bytes(&page(command)?)?;
+    match &args.dir {
+        Some(folder) => {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Failure::host(format!("make the folder `{}`", folder.display()), error))?;
+            write_all(&program, folder)?;
         }
+        None => output.bytes(&page(find(&mut program, &args.command)?)?)?,
     }
     Ok(0)
 }
 
-fn write_all(program: &Command, folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::host(format!("make the folder `{}`", folder.display()), error))?;
-    for command in std::iter::once(program).chain(program.get_subcommands()) {
-        let file = folder.join(format!("{}.1", title(command)));
-        let written = std::fs::write(&file, page(command)?);
-        written.map_err(|error| Failure::host(format!("write `{}`", file.display()), error))?;
-    }
-    Ok(())
+/// Writes the page of a command and those of its commands.
+fn write_all(command: &Command, folder: &Path) -> Result<(), Failure> {
+    let file = folder.join(format!("{}.1", title(command)));
+    let written = std::fs::write(&file, page(command)?);
+    written.map_err(|error| Failure::host(format!("write `{}`", file.display()), error))?;
+    command.get_subcommands().try_for_each(|inner| write_all(inner, folder))
 }
 
 fn title(command: &Command) -> String {

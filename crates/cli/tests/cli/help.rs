@@ -96,7 +96,13 @@ fn a_man_page_is_written_for_every_command() {
     for command in COMMANDS {
         assert!(machine.path(&format!("man/man1/eyot-{command}.1")).exists(), "{command}");
     }
+    for page in ["eyot", "eyot-image-pull", "eyot-pool-rm"] {
+        assert!(machine.path(&format!("man/man1/{page}.1")).exists(), "{page}");
+    }
+    let page = machine.run(&["man", "image", "pull"]).success();
+    assert!(page.contains("eyot image pull debian:12"), "{page}");
     machine.run(&["man", "nonsense"]).failure(2);
+    assert!(machine.run(&["man", "image", "nonsense"]).failure(2).contains("`image nonsense`"));
 }
 
 #[test]
