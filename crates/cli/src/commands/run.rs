@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 
-use eyot::{Command, Sandbox, SandboxProvider, SandboxSpec, WorkspaceSpec};
+use eyot::{Command, ErrorKind, Sandbox, SandboxProvider, SandboxSpec, WorkspaceSpec};
+use eyot_engine::shown_name;
 use futures_util::FutureExt;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, SpecArgs};
 use crate::attach::{self, Attachment};
 use crate::context::Context;
 use crate::errors::{COMMAND_NOT_FOUND, Failure};
@@ -42,7 +43,8 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     } else {
         context.provider().await?
     };
-    let sandbox = create(provider.as_ref(), spec, &mut signals, context.output).await?;
+    let sandbox = create(provider.as_ref(), spec, &mut signals, context.output).await;
+    let sandbox = sandbox.map_err(|failure| with_taken_hint(failure, &args.spec))?;
     super::create::note_unheld(&args.spec, &sandbox, context.output);
     super::create::note_unwritable_mounts(&sandbox, context);
     let ran = attach::run(&sandbox, attachment, &mut signals, context.output);
@@ -62,6 +64,20 @@ fn with_image_hint(failure: Failure) -> Failure {
         return failure.hint("an image is named by an option: eyot run --image IMAGE -- COMMAND");
     }
     failure
+}
+
+/// Says what can be done about a name that another sandbox has.
+fn with_taken_hint(failure: Failure, asked: &SpecArgs) -> Failure {
+    match (&failure, &asked.name) {
+        (Failure::Error { error, .. }, Some(name)) if error.kind() == ErrorKind::AlreadyExists => {
+            let pool = name.pool.as_ref();
+            let named = pool.map_or_else(|| name.name.to_string(), |pool| shown_name(pool, &name.name));
+            failure.hint(format!(
+                "`eyot exec {named} -- COMMAND` runs it in the sandbox that is there, and `eyot rm {named}` destroys that"
+            ))
+        }
+        _ => failure,
+    }
 }
 
 /// Creates the sandbox. After a signal the create still runs to its end, so that there is something

@@ -50,7 +50,10 @@ fn whoever_uses_a_sandbox_after_its_ttl_is_told_that_it_had_passed() {
 #[test]
 fn a_name_that_is_taken_is_refused_and_its_holder_unharmed() {
     let machine = Machine::with_sandbox();
-    machine.run(&["create", "--name", "box"]).failure(125);
+    assert!(machine.run(&["create", "--name", "box"]).failure(125).contains("--get-or-create"));
+    let ran = machine.run(&["run", "--name", "box", "--", "true"]);
+    let said = ran.failure(125);
+    assert!(said.contains("hint: `eyot exec box -- COMMAND`") && said.contains("`eyot rm box`"), "{said}");
     assert_eq!(machine.run(&["exec", "box", "--", "echo", "alive"]).success(), "alive\n");
 }
 
