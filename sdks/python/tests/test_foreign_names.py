@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,15 @@ def test_a_name_of_another_library_s_class_is_answered_with_ours(of: type, name:
         getattr(of, name)
     assert str(caught.value).startswith(f"type object '{of.__name__}' has no attribute '{name}'; {ours}")
     assert not hasattr(of, name)
+
+
+@pytest.mark.parametrize("of", [Sandbox, AsyncSandbox])
+@pytest.mark.parametrize("options", [((), {}), (("base",), {}), (("base", 60), {}), ((), {"template": "base", "timeout": 60})])
+def test_a_class_that_is_called_as_in_another_library_says_what_makes_a_sandbox(of: type, options: Any) -> None:
+    args, kwargs = options
+    with pytest.raises(TypeError) as caught:
+        of(*args, **kwargs)
+    assert str(caught.value) == f"{of.__name__}() makes no sandbox; use client.create(): a Client makes sandboxes"
 
 
 async def test_a_kill_without_a_process_is_told_what_ends_the_sandbox(unasked: Sandbox) -> None:

@@ -41,6 +41,13 @@ export function nameOurs(sandboxes: { prototype: object }): void {
   }
 }
 
+/** Refuses `new Sandbox()` and `new Sandbox("template")` of other libraries: only a client has what a sandbox is reached by. */
+export function checkMadeByClient(transport: unknown): void {
+  if (typeof transport !== "function") {
+    throw new EyotError(`\`new Sandbox()\` makes no sandbox; use ${OURS["create"]}`, { kind: "invalid" });
+  }
+}
+
 function refuse(object: object, name: string, message: string): void {
   const get = (): never => {
     throw new EyotError(message, { kind: "invalid", field: name });

@@ -31,7 +31,7 @@ import { type NamedEvent, namedEvents, serverSentEvents } from "./sse.js";
 import type { Streamed } from "./streamed.js";
 import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
 import { Terminal, type TerminalInfo, type TerminalOptions } from "./terminal.js";
-import { nameOurs } from "./foreign_names.js";
+import { checkMadeByClient, nameOurs } from "./foreign_names.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
@@ -74,6 +74,7 @@ export class Sandbox {
     info?: SandboxInfo,
     beneath?: string,
   ) {
+    checkMadeByClient(transport);
     this.#transport = transport;
     this.#info = info;
     this.#beneath = beneath;

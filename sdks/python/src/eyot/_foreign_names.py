@@ -48,6 +48,12 @@ class NamesOurs(type):
         def __getattr__(cls, name: str) -> Any:
             raise _error(f"type object {cls.__name__!r} has no attribute {name!r}", name, cls)
 
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            # A client calls with itself and the address; a program of another library with nothing or a template.
+            if len(args) < 2 or isinstance(args[0], str):
+                raise TypeError(f"{cls.__name__}() makes no sandbox; use {_OURS['create']}")
+            return super().__call__(*args, **kwargs)
+
 
 class OfASandbox(metaclass=NamesOurs):
     """The same of a sandbox's attributes. `hasattr` is false for them."""

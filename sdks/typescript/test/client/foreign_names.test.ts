@@ -37,6 +37,13 @@ for (const [name, ours] of [["create", "use `client.create()`"], ["connect", "us
   });
 }
 
+for (const of of [[], ["base"], [{ template: "base", timeoutMs: 60_000 }]]) {
+  test(`\`new Sandbox(${of.map((one) => JSON.stringify(one)).join()})\` of another library says what makes a sandbox`, () => {
+    const Called = Sandbox as unknown as new (...of: unknown[]) => Sandbox;
+    assert.throws(() => new Called(...of), isInvalid(undefined, "`new Sandbox()` makes no sandbox; use `client.create()`"));
+  });
+}
+
 test("a kill without a process says what ends the sandbox", async () => {
   const kill = sandbox.kill.bind(sandbox) as () => Promise<void>;
   await assert.rejects(kill(), isInvalid("process", "use `destroy()` to end the sandbox"));
