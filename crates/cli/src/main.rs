@@ -11,6 +11,7 @@ mod bench;
 mod client_folder;
 mod commands;
 mod config;
+mod confirm;
 mod context;
 mod copy;
 mod durations;

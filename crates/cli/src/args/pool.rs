@@ -32,7 +32,8 @@ Examples:
 const RM_EXAMPLES: &str = "\
 Examples:
   eyot pool rm agent-7 web                      one sandbox
-  eyot pool rm agent-7                          the pool, with all its sandboxes";
+  eyot pool rm agent-7                          the pool, with all its sandboxes
+  eyot pool rm -f agent-7                       the same, and nobody is asked";
 
 const RECONCILE_EXAMPLES: &str = "\
 Examples:
@@ -77,6 +78,9 @@ pub enum PoolCommand {
         /// The sandboxes' names in the pool
         #[arg(value_name = "NAME")]
         names: Vec<String>,
+        /// Ask nothing before the whole pool is destroyed
+        #[arg(long, short, alias = "yes", short_alias = 'y')]
+        force: bool,
     },
     /// Repair what a killed process has left, and print what that was
     #[command(after_help = RECONCILE_EXAMPLES)]

@@ -111,7 +111,8 @@ const RM_EXAMPLES: &str = "\
 Examples:
   eyot rm builder tester
   eyot rm -f builder                           no error if there is none
-  eyot rm --all
+  eyot rm --all                                a person is asked first
+  eyot rm --all -f                             and here not
 
 What runs in them is killed; their files are gone.";
 
@@ -125,8 +126,8 @@ pub struct RmArgs {
     /// All sandboxes
     #[arg(long)]
     pub all: bool,
-    /// Do not fail if a sandbox does not exist
-    #[arg(long, short)]
+    /// Do not fail if a sandbox does not exist, and ask nothing
+    #[arg(long, short, alias = "yes", short_alias = 'y')]
     pub force: bool,
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::rm::settle;
 use crate::args::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
+use crate::confirm::{DECLINED, confirm};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::pools::{Pool, Pools};
@@ -18,8 +19,8 @@ pub async fn run(args: PoolArgs, context: &Context) -> Result<u8, Failure> {
         PoolCommand::Ls { pool: Some(pool) } => members(pool, context).await,
         PoolCommand::Create(args) => create(args, context).await,
         PoolCommand::Sleep(args) => sleep(args, context).await,
-        PoolCommand::Rm { pool, names } if names.is_empty() => close(pool, context).await,
-        PoolCommand::Rm { pool, names } => remove(pool, &names, context).await,
+        PoolCommand::Rm { pool, names, force } if names.is_empty() => close(pool, force, context).await,
+        PoolCommand::Rm { pool, names, .. } => remove(pool, &names, context).await,
         PoolCommand::Reconcile { new_store } => reconcile(new_store, context).await,
     }
 }
@@ -103,14 +104,23 @@ async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Resul
     settle(failures, context)
 }
 
-async fn close(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
-    let pool = Pool::existing(pool, context).await?;
+async fn close(name: SandboxName, force: bool, context: &Context) -> Result<u8, Failure> {
+    let pool = Pool::existing(name.clone(), context).await?;
     let removed: Vec<SandboxName> = pool.list().await?.into_iter().map(|entry| entry.name).collect();
+    if !force && !removed.is_empty() && !confirm(&question(&name, &removed), context.output)? {
+        return Ok(DECLINED);
+    }
     pool.close().await?;
     if context.output.json {
         context.output.value(&json!({ "removed": removed }))?;
     }
     Ok(0)
+}
+
+fn question(pool: &SandboxName, sandboxes: &[SandboxName]) -> String {
+    let what = if sandboxes.len() == 1 { "sandbox" } else { "sandboxes" };
+    let names: Vec<&str> = sandboxes.iter().map(SandboxName::as_str).collect();
+    format!("destroy the pool `{pool}` with its {} {what}: {}?", sandboxes.len(), names.join(", "))
 }
 
 async fn reconcile(new_store: bool, context: &Context) -> Result<u8, Failure> {

@@ -4,11 +4,19 @@ use eyot::{Error, ErrorKind, SandboxInfo, SandboxProvider, SandboxStatus};
 use serde_json::json;
 
 use crate::args::RmArgs;
+use crate::confirm::{DECLINED, confirm};
 use crate::context::{Context, with_list_hint};
 use crate::errors::Failure;
 
 pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     let all = if args.all { context.provider().await?.list().await? } else { Vec::new() };
+    if !args.force && !all.is_empty() {
+        let what = if all.len() == 1 { "sandbox" } else { "sandboxes" };
+        let question = format!("destroy all that `eyot ls` lists, {} {what}?", all.len());
+        if !confirm(&question, context.output)? {
+            return Ok(DECLINED);
+        }
+    }
     let ids = all.iter().map(|info| info.id.to_string());
     let names: Vec<String> = args.names.iter().cloned().chain(ids).collect();
     // With --all somebody else may have been faster, which is as good.

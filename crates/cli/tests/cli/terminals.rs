@@ -178,6 +178,35 @@ fn a_shell_without_a_terminal_runs_a_script_from_stdin() {
 }
 
 #[test]
+fn a_person_is_asked_before_a_whole_pool_or_everything_is_destroyed() {
+    let machine = Machine::with_sandbox();
+    for (arguments, question) in [
+        (&["pool", "rm", "default"][..], "destroy the pool `default` with its 1 sandbox: box? [y/N] "),
+        (&["rm", "--all"], "destroy all that `eyot ls` lists, 1 sandbox? [y/N] "),
+    ] {
+        for answer in ["\r", "n\r"] {
+            let mut terminal = Terminal::open(&machine, arguments);
+            terminal.expect(question);
+            terminal.send(answer);
+            terminal.expect("nothing was removed");
+            assert_eq!(terminal.code(), Some(1));
+        }
+        assert_eq!(machine.run(&["exec", "box", "--", "echo", "alive"]).success(), "alive\n");
+        let mut terminal = Terminal::open(&machine, arguments);
+        terminal.expect(question);
+        terminal.send("y\r");
+        assert_eq!(terminal.code(), Some(0));
+        machine.assert_empty();
+        machine.create("box");
+    }
+    let mut terminal = Terminal::open(&machine, &["pool", "rm", "-f", "default"]);
+    assert_eq!(terminal.code(), Some(0));
+    machine.create("box");
+    machine.run(&["pool", "rm", "default"]).success();
+    machine.assert_empty();
+}
+
+#[test]
 fn init_asks_into_which_of_two_source_folders() {
     for (answer, expected) in [("src\r", "project/src"), ("\r", "project/.flue")] {
         let machine = Machine::new();
