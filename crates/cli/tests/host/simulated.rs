@@ -17,6 +17,7 @@ crate::tests! {
     wsl1_and_gvisor_are_no_linux;
     another_machine;
     programs_in_memory_that_can_not_be_run;
+    programs_in_memory_are_missed_only_by_what_needs_them;
     selinux_behind_a_mount_that_is_refused;
     a_file_system_that_carries_no_overlay;
     a_failure_without_a_known_cause_leads_to_the_doctor;
@@ -177,6 +178,25 @@ fn programs_in_memory_that_can_not_be_run() -> Result<(), String> {
     std::fs::DirBuilder::new().mode(0o700).create(scene.path("state")).unwrap();
     std::fs::write(scene.path("state/programs"), "").unwrap();
     scene.ends_everywhere_with("not-executable", "vm.memfd_noexec is 2", "sudo sysctl -w vm.memfd_noexec=1");
+    Ok(())
+}
+
+fn programs_in_memory_are_missed_only_by_what_needs_them() -> Result<(), String> {
+    let facts = json!({ "sysctl": { "vm.memfd_noexec": 2 } });
+    let scene = Scene::new().simulating(facts, None).refusing(&[(libc::SYS_memfd_create, libc::EACCES)]);
+    let ran = scene.eyot(&["run", "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let doctor = scene.eyot(&["doctor", "--json"]);
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    let report: Value = serde_json::from_str(&doctor.stdout).unwrap();
+    let found = report["findings"].as_array().unwrap().iter().find(|found| found["id"] == "memory-files");
+    let found = found.unwrap_or_else(|| panic!("{report:#}"));
+    assert_eq!((&found["status"], &found["cause"]), (&json!("warn"), &json!("not-executable")));
+    let why = found["why"].as_str().unwrap();
+    assert!(why.contains("servers, `eyot mcp`") && why.contains("`eyot run` and `create` do not"), "{why}");
+    let fix = Some("sudo sysctl -w vm.memfd_noexec=1");
+    scene.says(&["run", "--net", "egress", "--", "true"], why, fix);
+    scene.says(&["pool", "create", "p", "box"], why, fix);
     Ok(())
 }
 

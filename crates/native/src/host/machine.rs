@@ -67,9 +67,9 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         subject: "memory-files",
         name: "not-executable",
-        severity: Severity::Error,
+        severity: Severity::Warn,
         needs_failure: false,
-        steps: &[LAUNCHER, "start the guest"],
+        steps: &[LAUNCHER, "start the guest", "start the egress program"],
         errnos: &[Errno::ACCESS, Errno::PERM],
         shows: memfd_without_exec,
     },
@@ -116,10 +116,15 @@ fn no_processes_left(facts: &Facts) -> Option<Reason> {
 }
 
 /// Reports `vm.memfd_noexec`. With the value 1 a program in memory must ask to be executable, which
-/// Eyot's do. With 2 that is refused.
+/// Eyot's do. With 2 that is refused. The guest's program is a file and the launcher of a command that
+/// makes one sandbox is a thread, so neither needs it.
 fn memfd_without_exec(facts: &Facts) -> Option<Reason> {
     facts.setting("vm.memfd_noexec").filter(|value| *value >= 2).map(|value| {
-        let why = format!("programs in memory can't be run here (vm.memfd_noexec is {value})");
+        let why = format!(
+            "programs in memory can't be run here (vm.memfd_noexec is {value}), which servers, `eyot mcp`, `call` and \
+             `pool`, the network egress and limits by the user manager need; `eyot run` and `create` do not, where the \
+             state folder can hold programs"
+        );
         Reason::new(why, "sudo sysctl -w vm.memfd_noexec=1")
     })
 }

@@ -115,7 +115,7 @@ fn tried(trial: &Result<Trial>) -> Finding {
 
 /// Lists everything that is wrong with one subject: what the facts show, and the cause of the
 /// failure. If nothing is wrong, says so. A cause that should prevent sandboxes is only a warning
-/// if the test sandbox could be made.
+/// if the test sandbox could be made, and any cause is an error if it explains why not.
 fn about(
     subject: &'static str,
     all_well: Telling,
@@ -123,12 +123,15 @@ fn about(
     works: bool,
     explanation: Option<&Cause>,
 ) -> Vec<Finding> {
-    let status = |severity| if severity == Severity::Error && !works { Status::Error } else { Status::Warn };
     let explains = |cause: &Cause| explanation.is_some_and(|explaining| std::ptr::eq(explaining, cause));
+    let status = |cause: &Cause| {
+        let prevents = (cause.severity == Severity::Error && !works) || explains(cause);
+        if prevents { Status::Error } else { Status::Warn }
+    };
     let of_subject = cause::all().filter(|cause| cause.subject == subject);
     let amiss = of_subject.filter(|cause| !cause.needs_failure || explains(cause)).filter_map(|cause| {
         let reason = (cause.shows)(facts)?;
-        let (cause, status) = (Some(cause.name), status(cause.severity));
+        let (cause, status) = (Some(cause.name), status(cause));
         Some(Finding { id: subject, cause, status, why: reason.why, fix: reason.fix })
     });
     let mut findings: Vec<Finding> = amiss.collect();
