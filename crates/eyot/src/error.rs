@@ -239,6 +239,12 @@ impl Error {
         Self::destroyed(sandbox).with_hint("its ttl had passed")
     }
 
+    /// The sandbox is gone for good, because a deadline had passed, and nothing says which. The hint
+    /// says so.
+    pub fn past_deadline(sandbox: impl fmt::Display) -> Self {
+        Self::destroyed(sandbox).with_hint("its deadline (ttl or idle) has passed")
+    }
+
     /// The same of a sandbox by another name, as its caller knows it: gone for good, with the hint that says why.
     #[must_use]
     pub fn renamed_destroyed(&self, sandbox: impl fmt::Display) -> Self {

@@ -497,7 +497,7 @@ fn not_running(id_or_name: &str, condition: Condition) -> Error {
     let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
     match condition {
         Condition::Sleeping => Error::sleeping(id_or_name),
-        Condition::Expired => Error::destroyed(id_or_name).with_hint("its deadline (ttl or idle) has passed"),
+        Condition::Expired => Error::past_deadline(id_or_name),
         Condition::Dead => Error::dead(id_or_name),
         Condition::Damaged => {
             let message = format!("sandbox `{id_or_name}` is damaged: its record can't be read");

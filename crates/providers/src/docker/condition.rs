@@ -79,7 +79,7 @@ impl Condition {
     pub(crate) fn refusal(&self, name: &str) -> Error {
         match self {
             Self::Sleeping => Error::sleeping(name),
-            Self::Over => Error::destroyed(name).with_hint("its deadline (ttl or idle) has passed"),
+            Self::Over => Error::past_deadline(name),
             Self::Going => Error::destroyed(name),
             Self::Dead => Error::dead(name),
             Self::Making | Self::Running(_) => {
