@@ -77,10 +77,22 @@ pub fn run(names: &[String]) -> Result<(), String> {
 
 /// Asks a server everything in the API's document, many times.
 pub fn ask_at_length(_: &[String]) -> Result<(), String> {
+    of_soak(document::prepare, document::run_at_length)
+}
+
+/// Tests the TypeScript client on the newest Node.
+pub fn run_on_newest_node(_: &[String]) -> Result<(), String> {
+    of_soak(typescript::prepare, typescript::run_on_newer)
+}
+
+fn of_soak(
+    prepare: fn(&Path) -> Result<(), String>,
+    run: fn(&Ground) -> Result<(), String>,
+) -> Result<(), String> {
     packages::install_for_sdks()?;
-    document::prepare(&folder()?)?;
+    prepare(&folder()?)?;
     let scratch = Scratch::new().map(Arc::new);
-    document::run_at_length(&Ground::new(programs::eyot(&programs::built()?)?, scratch)?)
+    run(&Ground::new(programs::eyot(&programs::built()?)?, scratch)?)
 }
 
 /// Returns the folder that what is installed stays in, and makes it if it is missing.

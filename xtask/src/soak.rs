@@ -25,7 +25,7 @@ enum Work {
     Task(fn(&[String]) -> Result<(), String>, &'static [&'static str]),
 }
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     Part { name: "threats", work: Work::Tests(&["probes/threats"]) },
     Part { name: "floods", work: Work::Tests(&["guest/program_exec"]) },
     Part { name: "kills", work: Work::Tests(&["native/pool", "engine/processes"]) },
@@ -33,6 +33,7 @@ const PARTS: [Part; 9] = [
     Part { name: "images", work: Work::Tests(&["cli/registry"]) },
     Part { name: "load", work: Work::Tests(&["cli/load", "cli/cli"]) },
     Part { name: "document", work: Work::Task(sdks::ask_at_length, &[]) },
+    Part { name: "node", work: Work::Task(sdks::run_on_newest_node, &[]) },
     Part { name: "fuzz", work: Work::Task(fuzz::run, &["--seconds", "60"]) },
     Part { name: "machine", work: Work::Task(machine::run, &machine::OF_SOAK) },
 ];

@@ -146,17 +146,28 @@ impl LimitArgs {
     /// Returns these limits, with the defaults of the others.
     pub fn limits(&self) -> ServeLimits {
         let usual = ServeLimits::default();
-        let per_second = self.max_requests_per_second.unwrap_or(usual.max_requests_per_second);
+        // Each by its name: an option that is not used below does not compile.
+        let Self {
+            max_connections,
+            max_requests_per_key,
+            max_requests_per_second,
+            max_request_burst,
+            max_json_bytes,
+            max_image_bytes,
+            header_timeout,
+            drain_timeout,
+        } = *self;
         let or = |given: Option<u32>, usual: usize| given.map_or(usual, |given| given as usize);
+        let per_second = max_requests_per_second.unwrap_or(usual.max_requests_per_second);
         ServeLimits {
-            max_connections: or(self.max_connections, usual.max_connections),
-            max_requests_per_key: or(self.max_requests_per_key, usual.max_requests_per_key),
+            max_connections: or(max_connections, usual.max_connections),
+            max_requests_per_key: or(max_requests_per_key, usual.max_requests_per_key),
             max_requests_per_second: per_second,
-            max_request_burst: self.max_request_burst.unwrap_or(per_second.saturating_mul(2)),
-            max_json_bytes: or(self.max_json_bytes, usual.max_json_bytes),
-            max_image_bytes: self.max_image_bytes.unwrap_or(usual.max_image_bytes),
-            header_timeout_ms: self.header_timeout.unwrap_or(usual.header_timeout_ms),
-            drain_timeout_ms: self.drain_timeout.unwrap_or(usual.drain_timeout_ms),
+            max_request_burst: max_request_burst.unwrap_or(per_second.saturating_mul(2)),
+            max_json_bytes: or(max_json_bytes, usual.max_json_bytes),
+            max_image_bytes: max_image_bytes.unwrap_or(usual.max_image_bytes),
+            header_timeout_ms: header_timeout.unwrap_or(usual.header_timeout_ms),
+            drain_timeout_ms: drain_timeout.unwrap_or(usual.drain_timeout_ms),
             ..usual
         }
     }

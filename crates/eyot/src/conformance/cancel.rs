@@ -10,13 +10,13 @@ use crate::sandbox::Sandbox;
 use crate::{CancellationToken, Result};
 
 cases! {
-    a_command_that_was_cancelled_before_never_starts(sandbox) needs [Shell];
-    a_cancelled_command_ends_at_once_with_its_output_so_far(sandbox) needs [Shell];
-    a_cancelled_command_leaves_nothing_running(sandbox) needs [Shell, KillTree];
-    a_cancellation_at_the_moment_of_the_end_is_one_or_the_other(sandbox) needs [Shell];
-    a_cancellation_after_the_end_changes_nothing(sandbox) needs [Shell];
-    a_cancellation_ends_its_own_command_and_no_other(sandbox) needs [Shell];
-    a_cancelled_stream_ends_with_its_result(sandbox) needs [Shell];
+    a_command_that_was_cancelled_before_never_starts(workspace) needs [Shell];
+    a_cancelled_command_ends_at_once_with_its_output_so_far(workspace) needs [Shell];
+    a_cancelled_command_leaves_nothing_running(workspace) needs [Shell, KillTree];
+    a_cancellation_at_the_moment_of_the_end_is_one_or_the_other(workspace) needs [Shell];
+    a_cancellation_after_the_end_changes_nothing(workspace) needs [Shell];
+    a_cancellation_ends_its_own_command_and_no_other(workspace) needs [Shell];
+    a_cancelled_stream_ends_with_its_result(workspace) needs [Shell];
 }
 
 async fn cancellable(sandbox: &Sandbox, line: &str, cancel: &CancellationToken) -> Result<ExecResult> {

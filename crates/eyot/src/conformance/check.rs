@@ -8,14 +8,17 @@ use std::time::Duration;
 use super::{Fixture, Verdict};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{ExecOptions, ExecResult};
+use crate::process::{ProcessInfo, ProcessStatus};
 use crate::sandbox::Sandbox;
 use crate::spec::{SandboxName, SandboxSpec};
 
 pub(super) use super::disposable::Disposable;
 
-/// Empties the workspace, and fails where something is left.
-const EMPTY_THE_WORKSPACE: &str =
-    "chmod -R u+rwx . 2>/dev/null; rm -rf -- ..?* .[!.]* * && test -z \"$(ls -A)\"";
+/// Empties the workspace and `/tmp`, and fails where something is left.
+const EMPTY: &str = "for folder in . /tmp; do
+    cd \"$folder\" && chmod -R u+rwx . 2>/dev/null
+    rm -rf -- ..?* .[!.]* * && test -z \"$(ls -A)\" || exit
+done";
 
 /// The reason why a case did not hold.
 #[derive(Debug)]
@@ -131,11 +134,17 @@ where
         None => Disposable(Sandbox::create(&*fixture.provider(), fixture.spec()).await?),
     };
     let checked = case(sandbox.0.clone()).await;
-    let is_sound = !matches!(checked, Err(Failure::Broken(_)));
-    if is_sound && sh(&sandbox.0, EMPTY_THE_WORKSPACE).await.is_ok_and(|emptied| emptied.success()) {
+    if !matches!(checked, Err(Failure::Broken(_))) && is_clean(&sandbox.0).await {
         reused.give(sandbox);
     }
     checked
+}
+
+/// Tells whether another case can be tried in it: nothing runs there, and what was left is removed.
+async fn is_clean(sandbox: &Sandbox) -> bool {
+    let is_quiet = |all: Vec<ProcessInfo>| all.iter().all(|process| process.status != ProcessStatus::Running);
+    sandbox.processes().await.is_ok_and(is_quiet)
+        && sh(sandbox, EMPTY).await.is_ok_and(|emptied| emptied.success())
 }
 
 /// A name that no other case uses.

@@ -7,10 +7,10 @@ use crate::exec::{ExecOptions, Outcome, Stdin};
 use crate::sandbox::Sandbox;
 
 cases! {
-    e6_fifty_commands_at_once_are_independent_and_all_correct(sandbox) needs [Shell];
-    commands_that_wait_for_each_other_run_at_the_same_time(sandbox) needs [Shell];
-    twenty_commands_with_input_and_output_at_once_mix_nothing_up(sandbox) needs [Shell];
-    files_are_read_and_written_while_commands_run(sandbox) needs [Shell];
+    e6_fifty_commands_at_once_are_independent_and_all_correct(workspace) needs [Shell];
+    commands_that_wait_for_each_other_run_at_the_same_time(workspace) needs [Shell];
+    twenty_commands_with_input_and_output_at_once_mix_nothing_up(workspace) needs [Shell];
+    files_are_read_and_written_while_commands_run(workspace) needs [Shell];
 }
 
 async fn e6_fifty_commands_at_once_are_independent_and_all_correct(sandbox: Sandbox) -> Check {

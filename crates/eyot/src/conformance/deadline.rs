@@ -11,18 +11,18 @@ use crate::exec::{ExecEvent, ExecOptions, ExecResult, Outcome};
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_deadline_ends_a_command_with_its_output_so_far(sandbox) needs [Shell];
-    a_deadline_is_never_early(sandbox) needs [Shell];
-    a_deadline_flattens_to_124_and_adds_its_sentence_only_there(sandbox) needs [Shell];
-    a_deadline_of_zero_runs_nothing(sandbox) needs [Shell];
-    a_deadline_of_one_millisecond_is_exact(sandbox) needs [Shell];
-    a_deadline_of_2_to_the_53_is_none(sandbox) needs [Shell];
-    a_deadline_in_a_flood_is_kept(sandbox) needs [Shell];
-    a_command_that_catches_every_signal_is_timed_out_all_the_same(sandbox) needs [Shell];
-    a_command_that_ends_in_time_is_not_timed_out(sandbox) needs [Shell];
-    a_command_that_exits_with_124_is_not_timed_out(sandbox) needs [Shell];
+    a_deadline_ends_a_command_with_its_output_so_far(workspace) needs [Shell];
+    a_deadline_is_never_early(workspace) needs [Shell];
+    a_deadline_flattens_to_124_and_adds_its_sentence_only_there(workspace) needs [Shell];
+    a_deadline_of_zero_runs_nothing(workspace) needs [Shell];
+    a_deadline_of_one_millisecond_is_exact(workspace) needs [Shell];
+    a_deadline_of_2_to_the_53_is_none(workspace) needs [Shell];
+    a_deadline_in_a_flood_is_kept(workspace) needs [Shell];
+    a_command_that_catches_every_signal_is_timed_out_all_the_same(workspace) needs [Shell];
+    a_command_that_ends_in_time_is_not_timed_out(workspace) needs [Shell];
+    a_command_that_exits_with_124_is_not_timed_out(workspace) needs [Shell];
     the_specs_deadline_holds_unless_the_call_names_one(fixture) needs [Shell];
-    a_streamed_command_is_timed_out_even_if_nobody_reads(sandbox) needs [Shell, KillTree];
+    a_streamed_command_is_timed_out_even_if_nobody_reads(workspace) needs [Shell, KillTree];
 }
 
 async fn timed(sandbox: &Sandbox, line: &str, timeout_ms: u64) -> Check<ExecResult> {

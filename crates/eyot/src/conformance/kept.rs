@@ -18,21 +18,21 @@ use crate::process::LogStream;
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_kept_command_tells_what_it_writes_in_numbered_pieces_and_its_end(sandbox) needs [Shell, Processes];
-    a_client_that_comes_back_reads_on_where_it_stopped(sandbox) needs [Shell, Processes];
+    a_kept_command_tells_what_it_writes_in_numbered_pieces_and_its_end(workspace) needs [Shell, Processes];
+    a_client_that_comes_back_reads_on_where_it_stopped(workspace) needs [Shell, Processes];
     a_kept_command_survives_the_handle_that_began_it(fixture) needs [Shell, Processes];
-    of_two_clients_the_last_one_reads(sandbox) needs [Shell, Processes];
-    a_kept_command_waits_for_its_reader_and_loses_nothing(sandbox) needs [Shell, Processes];
-    output_that_is_not_kept_any_more_is_a_conflict(sandbox) needs [Shell, Processes];
-    a_kept_command_gets_its_whole_input(sandbox) needs [Shell, Processes];
-    a_kept_command_that_nobody_reads_is_killed(sandbox) needs [Shell, Processes, KillTree];
-    the_deadline_of_a_kept_command_needs_no_client(sandbox) needs [Shell, Processes, KillTree];
-    a_kept_command_is_killed_on_demand_and_its_end_is_told(sandbox) needs [Shell, Processes, KillTree];
-    a_kept_command_that_cannot_be_started_is_refused(sandbox) needs [Argv, Processes];
-    a_command_that_is_not_kept_is_not_found(sandbox) needs [Processes];
-    a_kept_terminal_is_found_again_as_it_was(sandbox) needs [Shell, Processes, Pty];
-    a_kept_terminal_goes_on_while_nobody_looks_and_keeps_the_last_of_it(sandbox) needs [Shell, Processes, Pty];
-    a_kept_terminal_is_signalled_and_has_a_size(sandbox) needs [Shell, Processes, Pty, Signals];
+    of_two_clients_the_last_one_reads(workspace) needs [Shell, Processes];
+    a_kept_command_waits_for_its_reader_and_loses_nothing(workspace) needs [Shell, Processes];
+    output_that_is_not_kept_any_more_is_a_conflict(workspace) needs [Shell, Processes];
+    a_kept_command_gets_its_whole_input(workspace) needs [Shell, Processes];
+    a_kept_command_that_nobody_reads_is_killed(workspace) needs [Shell, Processes, KillTree];
+    the_deadline_of_a_kept_command_needs_no_client(workspace) needs [Shell, Processes, KillTree];
+    a_kept_command_is_killed_on_demand_and_its_end_is_told(workspace) needs [Shell, Processes, KillTree];
+    a_kept_command_that_cannot_be_started_is_refused(workspace) needs [Argv, Processes];
+    a_command_that_is_not_kept_is_not_found(workspace) needs [Processes];
+    a_kept_terminal_is_found_again_as_it_was(workspace) needs [Shell, Processes, Pty];
+    a_kept_terminal_goes_on_while_nobody_looks_and_keeps_the_last_of_it(workspace) needs [Shell, Processes, Pty];
+    a_kept_terminal_is_signalled_and_has_a_size(workspace) needs [Shell, Processes, Pty, Signals];
     kept_terminals_are_listed_until_they_are_forgotten(sandbox) needs [Shell, Processes, Pty];
 }
 

@@ -7,17 +7,17 @@ use crate::process::{Log, LogChunk, LogQuery, LogRange, LogStream, ProcessId};
 use crate::sandbox::{Sandbox, StartOptions};
 
 cases! {
-    the_last_lines_of_a_log_are_whole_and_counted_exactly(sandbox) needs [Shell, Processes];
-    lines_of_both_streams_count_by_where_they_end(sandbox) needs [Shell, Processes];
-    long_lines_and_bytes_that_are_no_text_are_counted_rightly(sandbox) needs [Shell, Processes];
-    an_answer_says_what_it_covers_of_a_log(sandbox) needs [Shell, Processes];
-    a_limit_ends_a_log_and_one_that_is_followed(sandbox) needs [Shell, Processes];
-    two_tails_at_once_are_invalid(sandbox) needs [Shell, Processes];
-    a_reader_goes_on_where_it_stopped_and_neither_loses_nor_repeats_a_byte(sandbox) needs [Shell, Processes];
-    a_tail_that_is_followed_goes_on_with_what_comes(sandbox) needs [Shell, Processes];
-    a_noisy_stream_does_not_push_the_other_out_of_the_log(sandbox) needs [Shell, Processes];
-    bytes_that_are_no_longer_kept_are_counted(sandbox) needs [Shell, Processes];
-    a_followed_log_holds_what_a_process_substitution_wrote(sandbox) needs [Shell, Processes];
+    the_last_lines_of_a_log_are_whole_and_counted_exactly(workspace) needs [Shell, Processes];
+    lines_of_both_streams_count_by_where_they_end(workspace) needs [Shell, Processes];
+    long_lines_and_bytes_that_are_no_text_are_counted_rightly(workspace) needs [Shell, Processes];
+    an_answer_says_what_it_covers_of_a_log(workspace) needs [Shell, Processes];
+    a_limit_ends_a_log_and_one_that_is_followed(workspace) needs [Shell, Processes];
+    two_tails_at_once_are_invalid(workspace) needs [Shell, Processes];
+    a_reader_goes_on_where_it_stopped_and_neither_loses_nor_repeats_a_byte(workspace) needs [Shell, Processes];
+    a_tail_that_is_followed_goes_on_with_what_comes(workspace) needs [Shell, Processes];
+    a_noisy_stream_does_not_push_the_other_out_of_the_log(workspace) needs [Shell, Processes];
+    bytes_that_are_no_longer_kept_are_counted(workspace) needs [Shell, Processes];
+    a_followed_log_holds_what_a_process_substitution_wrote(workspace) needs [Shell, Processes];
 }
 
 /// Runs a line as a process to its end.

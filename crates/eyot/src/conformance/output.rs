@@ -222,7 +222,7 @@ async fn a_lot_of_output_through_a_process_substitution_is_whole(sandbox: Sandbo
 
 async fn a_plain_command_leaves_no_output_open(sandbox: Sandbox) -> Check {
     // The child has let go of the output when its shell ends.
-    let elsewhere = "(exec >/dev/null 2>&1; touch there; sleep 86405) & until [ -e there ]; do :; done";
+    let elsewhere = "(exec >/dev/null 2>&1; touch there; sleep 86408) & until [ -e there ]; do :; done";
     for line in ["true", "echo a; echo b >&2", "exit 3", "kill -9 $$", elsewhere] {
         ensure!(!sh(&sandbox, line).await?.output_open, "`{line}` left its output open");
     }

@@ -14,35 +14,35 @@ use crate::process::{LogChunk, LogQuery, LogStream, MAX_STDIN_BYTES, ProcessId, 
 use crate::sandbox::{Sandbox, StartOptions};
 
 cases! {
-    a_started_process_runs_on_and_its_end_is_waited_for(sandbox) needs [Shell, Processes];
-    a_started_process_tells_when_and_how_it_ended(sandbox) needs [Shell, Processes];
-    a_started_process_reads_the_end_at_once_and_has_its_own_directory_and_variables(sandbox) needs [Shell, Processes];
+    a_started_process_runs_on_and_its_end_is_waited_for(workspace) needs [Shell, Processes];
+    a_started_process_tells_when_and_how_it_ended(workspace) needs [Shell, Processes];
+    a_started_process_reads_the_end_at_once_and_has_its_own_directory_and_variables(workspace) needs [Shell, Processes];
     a_process_that_cannot_be_started_is_refused_and_not_listed(sandbox) needs [Argv, Processes];
     processes_are_listed_oldest_first_and_no_number_is_used_twice(sandbox) needs [Shell, Processes];
-    a_process_that_nobody_started_is_not_found(sandbox) needs [Processes];
-    a_log_has_both_streams_in_the_order_of_their_arrival(sandbox) needs [Shell, Processes];
-    a_log_can_be_read_by_stream_by_offset_and_from_its_end(sandbox) needs [Shell, Processes];
-    a_followed_log_goes_on_until_the_process_ends(sandbox) needs [Shell, Processes];
-    a_followed_log_of_an_ended_process_ends(sandbox) needs [Shell, Processes];
-    a_long_log_keeps_its_end_and_says_where_that_begins(sandbox) needs [Shell, Processes];
-    a_kill_without_a_signal_kills_the_whole_tree(sandbox) needs [Shell, Processes, KillTree];
-    a_kill_returns_when_nothing_of_the_tree_is_left(sandbox) needs [Shell, Processes, KillTree];
-    a_signal_reaches_the_process_and_is_how_it_ended(sandbox) needs [Shell, Processes, Signals];
-    a_signal_can_be_caught_by_the_process(sandbox) needs [Shell, Processes, Signals];
-    a_signal_that_does_not_exist_is_invalid(sandbox) needs [Shell, Processes];
-    killing_a_process_that_has_ended_is_fine(sandbox) needs [Shell, Processes];
-    a_stop_is_polite_and_then_kills_the_whole_tree(sandbox) needs [Shell, Processes, Signals, KillTree];
-    a_line_of_a_log_is_waited_for_past_ones_included(sandbox) needs [Shell, Processes];
-    a_wait_for_a_line_ends_with_the_process_and_with_its_time(sandbox) needs [Shell, Processes];
+    a_process_that_nobody_started_is_not_found(workspace) needs [Processes];
+    a_log_has_both_streams_in_the_order_of_their_arrival(workspace) needs [Shell, Processes];
+    a_log_can_be_read_by_stream_by_offset_and_from_its_end(workspace) needs [Shell, Processes];
+    a_followed_log_goes_on_until_the_process_ends(workspace) needs [Shell, Processes];
+    a_followed_log_of_an_ended_process_ends(workspace) needs [Shell, Processes];
+    a_long_log_keeps_its_end_and_says_where_that_begins(workspace) needs [Shell, Processes];
+    a_kill_without_a_signal_kills_the_whole_tree(workspace) needs [Shell, Processes, KillTree];
+    a_kill_returns_when_nothing_of_the_tree_is_left(workspace) needs [Shell, Processes, KillTree];
+    a_signal_reaches_the_process_and_is_how_it_ended(workspace) needs [Shell, Processes, Signals];
+    a_signal_can_be_caught_by_the_process(workspace) needs [Shell, Processes, Signals];
+    a_signal_that_does_not_exist_is_invalid(workspace) needs [Shell, Processes];
+    killing_a_process_that_has_ended_is_fine(workspace) needs [Shell, Processes];
+    a_stop_is_polite_and_then_kills_the_whole_tree(workspace) needs [Shell, Processes, Signals, KillTree];
+    a_line_of_a_log_is_waited_for_past_ones_included(workspace) needs [Shell, Processes];
+    a_wait_for_a_line_ends_with_the_process_and_with_its_time(workspace) needs [Shell, Processes];
     a_process_survives_the_handle_that_started_it(fixture) needs [Shell, Processes];
-    a_process_outlives_the_deadline_of_other_commands(sandbox) needs [Shell, Processes, KillTree];
-    a_process_is_killed_with_its_tree_at_its_deadline(sandbox) needs [Shell, Processes, KillTree];
-    a_process_that_ends_in_time_is_not_timed_out(sandbox) needs [Shell, Processes];
-    a_process_reads_the_input_of_its_start_and_then_the_end(sandbox) needs [Shell, Processes];
-    a_process_reads_what_is_written_to_it_later_until_that_ends(sandbox) needs [Shell, Processes];
-    input_of_64_kib_is_taken_and_a_byte_more_is_refused(sandbox) needs [Shell, Processes];
-    a_process_that_reads_nothing_is_given_no_more_than_it_can_hold(sandbox) needs [Shell, Processes];
-    a_process_on_a_terminal_is_typed_to(sandbox) needs [Shell, Processes, Pty];
+    a_process_outlives_the_deadline_of_other_commands(workspace) needs [Shell, Processes, KillTree];
+    a_process_is_killed_with_its_tree_at_its_deadline(workspace) needs [Shell, Processes, KillTree];
+    a_process_that_ends_in_time_is_not_timed_out(workspace) needs [Shell, Processes];
+    a_process_reads_the_input_of_its_start_and_then_the_end(workspace) needs [Shell, Processes];
+    a_process_reads_what_is_written_to_it_later_until_that_ends(workspace) needs [Shell, Processes];
+    input_of_64_kib_is_taken_and_a_byte_more_is_refused(workspace) needs [Shell, Processes];
+    a_process_that_reads_nothing_is_given_no_more_than_it_can_hold(workspace) needs [Shell, Processes];
+    a_process_on_a_terminal_is_typed_to(workspace) needs [Shell, Processes, Pty];
 }
 
 const EVERYTHING: LogQuery = LogQuery {

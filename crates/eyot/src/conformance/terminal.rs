@@ -9,21 +9,21 @@ use crate::exec::{ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome, PtySi
 use crate::sandbox::Sandbox;
 
 cases! {
-    a_command_on_a_terminal_sees_one_on_all_three_streams(sandbox) needs [Shell, Pty];
-    a_command_without_a_terminal_sees_none(sandbox) needs [Shell];
-    a_terminals_line_ends_are_carriage_return_and_line_feed(sandbox) needs [Shell, Pty];
-    both_streams_of_a_terminal_are_standard_output(sandbox) needs [Shell, Pty];
-    a_terminal_has_the_size_that_was_asked_for(sandbox) needs [Shell, Pty];
-    a_resize_is_seen_by_the_command(sandbox) needs [Shell, Pty];
-    the_interrupt_key_ends_the_command_by_sigint(sandbox) needs [Shell, Pty];
-    the_interrupt_key_reaches_the_foreground_and_not_the_shell(sandbox) needs [Shell, Pty];
-    the_end_of_file_key_ends_the_input(sandbox) needs [Shell, Pty];
-    a_terminal_without_input_reads_the_end_at_once(sandbox) needs [Shell, Pty];
-    bytes_for_a_terminal_are_typed_and_then_end(sandbox) needs [Shell, Pty];
-    what_is_typed_is_echoed_and_read_by_lines(sandbox) needs [Shell, Pty];
-    a_deadline_ends_a_command_on_a_terminal(sandbox) needs [Shell, Pty, KillTree];
-    a_signal_reaches_a_terminals_foreground(sandbox) needs [Shell, Pty, Signals];
-    a_terminal_that_something_holds_open_delays_nothing(sandbox) needs [Shell, Pty];
+    a_command_on_a_terminal_sees_one_on_all_three_streams(workspace) needs [Shell, Pty];
+    a_command_without_a_terminal_sees_none(workspace) needs [Shell];
+    a_terminals_line_ends_are_carriage_return_and_line_feed(workspace) needs [Shell, Pty];
+    both_streams_of_a_terminal_are_standard_output(workspace) needs [Shell, Pty];
+    a_terminal_has_the_size_that_was_asked_for(workspace) needs [Shell, Pty];
+    a_resize_is_seen_by_the_command(workspace) needs [Shell, Pty];
+    the_interrupt_key_ends_the_command_by_sigint(workspace) needs [Shell, Pty];
+    the_interrupt_key_reaches_the_foreground_and_not_the_shell(workspace) needs [Shell, Pty];
+    the_end_of_file_key_ends_the_input(workspace) needs [Shell, Pty];
+    a_terminal_without_input_reads_the_end_at_once(workspace) needs [Shell, Pty];
+    bytes_for_a_terminal_are_typed_and_then_end(workspace) needs [Shell, Pty];
+    what_is_typed_is_echoed_and_read_by_lines(workspace) needs [Shell, Pty];
+    a_deadline_ends_a_command_on_a_terminal(workspace) needs [Shell, Pty, KillTree];
+    a_signal_reaches_a_terminals_foreground(workspace) needs [Shell, Pty, Signals];
+    a_terminal_that_something_holds_open_delays_nothing(workspace) needs [Shell, Pty];
 }
 
 fn terminal(rows: u16, cols: u16) -> ExecOptions {

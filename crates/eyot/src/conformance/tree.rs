@@ -7,20 +7,20 @@ use crate::exec::{ExecOptions, Outcome};
 use crate::sandbox::Sandbox;
 
 cases! {
-    k13_a_child_in_a_session_of_its_own_dies_with_the_deadline(sandbox) needs [Shell, KillTree];
-    k13_a_double_forked_grandchild_dies_with_the_deadline(sandbox) needs [Shell, KillTree];
-    k13_children_that_ignore_every_signal_die_with_the_deadline(sandbox) needs [Shell, KillTree];
-    k13_a_child_that_holds_the_pipes_dies_with_the_deadline(sandbox) needs [Shell, KillTree];
-    k13_a_child_whose_parents_are_gone_dies_with_the_deadline(sandbox) needs [Shell, KillTree];
-    k13_fifty_children_die_with_the_deadline(sandbox) needs [Shell, KillTree];
-    k13_children_that_keep_forking_die_with_the_deadline(sandbox) needs [Shell, KillTree];
-    k13_a_stopped_child_dies_with_the_deadline(sandbox) needs [Shell, KillTree];
-    a_deadline_kills_the_tree_of_its_own_command_and_no_other(sandbox) needs [Shell, KillTree];
-    a_background_child_delays_no_result_and_lives_on(sandbox) needs [Shell, KillTree];
-    a_background_child_in_a_session_of_its_own_lives_on(sandbox) needs [Shell, KillTree];
-    a_background_child_can_still_write_to_its_pipe(sandbox) needs [Shell];
-    a_background_child_that_floods_its_pipe_is_not_held_up(sandbox) needs [Shell];
-    commands_leave_no_zombies(sandbox) needs [Shell, KillTree];
+    k13_a_child_in_a_session_of_its_own_dies_with_the_deadline(workspace) needs [Shell, KillTree];
+    k13_a_double_forked_grandchild_dies_with_the_deadline(workspace) needs [Shell, KillTree];
+    k13_children_that_ignore_every_signal_die_with_the_deadline(workspace) needs [Shell, KillTree];
+    k13_a_child_that_holds_the_pipes_dies_with_the_deadline(workspace) needs [Shell, KillTree];
+    k13_a_child_whose_parents_are_gone_dies_with_the_deadline(workspace) needs [Shell, KillTree];
+    k13_fifty_children_die_with_the_deadline(workspace) needs [Shell, KillTree];
+    k13_children_that_keep_forking_die_with_the_deadline(workspace) needs [Shell, KillTree];
+    k13_a_stopped_child_dies_with_the_deadline(workspace) needs [Shell, KillTree];
+    a_deadline_kills_the_tree_of_its_own_command_and_no_other(workspace) needs [Shell, KillTree];
+    a_background_child_delays_no_result_and_lives_on(workspace) needs [Shell, KillTree];
+    a_background_child_in_a_session_of_its_own_lives_on(workspace) needs [Shell, KillTree];
+    a_background_child_can_still_write_to_its_pipe(workspace) needs [Shell];
+    a_background_child_that_floods_its_pipe_is_not_held_up(workspace) needs [Shell];
+    commands_leave_no_zombies(workspace) needs [Shell, KillTree];
 }
 
 /// Counts the processes that have `mark` in their command line.

@@ -15,32 +15,32 @@ use crate::sandbox::Sandbox;
 use crate::watch::{WatchEvent, WatchEventKind, WatchOptions};
 
 cases! {
-    what_happens_to_files_is_told_in_its_order_by_whole_paths(sandbox) needs [Watch, Shell];
-    what_happens_right_after_a_watch_began_is_told(sandbox) needs [Watch];
-    an_atomic_write_ends_with_the_file_under_its_name(sandbox) needs [Watch];
-    directories_made_later_are_watched_and_nothing_in_them_is_missed(sandbox) needs [Watch, Shell];
-    without_recursion_only_the_directory_itself_is_watched(sandbox) needs [Watch, Shell];
-    a_rename_inside_is_one_event_and_one_out_or_in_is_half_of_it(sandbox) needs [Watch, Shell];
-    a_renamed_directory_stays_watched_under_its_new_name(sandbox) needs [Watch, Shell];
-    a_directory_that_was_moved_out_is_not_watched_any_more(sandbox) needs [Watch, Shell];
-    a_watched_file_is_told_about_by_its_own_path_until_it_is_gone(sandbox) needs [Watch, Shell];
-    the_end_of_the_watched_place_is_the_last_event(sandbox) needs [Watch, Shell];
-    watching_what_is_missing_is_not_found(sandbox) needs [Watch];
-    a_limit_of_directories_that_can_not_be_is_invalid(sandbox) needs [Watch];
-    more_directories_than_a_watch_may_have_are_refused_with_the_number(sandbox) needs [Watch, Shell];
-    one_directory_more_than_a_watch_may_have_ends_it_with_an_error(sandbox) needs [Watch, Shell];
-    several_watches_of_one_place_are_told_everything_each(sandbox) needs [Watch];
-    too_many_watches_are_refused_and_dropped_ones_give_their_place_back(sandbox) needs [Watch, Shell];
-    a_reader_that_does_not_read_holds_up_nobody_and_learns_that_something_was_lost(sandbox)
+    what_happens_to_files_is_told_in_its_order_by_whole_paths(workspace) needs [Watch, Shell];
+    what_happens_right_after_a_watch_began_is_told(workspace) needs [Watch];
+    an_atomic_write_ends_with_the_file_under_its_name(workspace) needs [Watch];
+    directories_made_later_are_watched_and_nothing_in_them_is_missed(workspace) needs [Watch, Shell];
+    without_recursion_only_the_directory_itself_is_watched(workspace) needs [Watch, Shell];
+    a_rename_inside_is_one_event_and_one_out_or_in_is_half_of_it(workspace) needs [Watch, Shell];
+    a_renamed_directory_stays_watched_under_its_new_name(workspace) needs [Watch, Shell];
+    a_directory_that_was_moved_out_is_not_watched_any_more(workspace) needs [Watch, Shell];
+    a_watched_file_is_told_about_by_its_own_path_until_it_is_gone(workspace) needs [Watch, Shell];
+    the_end_of_the_watched_place_is_the_last_event(workspace) needs [Watch, Shell];
+    watching_what_is_missing_is_not_found(workspace) needs [Watch];
+    a_limit_of_directories_that_can_not_be_is_invalid(workspace) needs [Watch];
+    more_directories_than_a_watch_may_have_are_refused_with_the_number(workspace) needs [Watch, Shell];
+    one_directory_more_than_a_watch_may_have_ends_it_with_an_error(workspace) needs [Watch, Shell];
+    several_watches_of_one_place_are_told_everything_each(workspace) needs [Watch];
+    too_many_watches_are_refused_and_dropped_ones_give_their_place_back(workspace) needs [Watch, Shell];
+    a_reader_that_does_not_read_holds_up_nobody_and_learns_that_something_was_lost(workspace)
         needs [Watch, Shell];
-    f3_odd_names_are_told_as_they_are(sandbox) needs [Watch, Shell];
-    f1_a_workspace_is_watched_by_relative_paths(sandbox) needs [Watch, Beneath];
-    f1_a_watch_does_not_begin_behind_a_link_out_of_the_workspace(sandbox)
+    f3_odd_names_are_told_as_they_are(workspace) needs [Watch, Shell];
+    f1_a_workspace_is_watched_by_relative_paths(workspace) needs [Watch, Beneath];
+    f1_a_watch_does_not_begin_behind_a_link_out_of_the_workspace(workspace)
         needs [Watch, Beneath, Shell, Symlinks];
-    f1_a_watch_follows_no_link_that_it_meets(sandbox) needs [Watch, Shell, Symlinks];
-    f1_a_place_that_becomes_a_link_out_of_the_workspace_is_gone(sandbox)
+    f1_a_watch_follows_no_link_that_it_meets(workspace) needs [Watch, Shell, Symlinks];
+    f1_a_place_that_becomes_a_link_out_of_the_workspace_is_gone(workspace)
         needs [Watch, Beneath, Shell, Symlinks];
-    f6_a_tree_that_changes_all_the_time_is_watched_and_its_last_state_is_told(sandbox) needs [Watch, Shell];
+    f6_a_tree_that_changes_all_the_time_is_watched_and_its_last_state_is_told(workspace) needs [Watch, Shell];
     a_watch_ends_with_its_sandbox(fixture) needs [Watch];
     a_watch_that_is_told_nothing_keeps_no_sandbox_from_being_idle(fixture) needs [Watch, Deadlines];
 }

@@ -15,24 +15,24 @@ use crate::sandbox::Sandbox;
 use crate::workspace::{OutputCallback, WorkspaceExec, WorkspaceExecEvent, WorkspaceExecResult};
 
 cases! {
-    anvia_a_program_runs_without_a_shell(sandbox) needs [Argv, Beneath];
-    anvia_a_result_has_its_eight_fields(sandbox) needs [Argv, Beneath];
-    anvia_without_input_a_command_reads_the_end_at_once(sandbox) needs [Argv, Beneath];
-    anvia_input_and_variables_reach_the_command(sandbox) needs [Argv, Beneath];
-    anvia_a_signal_is_128_plus_its_number(sandbox) needs [Argv, Beneath];
-    anvia_an_empty_command_is_refused(sandbox) needs [Argv, Beneath];
-    anvia_a_cwd_is_relative_and_stays_in_the_workspace(sandbox) needs [Argv, Beneath];
-    anvia_a_cwd_that_a_link_leads_out_is_refused(sandbox) needs [Argv, Beneath, Symlinks];
-    anvia_a_missing_cwd_is_the_result_126(sandbox) needs [Argv, Beneath];
-    anvia_an_unknown_command_is_the_result_127(sandbox) needs [Argv, Beneath];
-    anvia_a_file_that_may_not_be_run_is_the_result_126(sandbox) needs [Argv, Beneath];
-    anvia_a_deadline_is_a_result_with_124_and_partial_output(sandbox) needs [Argv, Beneath];
-    anvia_a_deadline_of_zero_is_a_result(sandbox) needs [Argv, Beneath];
-    anvia_an_aborted_command_is_a_result(sandbox) needs [Argv, Beneath];
+    anvia_a_program_runs_without_a_shell(workspace) needs [Argv, Beneath];
+    anvia_a_result_has_its_eight_fields(workspace) needs [Argv, Beneath];
+    anvia_without_input_a_command_reads_the_end_at_once(workspace) needs [Argv, Beneath];
+    anvia_input_and_variables_reach_the_command(workspace) needs [Argv, Beneath];
+    anvia_a_signal_is_128_plus_its_number(workspace) needs [Argv, Beneath];
+    anvia_an_empty_command_is_refused(workspace) needs [Argv, Beneath];
+    anvia_a_cwd_is_relative_and_stays_in_the_workspace(workspace) needs [Argv, Beneath];
+    anvia_a_cwd_that_a_link_leads_out_is_refused(workspace) needs [Argv, Beneath, Symlinks];
+    anvia_a_missing_cwd_is_the_result_126(workspace) needs [Argv, Beneath];
+    anvia_an_unknown_command_is_the_result_127(workspace) needs [Argv, Beneath];
+    anvia_a_file_that_may_not_be_run_is_the_result_126(workspace) needs [Argv, Beneath];
+    anvia_a_deadline_is_a_result_with_124_and_partial_output(workspace) needs [Argv, Beneath];
+    anvia_a_deadline_of_zero_is_a_result(workspace) needs [Argv, Beneath];
+    anvia_an_aborted_command_is_a_result(workspace) needs [Argv, Beneath];
     anvia_output_is_cut_at_the_limit_and_the_callbacks_see_all_of_it(fixture) needs [Argv, Beneath];
-    anvia_a_background_child_delays_nothing(sandbox) needs [Argv, Beneath];
-    anvia_a_stream_has_every_piece_and_one_exit_last(sandbox) needs [Argv, Beneath];
-    anvia_a_character_that_two_pieces_share_comes_whole(sandbox) needs [Argv, Beneath];
+    anvia_a_background_child_delays_nothing(workspace) needs [Argv, Beneath];
+    anvia_a_stream_has_every_piece_and_one_exit_last(workspace) needs [Argv, Beneath];
+    anvia_a_character_that_two_pieces_share_comes_whole(workspace) needs [Argv, Beneath];
 }
 
 fn program(command: &str, args: &[&str]) -> WorkspaceExec {

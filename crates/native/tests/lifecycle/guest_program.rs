@@ -137,7 +137,7 @@ async fn at_once() -> Result<(), Failed> {
 }
 
 async fn killed() -> Result<(), Failed> {
-    for _ in 0..8 {
+    for _ in 0..5 {
         let state = State::new()?;
         let mut maker = Maker::start(&state.path(), "once", 0)?;
         let programs = state.path().join("programs");

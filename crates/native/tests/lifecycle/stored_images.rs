@@ -233,7 +233,7 @@ async fn removal_race() -> Result<(), Failed> {
     let image = TestImage::new(&[stored.system()?]);
     let name = ImageName::parse("app:1")?;
     let provider = stored.state.provider()?;
-    for _ in 0..15 {
+    for _ in 0..8 {
         stored.put(&image, "app:1")?;
         let (store, state, name) = (stored.store(), stored.state.path(), name.clone());
         let removing =

@@ -41,9 +41,14 @@ async fn read(sandbox: &Sandbox, asked: &Args) -> Result<String> {
     let mut window = LineWindow::from_args(asked);
     let mut file = sandbox.read_stream(&asked.path, ByteRange::default()).await?;
     while let Some(piece) = file.next().await {
-        let was_done = window.line >= window.end;
+        let (was_done, was_full) = (window.line >= window.end, window.is_full());
         window.take(&piece?);
-        if window.total_bytes > MAX_BUFFERED_READ_BYTES {
+        // Without a last line all of it would be read, to count its lines: its length says before
+        // whether that ends well.
+        let is_too_long = !was_full
+            && window.counts_all()
+            && sandbox.stat(&asked.path).await.is_ok_and(|stat| stat.size > Some(MAX_BUFFERED_READ_BYTES));
+        if is_too_long || window.total_bytes > MAX_BUFFERED_READ_BYTES {
             let why = format!("it has more than {MAX_BUFFERED_READ_BYTES} bytes");
             let error =
                 Error::new(ErrorKind::TooLarge, why).with_hint("use bash, for example sed -n '1,100p'");
@@ -111,6 +116,11 @@ impl LineWindow {
     /// Every line that was asked for is here and will be shown: neither the rest of the file nor its length matters.
     fn is_complete(&self) -> bool {
         self.line >= self.end && self.text().is_ok_and(|text| !cut(text).is_cut)
+    }
+
+    /// Nothing that follows can be shown, and every line of it counts.
+    fn counts_all(&self) -> bool {
+        self.is_full() && self.end == u64::MAX
     }
 
     /// Nothing that follows can be shown.
