@@ -36,7 +36,7 @@ pub fn why_not_writable(source: &Path) -> Option<String> {
     }
     Some(format!(
         "what a sandbox of root's writes to a mounted folder belongs to {OWNER}:{OWNER}, and `{shown}` belongs to \
-         {owner}; to let it write: chown -R {OWNER}:{OWNER} {shown}"
+         {owner}; to give it the folder with all in it: chown -R {OWNER}:{OWNER} '{shown}'"
     ))
 }
 

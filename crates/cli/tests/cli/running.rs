@@ -110,11 +110,13 @@ fn a_folder_that_the_sandbox_cannot_write_to_is_named_when_it_is_mounted_for_wri
     let run = ["run", "-v", &mount, "--", "sh", "-c", "touch /mnt/in/new 2>/dev/null"];
     let ran = machine.run(&run);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.starts_with("eyot: the sandbox can't write to /mnt/in: "), "{ran:?}");
+    assert!(ran.stderr.starts_with("eyot: a sandbox can't write to /mnt/in: "), "{ran:?}");
     assert!(ran.stderr.contains("(mode 555)") && ran.stderr.contains("chown"), "{ran:?}");
     let ran = machine.run(&["create", "kept", "--json", "-v", &mount]);
     assert!(ran.code == Some(0) && ran.stderr.contains("can't write to /mnt/in"), "{ran:?}");
     machine.run(&["create", "quiet", "-q", "-v", &mount]).success();
+    let served = machine.run(&["mcp", "--mount", &mount]);
+    assert!(served.code == Some(0) && served.stderr.contains("can't write to /mnt/in"), "{served:?}");
     machine.run(&["create", "reader", "-v", &format!("{}:/mnt/in:ro", closed.display())]).success();
     mode(0o777);
     assert_eq!(machine.run(&run).success(), "");
