@@ -101,3 +101,15 @@ fn what_docker_save_writes_is_imported_from_standard_input() {
     let cut = machine.run_with_input(&["image", "import", "-"], &saved[..1000]);
     assert!(cut.failure(125).starts_with("eyot: import `-`: "), "{cut:?}");
 }
+
+#[test]
+fn with_docker_it_is_said_whose_images_these_are() {
+    let machine = Machine::new();
+    for arguments in [&["image", "ls", "-q"][..], &["image", "ls"]] {
+        let ran = machine.run(&[&["--provider", "docker"], arguments].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let is_quiet = arguments.contains(&"-q");
+        assert_eq!(ran.stderr.contains("the Engine keeps its own: docker images"), !is_quiet, "{ran:?}");
+    }
+    machine.run(&["image", "ls"]).success();
+}
