@@ -8,7 +8,7 @@ import { allowStyles } from "./styles.js";
 
 /** What a terminal's place can be asked for. */
 export interface Attached {
-  /** It is looked at now. */
+  /** It is looked at now, and has the keyboard, unless a tab has it. */
   show(): void;
   /** Types what a key sends, as if it were pressed. */
   press(key: string): void;
@@ -127,7 +127,7 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   return {
     show: () => {
       fit.fit();
-      terminal.focus();
+      if (!document.activeElement?.matches("[role=tab]")) terminal.focus();
     },
     press: (key) => {
       const code = SENT[key] ?? key;

@@ -58,6 +58,12 @@ export function Terminals({ sandbox }: { sandbox: Sandbox }) {
     if (next) choose(next.id);
     document.getElementById(`tab-${next?.id}`)?.focus();
   };
+  /** A tab that is clicked hands the keyboard to its terminal; one that an arrow key chose keeps it. */
+  const enter = (id: string, tab: HTMLElement) => {
+    tab.blur();
+    if (id === active) document.querySelector<HTMLElement>(`#screen-${id} textarea`)?.focus();
+    else choose(id);
+  };
   const keys = (event: KeyboardEvent) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (by === undefined) return;
@@ -70,7 +76,7 @@ export function Terminals({ sandbox }: { sandbox: Sandbox }) {
         {all && all.length > 0 ? (
           <div class="tablist" role="tablist" aria-label="Terminals" onKeyDown={keys}>
             {all.map(({ id }) => (
-              <button key={id} id={`tab-${id}`} type="button" role="tab" aria-selected={id === active} aria-controls={`screen-${id}`} tabIndex={id === active ? 0 : -1} onClick={() => choose(id)}>{names.get(id)}</button>
+              <button key={id} id={`tab-${id}`} type="button" role="tab" aria-selected={id === active} aria-controls={`screen-${id}`} tabIndex={id === active ? 0 : -1} onClick={(event) => enter(id, event.currentTarget)}>{names.get(id)}</button>
             ))}
           </div>
         ) : null}

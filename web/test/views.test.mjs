@@ -120,6 +120,13 @@ test("terminals are a list of tabs for assistive technology, and ending one asks
   await page.keyboard.press("ArrowLeft");
   await page.getByRole("tab", { name: "shell 1", selected: true }).waitFor();
   await page.getByRole("tabpanel", { name: "shell 1" }).waitFor();
+  // The tab keeps the keyboard until it is clicked.
+  await page.keyboard.press("ArrowRight");
+  await second.waitFor();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByRole("tab", { name: "shell 1", selected: true }).click();
+  await page.keyboard.type("echo typed-after-a-click\n");
+  await page.locator(".xterm-rows").filter({ hasText: "typed-after-a-click" }).waitFor();
   await page.getByRole("button", { name: "End shell 1" }).click();
   await dialog().getByText("everything that runs in it ends").waitFor();
   await page.keyboard.press("Escape");
