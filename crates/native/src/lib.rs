@@ -18,6 +18,8 @@
 #[cfg(feature = "provider")]
 mod backup;
 #[cfg(feature = "provider")]
+mod blocking;
+#[cfg(feature = "provider")]
 mod cgroup;
 #[cfg(feature = "provider")]
 mod condition;
@@ -50,6 +52,8 @@ mod maker;
 #[cfg(feature = "provider")]
 mod mount_rights;
 #[cfg(feature = "provider")]
+mod options;
+#[cfg(feature = "provider")]
 mod owner;
 mod plan;
 #[cfg(feature = "provider")]
@@ -60,6 +64,8 @@ mod ready;
 mod record;
 #[cfg(feature = "provider")]
 mod renew;
+#[cfg(feature = "provider")]
+mod sandboxes;
 mod seccomp;
 #[cfg(feature = "provider")]
 mod setup;
@@ -81,20 +87,22 @@ mod workspace;
 
 #[cfg(feature = "provider")]
 pub use backup::{HeldSandboxes, hold_still, settle_copies};
+#[cfg(feature = "provider")]
+pub use cgroup::{CgroupCause, CgroupController, CgroupSupport, DEFAULT_MEMORY_MIB};
 #[cfg(feature = "fuzzing")]
 pub use image::unpack_for_fuzzing;
 #[cfg(feature = "provider")]
-pub use mount_rights::why_not_writable;
-// For tests of failing closed.
-#[cfg(feature = "provider")]
-pub use cgroup::{CgroupCause, CgroupController, CgroupSupport, DEFAULT_MEMORY_MIB};
-#[cfg(feature = "provider")]
 pub use image::{ImageSources, image_store, image_uses};
+#[cfg(feature = "provider")]
+pub use mount_rights::why_not_writable;
+#[cfg(feature = "provider")]
+pub use options::NativeOptions;
+// For tests of failing closed.
 #[cfg(feature = "provider")]
 #[doc(hidden)]
 pub use plan::step_names;
 #[cfg(feature = "provider")]
-pub use provider::{NativeOptions, NativeProvider, capabilities};
+pub use provider::{NativeProvider, capabilities};
 #[cfg(feature = "provider")]
 pub use state::default_state_dir;
 

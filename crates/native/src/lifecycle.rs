@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use eyot::{Error, ErrorKind, Lifecycle, Result};
 use eyot_guest::client::LifecycleKeeper;
 
+use crate::blocking::on_blocking_thread;
 use crate::condition::Condition;
-use crate::provider::on_blocking_thread;
 use crate::record::{Lock, Record};
 
 /// The keeper of the record of the sandbox in this directory.

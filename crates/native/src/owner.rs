@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use eyot::{Error, ErrorKind, Result, SandboxId, Usage};
 use eyot_guest::client::{Connection, Destroyer, Meter};
 
+use crate::blocking::on_blocking_thread;
 use crate::cgroup;
 use crate::condition::Condition;
 use crate::destroy::{GuestHandle, abandon, destroy};
-use crate::provider::{Host, on_blocking_thread};
 use crate::ready::ReadyMark;
 use crate::record::Record;
+use crate::sandboxes::Sandboxes;
 use crate::state::StateDir;
 
 /// Makes the error for calls on a sandbox whose guest has ended. It may sleep, or have been put to
@@ -51,7 +52,7 @@ impl Meter for GroupMeter {
 
 /// The parts that a driver needs to destroy its sandbox.
 pub(crate) struct SandboxDestroyer {
-    pub host: Arc<Host>,
+    pub sandboxes: Arc<Sandboxes>,
     pub id: SandboxId,
     pub guest: Option<Arc<GuestHandle>>,
     pub connection: Connection,
@@ -70,10 +71,10 @@ impl Destroyer for SandboxDestroyer {
 
 impl SandboxDestroyer {
     async fn end(&self, how: fn(&StateDir, &SandboxId, Option<&GuestHandle>) -> Result<bool>) -> Result<()> {
-        let (host, id, guest) = (Arc::clone(&self.host), self.id.clone(), self.guest.clone());
+        let (sandboxes, id, guest) = (Arc::clone(&self.sandboxes), self.id.clone(), self.guest.clone());
         self.connection.set_closed_error(ErrorKind::Destroyed, Error::destroyed(&self.id).to_string());
         self.connection.revoke_files();
-        on_blocking_thread(move || how(&host.state, &id, guest.as_deref())).await?;
+        on_blocking_thread(move || how(&sandboxes.state, &id, guest.as_deref())).await?;
         self.connection.close();
         Ok(())
     }

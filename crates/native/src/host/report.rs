@@ -13,7 +13,8 @@ use super::failure::SetupFailure;
 use super::finding::{Finding, Status};
 use super::{cgroup, state_folder};
 use crate::cgroup::CgroupSupport;
-use crate::provider::{NativeOptions, NativeProvider};
+use crate::options::NativeOptions;
+use crate::provider::NativeProvider;
 
 /// The report on a host.
 #[derive(Debug, Serialize)]

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::sources::ImageSources;
 use super::uses::{image_store, image_uses};
-use crate::provider::on_blocking_thread;
+use crate::blocking::on_blocking_thread;
 
 /// The number of pieces of an archive that may wait for the disk.
 const PIECES: usize = 16;

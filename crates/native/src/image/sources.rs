@@ -127,7 +127,7 @@ impl ImageSources {
 
     async fn bring_missing(&self, store: &ImageStore, name: &ImageName) -> Result<bool> {
         let (shared, known) = (store.clone(), name.clone());
-        if crate::provider::on_blocking_thread(move || shared.resolve(&known)).await?.is_some() {
+        if crate::blocking::on_blocking_thread(move || shared.resolve(&known)).await?.is_some() {
             return Ok(true);
         }
         for source in [&self.engine, &self.registry].into_iter().flatten() {
