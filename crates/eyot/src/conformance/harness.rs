@@ -9,6 +9,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
 use super::check::slowness;
+use super::disposable::settle;
 use super::{Case, Fixture, Verdict, cases};
 
 /// The time that one case may take. Nothing here waits for longer than seconds, so this is a hang.
@@ -26,7 +27,9 @@ pub fn main(fixture: impl Fixture) -> ExitCode {
     };
     let fixture: Arc<dyn Fixture> = Arc::new(fixture);
     let trials = cases().into_iter().map(|case| trial(case, runtime.clone(), fixture.clone())).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    runtime.block_on(settle());
+    conclusion.exit_code()
 }
 
 fn trial(case: Case, runtime: Arc<Runtime>, fixture: Arc<dyn Fixture>) -> Trial {

@@ -127,13 +127,12 @@ async fn a_client_that_comes_back_reads_on_where_it_stopped(sandbox: Sandbox) ->
 async fn a_kept_command_survives_the_handle_that_began_it(fixture: Arc<dyn Fixture>) -> Check {
     let provider = fixture.provider();
     let first = Sandbox::create(&*provider, fixture.spec()).await?;
-    let sandbox = first.id().to_string();
+    let second = Disposable(Sandbox::open(&*provider, first.id().as_str()).await?);
     let line = "echo first; until [ -e go ]; do sleep 0.02; done; echo second";
     let mut kept = keep(&first, line, options()).await?;
     ensure_eq!(piece(&mut kept).await?.start, 1);
     let id = kept.info.id.clone();
     drop((kept, first));
-    let second = Disposable(Sandbox::open(&*provider, &sandbox).await?);
     let mut again = attach(&second.0, &id, Some(2)).await?;
     second.0.write("go", "").await?;
     let (pieces, result) = rest(&mut again).await?;

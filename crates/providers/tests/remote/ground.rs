@@ -9,12 +9,16 @@ use eyot_providers::remote::{RemoteOptions, RemoteProvider};
 use eyot_server::api::{Access, Api, Listener, ServeOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// A server that lives as long as the tests, in a runtime of its own.
 pub struct Ground {
     provider: Arc<RemoteProvider>,
-    _server: Runtime,
+    native: Arc<NativeProvider>,
+    stop: CancellationToken,
+    serving: Option<JoinHandle<()>>,
+    server: Runtime,
     _state: tempfile::TempDir,
 }
 
@@ -23,11 +27,12 @@ impl Ground {
         let state = tempfile::tempdir().expect("a folder for the state");
         let folder = state.path().join("state");
         let server = Runtime::new().expect("a runtime");
-        let provider = server.block_on(async {
+        let stop = CancellationToken::new();
+        let (provider, native, serving) = server.block_on(async {
             let native =
                 NativeProvider::new(NativeOptions { state: folder.clone(), ..NativeOptions::default() })
                     .expect("a provider");
-            let engine = Engine::open(native, &folder).await.expect("an engine");
+            let engine = Engine::open(native.clone(), &folder).await.expect("an engine");
             let api = Api::new(engine, Access::Keys, |name| PoolOptions { name, ..PoolOptions::default() });
             // The suite opens a private network to see that it can be.
             let api = api.opening_private_networks();
@@ -35,19 +40,37 @@ impl Ground {
             let key = api.keys().create(pool.clone(), vec![pool]).await.expect("a key");
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = format!("http://{}", listener.local_addr().expect("an address"));
-            tokio::spawn(async move {
+            let stopped = stop.clone();
+            let serving = tokio::spawn(async move {
                 let options = ServeOptions::default();
-                let served = serve(&api, Listener::Tcp(listener), options, CancellationToken::new()).await;
+                let served = serve(&api, Listener::Tcp(listener), options, stopped).await;
                 assert!(served.is_ok(), "{served:?}");
             });
             let address = address.parse().expect("an address");
             let options = RemoteOptions { address, ca_certificate: None, key: Some(key.secret), pool: None };
-            RemoteProvider::open(options).await.expect("a server that answers")
+            let provider = RemoteProvider::open(options).await.expect("a server that answers");
+            (provider, native, serving)
         });
-        Self { provider, _server: server, _state: state }
+        Self { provider, native, stop, serving: Some(serving), server, _state: state }
     }
 
     pub fn provider(&self) -> Arc<dyn SandboxProvider> {
         self.provider.clone()
+    }
+}
+
+impl Drop for Ground {
+    /// Ends the server, which finishes what it was asked for, and removes what a case that was given up
+    /// on has left.
+    fn drop(&mut self) {
+        self.stop.cancel();
+        let Some(serving) = self.serving.take() else { return };
+        self.server.block_on(async {
+            serving.await.expect("a server that ends");
+            for left in self.native.list().await.expect("a list") {
+                eprintln!("the sandbox {} was left, and is removed", left.id);
+                self.native.remove(left.id.as_str()).await.expect("a sandbox that can be removed");
+            }
+        });
     }
 }
