@@ -40,6 +40,10 @@ export function Chart({ title, points, say, limit, note, base = 10 }: {
   const place = (point: Point) => `${(((point.at - from) / span) * 300).toFixed(1)},${(100 - (point.value / top) * 100).toFixed(1)}`;
   const line = points.map(place).join(" ");
   const words = last ? `now ${say(last.value)}, at most ${say(most)} in the last ${Math.round(span / 1000)} s` : "no figures";
+  const facts = [
+    ...(last ? [`peak ${say(most)}, last ${Math.max(1, Math.round(span / 1000))} s`] : []),
+    ...(limit !== undefined ? [`limit ${say(limit)}`] : []),
+  ];
   return (
     <figure class="chart">
       <figcaption>
@@ -59,8 +63,7 @@ export function Chart({ title, points, say, limit, note, base = 10 }: {
         </div>
       ) : <div class="chart-empty quiet">{note && !last ? note : "Gathering…"}</div>}
       <p class="hint">
-        {last ? `peak ${say(most)}, last ${Math.max(1, Math.round(span / 1000))} s` : ""}
-        {limit !== undefined ? ` · limit ${say(limit)}` : ""}
+        {facts.join(" · ")}
       </p>
     </figure>
   );
