@@ -60,6 +60,7 @@ const ABOVE: User = User::None("it is above the provider, which the other target
 const CLI_OF_USER: &[&str] = &[
     "backup::",
     "copying::",
+    "habits::",
     "images::",
     "parent::",
     "quotas::",

@@ -373,6 +373,6 @@ fn a_sandbox_of_a_server_is_updated_and_got_again() {
     assert_eq!(facts["spec"]["lifecycle"]["ttl_ms"], 3_600_000);
     served.there(&["stop", "box"]).success();
     assert_eq!(served.there(&["-q", "create", "box", "--get-or-create"]).success(), "box\n");
-    assert_eq!(served.there(&["create", "other", "-m", "64m"]).success(), "other\n");
+    assert_eq!(served.there(&["-q", "create", "other", "-m", "64m"]).success(), "other\n");
     assert!(served.there(&["inspect", "other"]).success().contains("64 MiB"));
 }
