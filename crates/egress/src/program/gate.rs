@@ -226,7 +226,8 @@ impl Gate {
     fn refuse_by(&self, attempt: AccessAttempt<'_>, refusal: &Refusal) -> ConnectError {
         let failure = self.refuse(attempt, refusal.to_string());
         let ConnectError::Refused(sentence) = failure else { return failure };
-        ConnectError::Refused(format!("{sentence}\n{}\n", advice(&self.sandbox, attempt, refusal)))
+        let is_open = self.rules.borrow().allow.is_empty();
+        ConnectError::Refused(format!("{sentence}\n{}\n", advice(&self.sandbox, attempt, refusal, is_open)))
     }
 
     fn refuse(&self, attempt: AccessAttempt<'_>, reason: String) -> ConnectError {
@@ -237,8 +238,9 @@ impl Gate {
     }
 }
 
-/// Says what the operator can do about a refusal.
-fn advice(sandbox: &str, attempt: AccessAttempt<'_>, refusal: &Refusal) -> String {
+/// Says what the operator can do about a refusal. `is_open` says that no rule allows anything yet, so
+/// that all that is public is allowed: a first rule would close that.
+fn advice(sandbox: &str, attempt: AccessAttempt<'_>, refusal: &Refusal, is_open: bool) -> String {
     let port = attempt.port.unwrap_or_default();
     let address = attempt.address.map(|address| match address {
         IpAddr::V4(four) => four.to_string(),
@@ -252,6 +254,9 @@ fn advice(sandbox: &str, attempt: AccessAttempt<'_>, refusal: &Refusal) -> Strin
             format!("to lift that rule, on the host: eyot net {sandbox} --remove {rule}")
         }
         (Refusal::NotPublic(kind), _) if !kind.can_be_opened() => "no rule can allow it".to_owned(),
+        (_, Some(address)) if is_open => format!(
+            "to allow it beside all that is public, on the host: eyot net {sandbox} --allow '*' --allow {address}:{port}"
+        ),
         (_, Some(address)) => {
             format!("to allow it, on the host: eyot net {sandbox} --allow {address}:{port}")
         }

@@ -102,7 +102,11 @@ impl SandboxRow {
 
     /// Returns the reason why the provider does not have it.
     pub fn why_gone(&self) -> &'static str {
-        if self.has_expired() { "its ttl had passed" } else { "it was found to be gone" }
+        match self.spec.lifecycle.idle_timeout_ms {
+            _ if self.has_expired() => "its ttl had passed",
+            Some(_) => "it was found to be gone: its idle timeout may have passed",
+            None => "it was found to be gone",
+        }
     }
 }
 

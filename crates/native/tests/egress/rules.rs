@@ -9,6 +9,7 @@ use crate::world::{Check, World, cases, ensure, rules, said, until_there};
 cases! {
     n01_rules_of_names_wildcards_ports_and_networks_hold;
     n01_a_network_rule_opens_what_is_private_and_nothing_of_the_host;
+    n01_what_a_refusal_says_to_type_opens_the_address_and_closes_nothing;
     n01_a_change_of_rules_holds_at_once_and_closes_what_it_forbids;
     n01_decisions_are_told_to_another_process_with_their_reasons;
     n01_a_host_without_an_address_is_a_decision_that_says_so;
@@ -75,6 +76,21 @@ async fn n01_a_network_rule_opens_what_is_private_and_nothing_of_the_host(world:
     ensure!(!world.hits(&format!("{NAME_SERVER} GET /opened"))?.is_empty(), "the rule opened nothing");
     sandbox.set_egress_rules(&rules(&["169.254.169.254:80"], &[])?).await?;
     ensure_statuses(&sandbox, &[("http://169.254.169.254/opened", "404")]).await?;
+    Ok(sandbox.destroy().await?)
+}
+
+async fn n01_what_a_refusal_says_to_type_opens_the_address_and_closes_nothing(world: World) -> Check {
+    let sandbox = world.sandbox(&[]).await?;
+    let refused = said(&sandbox, "curl -sS -m 30 http://10.200.0.2/opened").await?;
+    let typed: Vec<&str> = refused
+        .split_once("eyot net ")
+        .map(|(_, typed)| typed.split_whitespace().skip(1).map(|word| word.trim_matches('\'')).collect())
+        .unwrap_or_default();
+    let allowed: Vec<&str> = typed.iter().copied().filter(|word| *word != "--allow").collect();
+    ensure!(allowed == ["*", "10.200.0.2:80"], "{refused}");
+    sandbox.set_egress_rules(&rules(&allowed, &[])?).await?;
+    let expected = [("http://10.200.0.2/opened", "404"), ("http://pub.test/hello", "200")];
+    ensure_statuses(&sandbox, &expected).await?;
     Ok(sandbox.destroy().await?)
 }
 
