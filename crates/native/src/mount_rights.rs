@@ -1,5 +1,5 @@
-//! Whether a sandbox could write to a folder of the host that is mounted for writing. The kernel
-//! decides; this only foresees it, so that a person hears of it before a command fails.
+//! Foresees that a sandbox can't write to a folder of the host that is mounted for writing, so that a
+//! person hears of it before a command fails. The kernel decides.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -37,11 +37,7 @@ fn wrong_arguments_are_a_line_for_programs_too() {
 #[test]
 fn every_record_of_a_sandbox_names_its_pool() {
     let machine = Machine::new();
-    let named = |arguments: &[&str]| {
-        let record = machine.run(arguments).json();
-        let record = if record.is_array() { record[0].clone() } else { record };
-        (record["pool"].clone(), record["name"].clone())
-    };
+    let named = |arguments: &[&str]| machine.run(arguments).pool_and_name();
     let team = (json!("team"), json!("dev"));
     assert_eq!(named(&["--json", "create", "team/dev"]), team);
     assert_eq!(named(&["--json", "inspect", "team/dev"]), team);

@@ -159,6 +159,14 @@ impl Ran {
         serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// Returns the pool and the name of the record that was printed, or of the first one.
+    #[track_caller]
+    pub fn pool_and_name(&self) -> (serde_json::Value, serde_json::Value) {
+        let printed = self.json();
+        let record = printed.get(0).unwrap_or(&printed);
+        (record["pool"].clone(), record["name"].clone())
+    }
+
     /// Returns standard error. The call must have failed with this code: one sentence, at most one
     /// hint, no backtrace.
     #[track_caller]

@@ -259,11 +259,7 @@ fn top_and_inspect_look_over_a_server() {
 #[test]
 fn every_record_over_a_server_names_its_pool() {
     let served = Served::new();
-    let named = |arguments: &[&str]| {
-        let record = served.there(arguments).json();
-        let record = if record.is_array() { record[0].clone() } else { record };
-        (record["pool"].clone(), record["name"].clone())
-    };
+    let named = |arguments: &[&str]| served.there(arguments).pool_and_name();
     let team = (json!("team"), json!("dev"));
     assert_eq!(named(&["--json", "create", "team/dev"]), team);
     assert_eq!(named(&["--json", "inspect", "team/dev"]), team);

@@ -1,7 +1,7 @@
 //! A sandbox's row.
 
 use eyot::internal::now_ms;
-use eyot::{Result, SandboxId, SandboxName, SandboxSpec, Service};
+use eyot::{IdleAction, Lifecycle, Result, SandboxId, SandboxName, SandboxSpec, Service};
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, ToSql, Transaction};
 use serde::de::DeserializeOwned;
@@ -102,12 +102,20 @@ impl SandboxRow {
 
     /// Returns the reason why the provider does not have it.
     pub fn why_gone(&self) -> &'static str {
-        match self.spec.lifecycle.idle_timeout_ms {
-            _ if self.has_expired() => "its ttl had passed",
-            Some(_) => "it was found to be gone: its idle timeout may have passed",
-            None => "it was found to be gone",
+        match () {
+            () if self.has_expired() => "its ttl had passed",
+            () if ends_when_idle(&self.spec.lifecycle) => {
+                "it was found to be gone: its idle timeout may have passed"
+            }
+            () => "it was found to be gone",
         }
     }
+}
+
+/// Tells whether a sandbox that nobody uses is destroyed, and not put to sleep.
+fn ends_when_idle(lifecycle: &Lifecycle) -> bool {
+    let Lifecycle { idle_timeout_ms, on_idle, auto_destroy, .. } = lifecycle;
+    idle_timeout_ms.is_some() && *on_idle == IdleAction::Destroy && *auto_destroy
 }
 
 const SELECT: &str = "SELECT pool, name, id, generation, provider, image, spec, services, state, owner_pid, \
@@ -223,4 +231,22 @@ fn unreadable(
 ) -> rusqlite::Error {
     let index = row.as_ref().column_index(column).unwrap_or_default();
     rusqlite::Error::FromSqlConversionFailure(index, Type::Text, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_sandbox_that_sleeps_or_has_no_deadlines_does_not_end() {
+        let destroyed = Lifecycle { idle_timeout_ms: Some(1000), ..Lifecycle::default() };
+        assert!(ends_when_idle(&destroyed));
+        for kept in [
+            Lifecycle { on_idle: IdleAction::Sleep, ..destroyed.clone() },
+            Lifecycle { auto_destroy: false, ..destroyed.clone() },
+            Lifecycle { idle_timeout_ms: None, ..destroyed },
+        ] {
+            assert!(!ends_when_idle(&kept), "{kept:?}");
+        }
+    }
 }
