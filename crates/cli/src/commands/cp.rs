@@ -17,13 +17,19 @@ pub async fn run(args: CpArgs, context: &Context) -> Result<u8, Failure> {
     let missing = |failure| name_the_sides(failure, &source, &destination);
     check_source(&source).map_err(missing)?;
     let (from, to) = (open(&source, context).await?, open(&destination, context).await?);
+    let (from, to) = (inside(&source, from.as_ref()), inside(&destination, to.as_ref()));
     let meter = ByteMeter::default();
     let mut signals = Signals::listen()?;
     let work = copy((&source, from.as_ref()), (&destination, to.as_ref()), max_bytes, &meter);
     let copied = tokio::select! {
         copied = watch(context.output, &meter, work) => copied,
-        signal = signals.end() => return Err(Failure::Interrupted(signal)),
+        signal = signals.end() => Err(Failure::Interrupted(signal)),
     };
+    if copied.is_err()
+        && let Some(to) = to
+    {
+        to.remove_incomplete().await;
+    }
     let copied = copied.map_err(|failure| name_the_sides(failure, &source, &destination))?;
     report(&copied, context.output)
 }
@@ -61,7 +67,7 @@ async fn open(side: &Side, context: &Context) -> Result<Option<Sandbox>, Failure
     }
 }
 
-type OpenSide<'a> = (&'a Side, Option<&'a Sandbox>);
+type OpenSide<'a> = (&'a Side, Option<&'a Inside<'a>>);
 
 async fn copy(
     from: OpenSide<'_>,
@@ -69,7 +75,7 @@ async fn copy(
     max_bytes: u64,
     meter: &ByteMeter,
 ) -> Result<CopyResult, Failure> {
-    match (from.0, inside(from), to.0, inside(to)) {
+    match (from.0, from.1, to.0, to.1) {
         (_, Some(from), _, Some(to)) => across(from, to, max_bytes, meter).await,
         (_, Some(from), Side::Stdio, _) => outward_stdout(from, max_bytes, meter).await,
         (_, Some(from), Side::Host(path), _) => outward(from, path, max_bytes, meter).await,
@@ -79,9 +85,9 @@ async fn copy(
     }
 }
 
-fn inside<'a>((side, sandbox): OpenSide<'a>) -> Option<Inside<'a>> {
+fn inside<'a>(side: &'a Side, sandbox: Option<&'a Sandbox>) -> Option<Inside<'a>> {
     match (side, sandbox) {
-        (Side::Sandbox { path, .. }, Some(sandbox)) => Some(Inside { sandbox, path }),
+        (Side::Sandbox { path, .. }, Some(sandbox)) => Some(Inside::new(sandbox, path)),
         _ => None,
     }
 }

@@ -4,9 +4,7 @@
 use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 
-use eyot::{
-    ByteRange, CreateDirOptions, Error, ErrorKind, FileStat, SandboxPath, TarInOptions, WriteOptions,
-};
+use eyot::{ByteRange, Error, ErrorKind, FileStat, SandboxPath, TarInOptions, WriteOptions};
 use tar::{Builder, EntryType, Header};
 
 use super::pipe::{self, StreamReader, StreamWriter};
@@ -18,8 +16,8 @@ const BUFFER: usize = 64 * 1024;
 
 /// Copies a file or a tree.
 pub async fn across(
-    from: Inside<'_>,
-    to: Inside<'_>,
+    from: &Inside<'_>,
+    to: &Inside<'_>,
     max_bytes: u64,
     meter: &ByteMeter,
 ) -> Result<CopyResult, Failure> {
@@ -33,9 +31,9 @@ pub async fn across(
             let message = format!("`{resolved}` can't be copied into itself");
             return Err(Error::new(ErrorKind::Invalid, message).into());
         }
-        tree(&from, &to, &resolved, &target, max_bytes, meter).await
+        tree(from, to, &resolved, &target, max_bytes, meter).await
     } else {
-        file(&from, &to, &target, stat, max_bytes, meter).await
+        file(from, to, &target, stat, max_bytes, meter).await
     }
 }
 
@@ -67,7 +65,7 @@ async fn tree(
     max_bytes: u64,
     meter: &ByteMeter,
 ) -> Result<CopyResult, Failure> {
-    to.sandbox.create_dir(target.as_str(), CreateDirOptions { recursive: true }).await?;
+    to.make_tree(target).await?;
     let tar = meter.count(from.sandbox.tar_out(source.as_str()).await?);
     let (feeder, reader) = pipe::reader();
     let (writer, rewritten) = pipe::writer();

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use eyot::{CreateDirOptions, Error, ErrorKind, SandboxPath, TarInOptions, WriteOptions};
+use eyot::{Error, ErrorKind, SandboxPath, TarInOptions, WriteOptions};
 
 use super::pipe::{self, StreamWriter};
 use super::{ByteMeter, CopyResult, Inside, MAX_ENTRIES, joined, means_content, pack, too_large};
@@ -17,7 +17,7 @@ const BUFFER: usize = 64 * 1024;
 /// Copies a file or a tree. If the source itself is a symbolic link, it is followed.
 pub async fn inward(
     source: &Path,
-    to: Inside<'_>,
+    to: &Inside<'_>,
     max_bytes: u64,
     meter: &ByteMeter,
 ) -> Result<CopyResult, Failure> {
@@ -25,14 +25,14 @@ pub async fn inward(
         .map_err(|error| Failure::host(format!("read `{}`", source.display()), error))?;
     let target = to.target(name(source)?, metadata.is_dir()).await?;
     if metadata.is_dir() {
-        tree(source, &to, &target, max_bytes, meter).await
+        tree(source, to, &target, max_bytes, meter).await
     } else {
-        file(source, &to, &target, &metadata, max_bytes, meter).await
+        file(source, to, &target, &metadata, max_bytes, meter).await
     }
 }
 
 /// Copies our standard input into a file.
-pub async fn inward_stdin(to: Inside<'_>, max_bytes: u64, meter: &ByteMeter) -> Result<CopyResult, Failure> {
+pub async fn inward_stdin(to: &Inside<'_>, max_bytes: u64, meter: &ByteMeter) -> Result<CopyResult, Failure> {
     if to.sandbox.stat(to.path).await.is_ok_and(|stat| stat.is_directory) {
         let message = format!("`{}` is a directory", to.path);
         return Err(Error::new(ErrorKind::IsDirectory, message).with_hint("name a file in it").into());
@@ -101,7 +101,7 @@ async fn tree(
     max_bytes: u64,
     meter: &ByteMeter,
 ) -> Result<CopyResult, Failure> {
-    to.sandbox.create_dir(target.as_str(), CreateDirOptions { recursive: true }).await?;
+    to.make_tree(target).await?;
     let (writer, tar) = pipe::writer();
     let (source, meter) = (source.to_owned(), meter.clone());
     let packing = tokio::task::spawn_blocking(move || pack_into(source, writer, &meter));

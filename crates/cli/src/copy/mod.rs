@@ -14,7 +14,9 @@ mod progress;
 mod tree;
 mod unpack;
 
-use eyot::{Error, ErrorKind, Sandbox, SandboxPath};
+use std::sync::OnceLock;
+
+use eyot::{CreateDirOptions, Error, ErrorKind, RemoveOptions, Sandbox, SandboxPath};
 use serde::Serialize;
 
 use crate::errors::Failure;
@@ -41,13 +43,37 @@ pub struct CopyResult {
 
 /// A path inside a sandbox, as the user wrote it.
 pub struct Inside<'a> {
-    /// The sandbox.
-    pub sandbox: &'a Sandbox,
-    /// The path as the user wrote it.
-    pub path: &'a str,
+    sandbox: &'a Sandbox,
+    path: &'a str,
+    /// The directory that the copy made for a tree, if none was there before.
+    made: OnceLock<SandboxPath>,
 }
 
-impl Inside<'_> {
+impl<'a> Inside<'a> {
+    /// A path in this sandbox.
+    pub fn new(sandbox: &'a Sandbox, path: &'a str) -> Self {
+        Self { sandbox, path, made: OnceLock::new() }
+    }
+
+    /// Removes the tree of a copy that was not completed, unless it went into a directory that was
+    /// there before.
+    pub async fn remove_incomplete(&self) {
+        let Some(made) = self.made.get() else { return };
+        let options = RemoveOptions { recursive: true, ..RemoveOptions::default() };
+        if let Err(error) = self.sandbox.remove(made.as_str(), options).await {
+            tracing::warn!(%error, path = %made, "remove the part that was copied");
+        }
+    }
+
+    /// Makes the directory of a tree, if it is not there.
+    async fn make_tree(&self, target: &SandboxPath) -> Result<(), Error> {
+        let found = self.sandbox.stat(target.as_str()).await;
+        if found.is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            self.made.get_or_init(|| target.clone());
+        }
+        self.sandbox.create_dir(target.as_str(), CreateDirOptions { recursive: true }).await
+    }
+
     /// Returns the path, absolute and normalised.
     fn resolved(&self) -> Result<SandboxPath, Error> {
         self.sandbox.resolve_path(self.path)

@@ -18,7 +18,7 @@ use crate::stdio::Sink;
 
 /// Copies a file or a tree to `destination`.
 pub async fn outward(
-    from: Inside<'_>,
+    from: &Inside<'_>,
     destination: &Path,
     max_bytes: u64,
     meter: &ByteMeter,
@@ -28,15 +28,15 @@ pub async fn outward(
     let name = (!means_content(from.path)).then(|| resolved.file_name().to_owned());
     let target = target(destination, name.as_deref(), stat.is_directory)?;
     if stat.is_directory {
-        tree(&from, target, max_bytes, meter).await
+        tree(from, target, max_bytes, meter).await
     } else {
-        file(&from, &target, stat, max_bytes, meter).await
+        file(from, &target, stat, max_bytes, meter).await
     }
 }
 
 /// Copies a file to our standard output.
 pub async fn outward_stdout(
-    from: Inside<'_>,
+    from: &Inside<'_>,
     max_bytes: u64,
     meter: &ByteMeter,
 ) -> Result<CopyResult, Failure> {
@@ -45,7 +45,7 @@ pub async fn outward_stdout(
         let error = Error::new(ErrorKind::IsDirectory, format!("`{}` is a directory", from.path));
         return Err(error.with_hint("copy it to a directory, or use `eyot exec NAME -- tar c PATH`").into());
     }
-    let mut content = content(&from, &stat, max_bytes, meter).await?;
+    let mut content = content(from, &stat, max_bytes, meter).await?;
     let mut stdout = Sink::stdout()?;
     while let Some(bytes) = content.next().await {
         let mut bytes = bytes?;
@@ -178,8 +178,8 @@ async fn tree(
     let (feeder, reader) = pipe::reader();
     let unpacking = tokio::task::spawn_blocking(move || {
         let mut unpacker = TreeUnpacker::new(&target)?;
-        read_tree(reader, &root, max_bytes, |entry, content| unpacker.write(&entry, content))?;
-        Ok(unpacker.finish())
+        let read = read_tree(reader, &root, max_bytes, |entry, content| unpacker.write(&entry, content));
+        read.map(|()| unpacker.finish())
     });
     let (fed, unpacked) = tokio::join!(feeder.feed(meter.count(tar)), joined(unpacking));
     fed?;

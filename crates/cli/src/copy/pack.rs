@@ -24,7 +24,11 @@ pub fn pack(root: &Path, stream: impl Write, meter: &ByteMeter) -> Result<CopyRe
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
         for path in children(root, &folder)? {
-            let failed = |error| Failure::host(format!("read `{}`", root.join(&path).display()), error);
+            let failed = |error: io::Error| match error.kind() {
+                // Of the stream: the sandbox takes no more, and says why.
+                io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+                _ => Failure::host(format!("read `{}`", root.join(&path).display()), error),
+            };
             let is_folder = packer.add(root, &path).map_err(failed)?;
             if is_folder {
                 folders.push(path);

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use eyot::{Error, ErrorKind};
 use rustix::fs::{
@@ -23,9 +23,12 @@ const DIRECTORY: OFlags =
 const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Writes entries below a directory.
+/// Writes entries below a directory. If that was made for them, and they are not all written, it is
+/// removed with those that were.
 pub struct TreeUnpacker {
     root: OwnedFd,
+    /// The directory, until everything is written, if it was not there before.
+    incomplete: Option<PathBuf>,
     /// The directory of the previous entry, which is most often this one's too.
     last: Option<(Vec<OsString>, OwnedFd)>,
     copied: CopyResult,
@@ -36,13 +39,14 @@ impl TreeUnpacker {
     /// user named it.
     pub fn new(root: &Path) -> Result<Self, Failure> {
         let make = |error| Failure::host(format!("make the directory `{}`", root.display()), error);
-        match std::fs::create_dir(root) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(make(error)),
-            _ => {}
-        }
+        let incomplete = match std::fs::create_dir(root) {
+            Ok(()) => Some(root.to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            Err(error) => return Err(make(error)),
+        };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(root, flags, Mode::empty()).map_err(|error| make(error.into()))?;
-        Ok(Self { root, last: None, copied: CopyResult::default() })
+        Ok(Self { root, incomplete, last: None, copied: CopyResult::default() })
     }
 
     /// Writes one entry.
@@ -64,9 +68,10 @@ impl TreeUnpacker {
         written.map_err(|error| Failure::host(format!("write `{}`", entry.path_text()), error))
     }
 
-    /// Returns what was written.
-    pub fn finish(self) -> CopyResult {
-        self.copied
+    /// Everything is written. Returns what that is.
+    pub fn finish(mut self) -> CopyResult {
+        self.incomplete = None;
+        std::mem::take(&mut self.copied)
     }
 
     fn make_directory(&mut self, parents: &[OsString], name: &OsStr, mode: u32) -> io::Result<()> {
@@ -131,6 +136,16 @@ impl TreeUnpacker {
             self.last = Some((names.to_vec(), directory));
         }
         Ok(self.last.as_ref().map_or(&self.root, |(_, directory)| directory))
+    }
+}
+
+impl Drop for TreeUnpacker {
+    fn drop(&mut self) {
+        if let Some(incomplete) = self.incomplete.take()
+            && let Err(error) = eyot_archive::remove_tree(&incomplete)
+        {
+            tracing::warn!(%error, path = %incomplete.display(), "remove the part that was copied");
+        }
     }
 }
 

@@ -39,6 +39,33 @@ fn a_tree_goes_in_and_comes_out_the_same() {
 }
 
 #[test]
+fn a_tree_that_is_too_large_leaves_nothing_behind_and_the_reason_is_told() {
+    let machine = Machine::with_sandbox();
+    machine.write("tree/a", vec![7; 900_000]);
+    machine.write("tree/b", vec![7; 900_000]);
+    let tree = machine.path_text("tree");
+    machine.run(&["cp", &tree, "box:whole"]).success();
+    machine.run(&["exec", "box", "--", "mkdir", "there"]).success();
+    let (out, there) = (machine.path_text("out"), machine.path_text("there"));
+    fs::create_dir(&there).unwrap();
+    for (from, to) in [
+        (tree.as_str(), "box:part"),
+        (&tree, "box:there"),
+        ("box:whole", "box:part"),
+        ("box:whole", &out),
+        ("box:whole", &there),
+    ] {
+        let ran = machine.run(&["cp", "--max-bytes", "1m", from, to]);
+        let refused = ran.failure(125);
+        assert!(refused.contains("1048576 bytes") && !refused.contains("pipe"), "{refused}");
+    }
+    assert_eq!(machine.run(&["exec", "box", "--", "ls"]).success(), "there\nwhole\n");
+    assert_eq!(machine.run(&["exec", "box", "--", "ls", "there"]).success(), "");
+    assert!(!machine.path("out").exists());
+    assert_eq!(fs::read_dir(&there).unwrap().count(), 0);
+}
+
+#[test]
 fn into_a_directory_the_name_is_kept_and_a_dot_means_what_is_in_it() {
     let machine = Machine::with_sandbox();
     let tree = plant(&machine, "tree");
