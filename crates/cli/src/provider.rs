@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{
-    Capabilities, Enforcement, Error, ErrorKind, Limits, LimitsEnforced, Result, SandboxNamer,
+    Capabilities, Enforcement, Error, ErrorKind, Limits, LimitsEnforced, Mount, Result, SandboxNamer,
     SandboxProvider,
 };
 use eyot_engine::store::Store;
@@ -118,11 +118,18 @@ pub fn capabilities(kind: ProviderArg) -> Capabilities {
     }
 }
 
-/// Returns the reason why a sandbox of this provider can't write to a folder of this host that it
-/// mounts, as a sentence, where that can be foreseen.
-pub fn why_not_writable(kind: ProviderArg, source: &Path) -> Option<String> {
+/// Returns what a sandbox of this provider can't do with what it mounts from this host, as a sentence
+/// with the reason, where that can be foreseen.
+pub fn why_not_usable(kind: ProviderArg, mount: &Mount) -> Option<String> {
+    let Mount { source, target, writable } = mount;
     match kind {
-        ProviderArg::Native => eyot_native::why_not_writable(source),
+        ProviderArg::Native => {
+            let unreadable = eyot_native::why_not_readable(source);
+            let unwritable = || eyot_native::why_not_writable(source).filter(|_| *writable);
+            unreadable
+                .map(|why| format!("a sandbox can't read {target}: {why}"))
+                .or_else(|| unwritable().map(|why| format!("a sandbox can't write to {target}: {why}")))
+        }
         // The Engine may be on another host, and its root may write everywhere.
         ProviderArg::Docker => None,
     }

@@ -94,7 +94,7 @@ pub use image::unpack_for_fuzzing;
 #[cfg(feature = "provider")]
 pub use image::{ImageSources, image_store, image_uses};
 #[cfg(feature = "provider")]
-pub use mount_rights::why_not_writable;
+pub use mount_rights::{why_not_readable, why_not_writable};
 #[cfg(feature = "provider")]
 pub use options::NativeOptions;
 // For tests of failing closed.

@@ -1,7 +1,7 @@
-//! Foresees that a sandbox can't write to a folder of the host that is mounted for writing, so that a
-//! person hears of it before a command fails. The kernel decides.
+//! Foresees that a sandbox can't read what is mounted from the host, or can't write to what is mounted
+//! for writing, so that a person hears of it before a command fails. The kernel decides.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -10,8 +10,33 @@ use rustix::io::Errno;
 
 use crate::disk_ids::OWNER;
 
-/// The permission bits that a write needs: of the owner, of the group, of everybody.
-const WRITE: [u32; 3] = [0o200, 0o020, 0o002];
+/// A permission bit, in the place where everybody's are.
+const READ: u32 = 0o4;
+const WRITE: u32 = 0o2;
+const SEARCH: u32 = 0o1;
+
+/// Returns the reason why a sandbox that this user makes can't read `source`, as a sentence that says
+/// what to do. Returns `None` if it can, or if that can't be foreseen.
+pub fn why_not_readable(source: &Path) -> Option<String> {
+    let shown = source.display();
+    let found = fs::metadata(source).ok()?;
+    let owner = owner(&found);
+    if !rustix::process::geteuid().is_root() {
+        let wanted = if found.is_dir() { Access::READ_OK | Access::EXEC_OK } else { Access::READ_OK };
+        let access = rustix::fs::accessat(CWD, source, wanted, AtFlags::EACCESS);
+        return (access == Err(Errno::ACCESS)).then(|| {
+            format!("`{shown}` belongs to {owner}: you can't read it, and a sandbox can do what you can")
+        });
+    }
+    let wanted = if found.is_dir() { READ | SEARCH } else { READ };
+    if has_access_list(source) || has(wanted, &found) {
+        return None;
+    }
+    Some(format!(
+        "`{shown}` belongs to {owner}, and a sandbox of root's is user {OWNER} there; mount a folder that \
+         everybody can read, or open this one to everybody: chmod o+rX '{shown}'"
+    ))
+}
 
 /// Returns the reason why a sandbox that this user makes can't write to `source`, as a sentence that
 /// says what to do. Returns `None` if it can, or if that can't be foreseen.
@@ -22,7 +47,7 @@ pub fn why_not_writable(source: &Path) -> Option<String> {
         return Some(format!("`{shown}` is on a file system of this host that is mounted read-only"));
     }
     let found = fs::metadata(source).ok()?;
-    let owner = format!("{}:{} (mode {:o})", found.uid(), found.gid(), found.mode() & 0o7777);
+    let owner = owner(&found);
     if !rustix::process::geteuid().is_root() {
         return (access == Err(Errno::ACCESS)).then(|| {
             format!(
@@ -31,7 +56,7 @@ pub fn why_not_writable(source: &Path) -> Option<String> {
             )
         });
     }
-    if has_access_list(source) || may_write(found.uid(), found.gid(), found.mode()) {
+    if has_access_list(source) || has(WRITE, &found) {
         return None;
     }
     Some(format!(
@@ -40,17 +65,26 @@ pub fn why_not_writable(source: &Path) -> Option<String> {
     ))
 }
 
-/// Tells whether [`OWNER`] may write to a file or folder of this owner, group and mode.
-fn may_write(uid: u32, gid: u32, mode: u32) -> bool {
-    let class = match (uid == OWNER, gid == OWNER) {
-        (true, _) => 0,
-        (_, true) => 1,
-        _ => 2,
-    };
-    mode & WRITE[class] != 0
+fn owner(found: &Metadata) -> String {
+    format!("{}:{} (mode {:o})", found.uid(), found.gid(), found.mode() & 0o7777)
 }
 
-/// Tells whether an access control list may say who writes. What it says is not looked at.
+/// Tells whether [`OWNER`] has these permissions.
+fn has(wanted: u32, found: &Metadata) -> bool {
+    has_permissions(wanted, found.uid(), found.gid(), found.mode())
+}
+
+/// Tells whether [`OWNER`] has these permissions for a file or folder of this owner, group and mode.
+fn has_permissions(wanted: u32, uid: u32, gid: u32, mode: u32) -> bool {
+    let shift = match (uid == OWNER, gid == OWNER) {
+        (true, _) => 6,
+        (_, true) => 3,
+        _ => 0,
+    };
+    (mode >> shift) & wanted == wanted
+}
+
+/// Tells whether an access control list may say who reads and writes. What it says is not looked at.
 fn has_access_list(source: &Path) -> bool {
     let found = rustix::fs::getxattr(source, "system.posix_acl_access", &mut [0_u8; 1][..]);
     !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP))
@@ -70,7 +104,7 @@ mod tests {
             (0, 0, 0o755, false),
             (0, 0, 0o757, true),
         ] {
-            assert_eq!(may_write(uid, gid, mode), expected, "{uid}:{gid} {mode:o}");
+            assert_eq!(has_permissions(WRITE, uid, gid, mode), expected, "{uid}:{gid} {mode:o}");
         }
     }
 }

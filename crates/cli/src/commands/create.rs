@@ -33,7 +33,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
         context.output.explain_a_wait(WAIT, making).await.map_err(with_existing_hint)?
     };
     note_unheld(&asked, &sandbox, context.output);
-    note_unwritable_mounts(&sandbox.info().spec.mounts, context);
+    note_unusable_mounts(&sandbox.info().spec.mounts, context);
     if context.output.json {
         let mut facts = redaction::live_facts(&sandbox, false)?;
         context.add_pool(&mut facts, sandbox.id())?;
@@ -60,12 +60,10 @@ pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, output: Output) {
     }
 }
 
-/// Says which folders of this host are mounted for writing although a sandbox can't write there.
-pub fn note_unwritable_mounts(mounts: &[Mount], context: &Context) {
-    for mount in mounts.iter().filter(|mount| mount.writable) {
-        if let Some(why) = context.why_not_writable(&mount.source) {
-            context.output.note(&format!("a sandbox can't write to {}: {why}", mount.target));
-        }
+/// Says what a sandbox can't read or write of what it mounts from this host, and why.
+pub fn note_unusable_mounts(mounts: &[Mount], context: &Context) {
+    for what in mounts.iter().filter_map(|mount| context.why_not_usable(mount)) {
+        context.output.note(&what);
     }
 }
 

@@ -100,6 +100,22 @@ fn a_mount_is_read_only_unless_it_says_rw() {
 }
 
 #[test]
+fn a_folder_that_the_sandbox_cannot_read_is_named_with_what_opens_it() {
+    let machine = Machine::new();
+    let closed = machine.path("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let mount = format!("{}:/mnt/in", closed.display());
+    let ran = machine.run(&["run", "--mount", &mount, "--", "sh", "-c", "ls /mnt/in 2>/dev/null"]);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.starts_with("eyot: a sandbox can't read /mnt/in: "), "{ran:?}");
+    assert!(ran.stderr.contains("(mode 0)"), "{ran:?}");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = machine.run(&["run", "--mount", &mount, "--", "ls", "/mnt/in"]);
+    assert!(ran.code == Some(0) && ran.stderr.is_empty(), "{ran:?}");
+}
+
+#[test]
 fn a_folder_that_the_sandbox_cannot_write_to_is_named_when_it_is_mounted_for_writing() {
     let machine = Machine::new();
     let closed = machine.path("closed");

@@ -10,7 +10,7 @@ use eyot_server::mcp::{McpServer, SessionPools, serve_http, serve_stdio};
 use futures_util::TryStreamExt;
 use tokio_util::io::StreamReader;
 
-use super::create::note_unwritable_mounts;
+use super::create::note_unusable_mounts;
 use crate::args::{McpArgs, SpecArgs};
 use crate::config::Config;
 use crate::context::Context;
@@ -49,7 +49,7 @@ async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Resu
     let capabilities = provider::capabilities(context.provider_settings.kind);
     let tools = toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
     let template = template(args, context)?;
-    note_unwritable_mounts(&template.mounts, context);
+    note_unusable_mounts(&template.mounts, context);
     // It makes the state folder, whose disk is the measure of a quota.
     let engine = context.engine_for(template.image.as_deref()).await?;
     let options = pool_options(args, template, context)?;
