@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, Sandbox, SandboxId, SandboxName, SandboxProvider, SandboxSpec};
+use eyot::{Error, ErrorKind, Mount, Sandbox, SandboxId, SandboxName, SandboxProvider, SandboxSpec};
 use eyot_engine::store::Store;
 use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_image::{AllowedImages, ImageName};
@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::args::{GlobalArgs, ProviderArg, SpecArgs};
 use crate::bars::progress;
 use crate::config::{Config, SetFields};
+use crate::departed::what_became_of;
 use crate::errors::{Failure, USAGE};
 use crate::output::Output;
 use crate::pools::Pool;
@@ -144,11 +145,11 @@ impl Context {
         }
     }
 
-    /// Returns the reason why a sandbox can't write to a folder of this host, as a sentence. A
-    /// server's folders are its own.
-    pub fn why_not_writable(&self, source: &Path) -> Option<String> {
+    /// Returns what a sandbox can't do with what it mounts from this host, as a sentence. A server's
+    /// folders are its own.
+    pub fn why_not_usable(&self, mount: &Mount) -> Option<String> {
         let kind = self.provider_settings.kind;
-        if self.server.is_some() { None } else { provider::why_not_writable(kind, source) }
+        if self.server.is_some() { None } else { provider::why_not_usable(kind, mount) }
     }
 
     fn settings_with_images(&self, only: Option<AllowedImages>) -> ProviderSettings {
@@ -249,13 +250,26 @@ impl Context {
     /// Opens the sandbox of this name or id, and wakes it if it sleeps.
     pub async fn awake(&self, named: &str) -> Result<Sandbox, Failure> {
         let (provider, name) = self.find(named).await?;
-        Ok(Sandbox::wake(provider.as_ref(), &name).await.map_err(with_list_hint)?)
+        Ok(Sandbox::wake(provider.as_ref(), &name).await.map_err(|error| self.explained(error, named))?)
     }
 
     /// Opens the running sandbox of this name or id.
     pub async fn sandbox(&self, named: &str) -> Result<Sandbox, Failure> {
         let (provider, name) = self.find(named).await?;
-        Ok(Sandbox::open(provider.as_ref(), &name).await.map_err(with_list_hint)?)
+        Ok(Sandbox::open(provider.as_ref(), &name).await.map_err(|error| self.explained(error, named))?)
+    }
+
+    /// Adds a hint to the error of a sandbox that is not there: what became of it, if that is known.
+    /// Otherwise it is most often misspelt, and a list helps.
+    pub fn explained(&self, error: Error, named: &str) -> Error {
+        if error.kind() != ErrorKind::NotFound {
+            return error;
+        }
+        let folder = self.state_folder().ok().filter(|_| self.server.is_none());
+        match folder.and_then(|folder| what_became_of(named, &folder)) {
+            Some(end) => error.with_hint(end),
+            None => with_hint_if_missing(error, "`eyot ls` shows the sandboxes there are"),
+        }
     }
 
     /// Puts the pool of a sandbox of this host into its record, with its name there.
@@ -288,11 +302,6 @@ fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
 /// Adds a hint to list the processes: a missing process is most often misspelt.
 pub fn with_process_hint(error: Error) -> Error {
     with_hint_if_missing(error, "`eyot ps SANDBOX` lists its processes")
-}
-
-/// Adds a hint to list the sandboxes: a missing sandbox is most often misspelt.
-pub fn with_list_hint(error: Error) -> Error {
-    with_hint_if_missing(error, "`eyot ls` shows the sandboxes there are")
 }
 
 fn with_hint_if_missing(error: Error, hint: &str) -> Error {

@@ -14,6 +14,7 @@ mod config;
 mod confirm;
 mod context;
 mod copy;
+mod departed;
 mod durations;
 mod errors;
 mod logging;

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use crate::args::BrowseArgs;
-use crate::context::{Context, with_list_hint};
+use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::pools::Pool;
@@ -32,7 +32,7 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
         }
     };
     // Whether there is such a sandbox is said before anything is opened.
-    let sandbox = place.awake(&name).await.map_err(with_list_hint)?;
+    let sandbox = place.awake(&name).await.map_err(|error| context.explained(error, &args.name))?;
     let mut signals = Signals::listen()?;
     let (gone, mut is_gone) = mpsc::unbounded_channel();
     let browse = Browse::bind(sandbox.id().clone(), args.port, opener(place, name, gone)).await?;

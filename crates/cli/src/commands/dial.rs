@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::{Instant, sleep};
 
 use crate::args::DialArgs;
-use crate::context::{Context, with_list_hint};
+use crate::context::Context;
 use crate::errors::Failure;
 use crate::stdio::{Sink, stdin_stream};
 
@@ -23,8 +23,9 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(25);
 
 pub async fn run(args: &DialArgs, context: &Context) -> Result<u8, Failure> {
     let (provider, name) = context.find(&args.name).await?;
-    let info = provider.info(&name).await.map_err(with_list_hint)?;
-    let sandbox = Sandbox::wake(provider.as_ref(), &name).await.map_err(with_list_hint)?;
+    let explained = |error| context.explained(error, &args.name);
+    let info = provider.info(&name).await.map_err(explained)?;
+    let sandbox = Sandbox::wake(provider.as_ref(), &name).await.map_err(explained)?;
     let connection = match info.status {
         SandboxStatus::Sleeping => connect_to_service(&sandbox, args.port).await?,
         _ => sandbox.dial(args.port).await?,

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::ls::status;
 use crate::args::InspectArgs;
-use crate::context::{Context, with_list_hint};
+use crate::context::Context;
 use crate::durations::{age, humane, moment, since};
 use crate::errors::Failure;
 use crate::output::printable;
@@ -55,10 +55,10 @@ impl SeenSandbox {
                 info: live_info(&sandbox),
             }),
             Err(error) if error.is_sleeping() => {
-                let info = provider.info(&name).await.map_err(with_list_hint)?;
+                let info = provider.info(&name).await.map_err(|error| context.explained(error, named))?;
                 Ok(Self { info, usage: None, ports: Vec::new() })
             }
-            Err(error) => Err(with_list_hint(error).into()),
+            Err(error) => Err(context.explained(error, named).into()),
         }
     }
 

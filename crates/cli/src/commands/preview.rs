@@ -3,7 +3,7 @@
 use eyot::wire::PreviewBody;
 
 use crate::args::PreviewArgs;
-use crate::context::{Context, with_list_hint};
+use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::printable;
 
@@ -13,8 +13,9 @@ pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
         Failure::usage("previews need a server").hint(hint)
     })?;
     let who = PreviewBody { public: args.public, ttl_ms: args.ttl };
-    let preview =
-        server.provider(None).await?.preview(&args.name, args.port, &who).await.map_err(with_list_hint)?;
+    let provider = server.provider(None).await?;
+    let preview = provider.preview(&args.name, args.port, &who).await;
+    let preview = preview.map_err(|error| context.explained(error, &args.name))?;
     if context.output.json {
         context.output.value(&preview)?
     } else {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::args::RmArgs;
 use crate::confirm::{DECLINED, confirm};
-use crate::context::{Context, with_list_hint};
+use crate::context::Context;
 use crate::errors::Failure;
 
 pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
@@ -27,7 +27,7 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
         match remove(provider.as_ref(), &found, forgive).await {
             Ok(true) => removed.push(name),
             Ok(false) => {}
-            Err(error) => failures.push(error),
+            Err(error) => failures.push(context.explained(error, &name)),
         }
     }
     let damaged = damaged(&all, &removed);
@@ -59,7 +59,7 @@ async fn remove(provider: &dyn SandboxProvider, name: &str, forgive: bool) -> Re
         Err(error) if forgive && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
             Ok(false)
         }
-        Err(error) => Err(with_list_hint(error)),
+        Err(error) => Err(error),
     }
 }
 

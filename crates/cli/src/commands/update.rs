@@ -7,14 +7,14 @@ use eyot::{Error, ErrorKind, Sandbox, SandboxInfo, SandboxProvider};
 use eyot_engine::Changes;
 
 use crate::args::{ChangeArgs, UpdateArgs};
-use crate::context::{Context, with_list_hint};
+use crate::context::Context;
 use crate::errors::Failure;
 use crate::redaction;
 use crate::sandbox_names::PooledSandbox;
 
 pub async fn run(args: &UpdateArgs, context: &Context) -> Result<u8, Failure> {
     let (provider, name) = context.find(&args.name).await?;
-    let info = provider.info(&name).await.map_err(with_list_hint)?;
+    let info = provider.info(&name).await.map_err(|error| context.explained(error, &args.name))?;
     let patch = patch(&args.changes);
     match context.server()? {
         Some(server) => server.change(&info.id, &patch).await?,

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::rm::settle;
 use crate::args::WakeArgs;
-use crate::context::{Context, with_list_hint};
+use crate::context::Context;
 use crate::errors::Failure;
 
 pub async fn run(args: &WakeArgs, context: &Context) -> Result<u8, Failure> {
@@ -14,7 +14,7 @@ pub async fn run(args: &WakeArgs, context: &Context) -> Result<u8, Failure> {
         let (provider, found) = context.find(name).await?;
         match Sandbox::wake(provider.as_ref(), &found).await {
             Ok(_) => awake.push(name),
-            Err(error) => failures.push(with_list_hint(error)),
+            Err(error) => failures.push(context.explained(error, name)),
         }
     }
     if context.output.json {

@@ -91,7 +91,7 @@ fn what_create_and_run_make_is_in_the_pool_default_with_its_events() {
     machine.run(&["rm", "dev"]).success();
     let events = machine.run(&["events", "--sandbox", "default/dev"]).success();
     assert!(events.contains("created") && events.contains("destroyed"), "{events}");
-    assert!(machine.run(&["exec", "default/dev", "--", "true"]).failure(125).contains("eyot ls"));
+    assert!(machine.run(&["exec", "default/dev", "--", "true"]).failure(125).contains("it was destroyed"));
 }
 
 #[test]
