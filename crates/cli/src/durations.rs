@@ -16,6 +16,16 @@ pub fn parse_ms(text: &str) -> Result<u64, String> {
     u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
 }
 
+/// Parses the time that a command may take. Nothing is refused: to others it means no limit.
+pub fn parse_timeout_ms(text: &str) -> Result<u64, String> {
+    if text == "0" || parse_ms(text) == Ok(0) {
+        return Err(format!(
+            "`{text}` is no time; leave the option out for no limit, or write 30s, 10m or 1.5h"
+        ));
+    }
+    parse_ms(text)
+}
+
 /// Parses a duration after which a sandbox ends: longer than nothing.
 pub fn parse_deadline_ms(text: &str) -> Result<u64, String> {
     match parse_ms(text)? {

@@ -13,6 +13,11 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 /// and MiB to others.
 pub fn parse_mib(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
+    if bytes(number, unit) == Some(0) {
+        return Err(format!(
+            "`{text}` is nothing; write 512m or 2g, or leave the option out for the default"
+        ));
+    }
     if unit.is_empty() && !number.is_empty() {
         return Err(format!("`{text}` has no unit; write {text}m for MiB"));
     }

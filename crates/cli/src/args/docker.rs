@@ -60,6 +60,8 @@ fn suggest_option(error: &mut Error, called: Option<&str>, words: &[String]) {
     let mut program = Cli::command();
     program.build();
     let command = called_command(&program, words);
+    // The parser's own line is made up of what was typed and of what it took the option for.
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(command.clone().render_usage()));
     if let Some(word) = ours_of_option(called, &option) {
         suggest(error, word.to_owned());
     } else if let Some(nearest) = nearest_option(command, &option) {
@@ -165,6 +167,9 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         "rmi" => "`eyot image rm IMAGE` removes an image",
         "build" | "buildx" => "`docker build`, then `eyot image import docker://IMAGE`",
         "container" => "the command alone: `eyot ls`, `eyot rm NAME`",
+        "prune" | "system" | "gc" => {
+            "`eyot image prune` removes images that no sandbox uses; `eyot rm --all` destroys all sandboxes"
+        }
         "stats" => "`eyot top` shows the usage of sandboxes",
         "attach" => "`eyot sh NAME` opens a shell; `eyot logs -f NAME PROCESS` follows a process",
         "pause" => "`eyot sleep NAME` stops a sandbox and keeps its files",

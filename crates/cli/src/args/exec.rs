@@ -84,7 +84,7 @@ pub struct ExecArgs {
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
     /// Kill it after this time, such as 10s, 500ms, 1.5h
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, conflicts_with = "timeout_ms")]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_timeout_ms, conflicts_with = "timeout_ms")]
     pub timeout: Option<u64>,
     /// Kill it after this many milliseconds
     #[arg(long, value_name = "N", hide = true)]

@@ -31,7 +31,7 @@ pub struct StartArgs {
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
     /// Kill it when it has not ended after this time, such as 10m or 1.5h
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_timeout_ms)]
     pub timeout: Option<u64>,
     /// Give it what comes on our standard input, at most 64 KiB
     #[arg(long, short)]

@@ -92,7 +92,7 @@ pub struct SpecArgs {
     #[arg(long, value_name = "N", hide = true, value_parser = parse_mib_or_number, conflicts_with = "disk")]
     pub disk_mib: Option<u64>,
     /// Default deadline of commands, such as 10s, 500ms, 1.5h [default: none] [env: EYOT_TIMEOUT]
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, conflicts_with = "timeout_ms")]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_timeout_ms, conflicts_with = "timeout_ms")]
     pub timeout: Option<u64>,
     /// The same in milliseconds
     #[arg(long, value_name = "N", hide = true)]

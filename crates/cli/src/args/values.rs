@@ -171,6 +171,9 @@ pub fn parse_mount(text: &str) -> Result<Mount, String> {
     let Some((source, target)) = rest.rsplit_once(':').filter(|(source, _)| !source.is_empty()) else {
         return Err("must be SRC:DST or SRC:DST:rw".to_owned());
     };
+    if let Some(refusal) = unknown_access(text) {
+        return Err(refusal);
+    }
     let target = SandboxPath::parse(target).map_err(|error| error.to_string())?;
     Ok(Mount { source: absolute(Path::new(source))?, target, writable })
 }
@@ -186,11 +189,15 @@ pub fn parse_volume(text: &str) -> Result<Mount, String> {
     }
     match text.rsplit_once(':') {
         Some((_, "ro" | "rw")) => parse_mount(text),
-        Some((rest, options)) if !options.contains('/') && rest.contains(":/") => {
-            Err(format!("`{options}` is not an option of a mount; {}", with_access(rest)))
-        }
-        _ => Err(with_access(text)),
+        _ => Err(unknown_access(text).unwrap_or_else(|| with_access(text))),
     }
+}
+
+/// Refuses what follows the target, if it is neither `ro` nor `rw`.
+fn unknown_access(text: &str) -> Option<String> {
+    let (rest, options) = text.rsplit_once(':')?;
+    let is_known = matches!(options, "ro" | "rw") || options.contains('/') || !rest.contains(":/");
+    (!is_known).then(|| format!("`{options}` is not an option of a mount; {}", with_access(rest)))
 }
 
 /// Says how a volume is written with what the sandbox may do.

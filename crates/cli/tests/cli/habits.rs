@@ -234,10 +234,33 @@ fn a_misspelt_command_is_recognised() {
         assert!(said.contains(&format!("a similar subcommand exists: {meant}")), "{typed}: {said}");
     }
     assert!(!refused(&machine, &["nonsense"]).contains("tip:"));
+    assert!(refused(&machine, &["prune"]).contains("`eyot image prune`"));
+    // The usage is the command's own, and names no option that nobody typed.
+    for command in [&["serve"][..], &["image", "pull"]] {
+        let said = refused(&machine, &[command, &["--socket"]].concat());
+        let usage = format!("Usage: eyot {} [OPTIONS]", command.join(" "));
+        assert!(said.contains(&usage), "{said}");
+    }
     for (typed, meant) in [("--lable", "'--label'"), ("--idle-timout", "'--idle-timeout'")] {
         let said = refused(&machine, &["create", typed, "x"]);
         assert!(said.contains(&format!("a similar argument exists: {meant}")), "{typed}: {said}");
     }
+}
+
+#[test]
+fn a_sandbox_that_ended_is_told_of_with_the_reason_as_long_as_its_name_is_free() {
+    let machine = Machine::new();
+    machine.run(&["create", "gone"]).success();
+    machine.run(&["rm", "gone"]).success();
+    for command in
+        [&["exec", "gone", "--", "true"][..], &["inspect", "gone"], &["wake", "gone"], &["rm", "gone"]]
+    {
+        let ran = machine.run(command);
+        let said = ran.failure(125);
+        assert!(said.contains("hint: it was destroyed 0s ago: it was removed"), "{said}");
+        assert!(said.contains("`eyot events --sandbox gone`"), "{said}");
+    }
+    assert!(machine.run(&["exec", "never", "--", "true"]).failure(125).contains("eyot ls"));
 }
 
 #[test]
@@ -263,6 +286,14 @@ fn a_wrong_value_names_the_option_and_what_it_takes() {
         (&["create", "-m", "1m"], "--memory", "the least is 16m"),
         (&["create", "--pids", "1"], "--pids", "the least is 8"),
         (&["create", "--disk", "1m"], "--disk", "the least is 8m"),
+        (&["run", "--timeout", "0", "true"], "--timeout", "leave the option out for no limit"),
+        (&["exec", "--timeout", "0s", "dev", "true"], "--timeout", "leave the option out for no limit"),
+        (&["run", "--memory", "0", "true"], "--memory", "leave the option out for the default"),
+        (
+            &["run", "--mount", "/:/x:rx", "true"],
+            "--mount",
+            "`rx` is not an option of a mount; write /:/x:ro",
+        ),
         (&["browse", "dev", "http"], "PORT", "a number from 1 to 65535"),
         (&["dial", "dev", "0"], "PORT", "a number from 1 to 65535"),
         (

@@ -100,7 +100,7 @@ fn a_tree_goes_from_one_sandbox_to_another() {
     machine.create("other");
     machine.run(&["write", "box", "d/a/f", "--content", "hello"]).success();
     let refused = machine.run(&["transfer", "box:d", "other:x/y"]);
-    assert!(refused.failure(125).contains("is a directory"));
+    assert!(refused.failure(125).contains("hint: -r copies a directory"));
     assert_eq!(machine.run(&["transfer", "-r", "box:d", "other:x/y"]).success(), "1 file, 5 bytes\n");
     assert_eq!(machine.run(&["read", "other", "x/y/a/f"]).success(), "hello");
     let again = machine.run(&["--json", "transfer", "box:d/a/f", "other:/tmp/f"]).json();
