@@ -8,8 +8,8 @@ const BLOCK: usize = 512;
 /// Puts right the checksum of every header, found as a reader finds them: one after the other, each
 /// by the size that the one before tells.
 pub fn repair(bytes: &mut [u8]) {
-    let mut at = 0;
-    while let Some(block) = bytes.get_mut(at..at + BLOCK) {
+    let mut at = 0_usize;
+    while let Some(block) = at.checked_add(BLOCK).and_then(|end| bytes.get_mut(at..end)) {
         let mut header = Header::new_old();
         header.as_mut_bytes().copy_from_slice(block);
         if block.iter().any(|byte| *byte != 0) {
