@@ -122,10 +122,9 @@ async fn run_to_end(
     let ended = session.start_and_follow(sandbox, command, options, signals).await;
     drop(raw);
     match ended {
-        Err(Failure::Error { error, .. }) => Err(with_shell_hint(
-            not_started(sandbox, cwd.as_deref(), user.as_deref(), error).await,
-            line.as_deref(),
-        )),
+        Err(Failure::Error { error, .. }) => {
+            Err(not_started(sandbox, cwd.as_deref(), user.as_deref(), line.as_deref(), error).await)
+        }
         other => other,
     }
 }
@@ -156,8 +155,15 @@ fn request(
 }
 
 /// Adds a shell's exit code to the error of a command that could not be started: 127 if there is no
-/// such program, 126 if it may not be executed. A missing working directory or user is neither.
-async fn not_started(sandbox: &Sandbox, cwd: Option<&str>, user: Option<&str>, error: Error) -> Failure {
+/// such program, 126 if it may not be executed. A missing working directory or user is neither. A
+/// missing program that looks like a line for a shell, by [`shell_line`], is told so.
+pub async fn not_started(
+    sandbox: &Sandbox,
+    cwd: Option<&str>,
+    user: Option<&str>,
+    line: Option<&str>,
+    error: Error,
+) -> Failure {
     let is_the_program =
         async || is_directory(sandbox, cwd.unwrap_or(".")).await && is_user(sandbox, user).await;
     let code = match error.kind() {
@@ -165,7 +171,11 @@ async fn not_started(sandbox: &Sandbox, cwd: Option<&str>, user: Option<&str>, e
         ErrorKind::Permission => NOT_EXECUTABLE,
         _ => FAILED,
     };
-    Failure::with_code(error, code)
+    let failure = Failure::with_code(error, code);
+    match line.filter(|_| code == COMMAND_NOT_FOUND) {
+        Some(line) => failure.hint(shell_hint(line)),
+        None => failure,
+    }
 }
 
 /// Returns the command's one word if it looks like a line for a shell: it has a space.
@@ -180,15 +190,8 @@ pub fn shell_line(command: &Command) -> Option<String> {
 }
 
 /// Returns the hint for a line of a shell that was taken for a program.
-pub fn shell_hint(line: &str) -> String {
+fn shell_hint(line: &str) -> String {
     format!("a line for a shell needs one: -- sh -c '{}'", line.replace('\'', r"'\''"))
-}
-
-fn with_shell_hint(failure: Failure, line: Option<&str>) -> Failure {
-    match line.filter(|_| failure.exit_code() == COMMAND_NOT_FOUND) {
-        Some(line) => failure.hint(shell_hint(line)),
-        None => failure,
-    }
 }
 
 async fn is_directory(sandbox: &Sandbox, path: &str) -> bool {

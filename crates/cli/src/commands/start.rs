@@ -1,11 +1,11 @@
 //! `eyot start`: starts a process that outlives this command.
 
 use bytes::{Bytes, BytesMut};
-use eyot::{Command, ErrorKind, MAX_STDIN_BYTES, PtySize, StartOptions};
+use eyot::{Command, MAX_STDIN_BYTES, PtySize, StartOptions};
 use futures_util::StreamExt;
 
 use crate::args::{StartArgs, resolve_env};
-use crate::attach::{shell_hint, shell_line};
+use crate::attach::{not_started, shell_line};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::stdio::stdin_stream;
@@ -28,10 +28,14 @@ pub async fn run(args: StartArgs, context: &Context) -> Result<u8, Failure> {
     };
     let command = Command::argv(args.command);
     let line = shell_line(&command);
-    let process = sandbox.start(command, options).await.map_err(|error| match line {
-        Some(line) if error.kind() == ErrorKind::NotFound => error.with_hint(shell_hint(&line)),
-        _ => error,
-    })?;
+    let (cwd, user) = (options.cwd.clone(), options.user.clone());
+    let process = match sandbox.start(command, options).await {
+        Ok(process) => process,
+        Err(error) => {
+            let (cwd, user) = (cwd.as_deref(), user.as_deref());
+            return Err(not_started(&sandbox, cwd, user, line.as_deref(), error).await);
+        }
+    };
     if context.output.json {
         context.output.value(&process)?
     } else {

@@ -99,3 +99,17 @@ fn a_followed_log_ends_when_nobody_reads_it_any_more() {
     let child = machine.spawn(&mut machine.command(&["logs", "-f", "box", "p1"]));
     assert_eq!(machine.first_line_of(child), "ready\n");
 }
+
+#[test]
+fn a_program_that_cannot_be_started_ends_as_with_exec_and_uses_up_no_number() {
+    let machine = Machine::with_sandbox();
+    for command in ["exec", "start"] {
+        assert!(machine.run(&[command, "box", "--", "nosuch"]).failure(127).contains("command not found"));
+        assert!(machine.run(&[command, "box", "--", "/etc"]).failure(126).contains("permission denied"));
+        let line = machine.run(&[command, "box", "--", "echo a b"]);
+        assert!(line.failure(127).contains("-- sh -c 'echo a b'"), "{}", line.stderr);
+        machine.run(&[command, "-w", "missing", "box", "--", "true"]).failure(125);
+        machine.run(&[command, "--user", "nosuch", "box", "--", "true"]).failure(125);
+    }
+    assert_eq!(machine.run(&["start", "box", "--", "true"]).success(), "p1\n");
+}

@@ -79,7 +79,9 @@ fn every_command_about_sandboxes_says_the_same_over_a_server() {
     served.there(&["wait", id, "p1"]);
     let at = |path: &str| format!("{id}:{path}");
     let (page, copy) = (at("d/page"), at("d/copy"));
-    let commands: [&[&str]; 24] = [
+    let commands: [&[&str]; 26] = [
+        &["start", BOX, "--", "nosuch"],
+        &["start", BOX, "--", "/etc"],
         &["exec", BOX, "--", "sh", "-c", "echo out; echo err >&2; exit 5"],
         &["exec", id, "--", "echo", "by id"],
         &["exec", BOX, "--timeout", "100ms", "--", "sleep", "600"],

@@ -9,7 +9,7 @@ use super::Fixture;
 use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly, until};
 use super::tree::{alive, cleared};
 use crate::error::ErrorKind;
-use crate::exec::{Command, ExitStatus, PtySize, Signal};
+use crate::exec::{Command, ExecOptions, ExitStatus, PtySize, Signal};
 use crate::process::{LogChunk, LogQuery, LogStream, MAX_STDIN_BYTES, ProcessId, ProcessInfo, ProcessStatus};
 use crate::sandbox::{Sandbox, StartOptions};
 
@@ -18,6 +18,7 @@ cases! {
     a_started_process_tells_when_and_how_it_ended(workspace) needs [Shell, Processes];
     a_started_process_reads_the_end_at_once_and_has_its_own_directory_and_variables(workspace) needs [Shell, Processes];
     a_process_that_cannot_be_started_is_refused_and_not_listed(sandbox) needs [Argv, Processes];
+    a_start_is_refused_as_a_command_is_and_uses_up_no_number(sandbox) needs [Argv, Processes];
     processes_are_listed_oldest_first_and_no_number_is_used_twice(sandbox) needs [Shell, Processes];
     a_process_that_nobody_started_is_not_found(workspace) needs [Processes];
     a_log_has_both_streams_in_the_order_of_their_arrival(workspace) needs [Shell, Processes];
@@ -142,6 +143,22 @@ async fn a_process_that_cannot_be_started_is_refused_and_not_listed(sandbox: San
     ensure_fails!(sandbox.start(Command::argv(["true"]), nowhere).await, NotFound);
     ensure_fails!(sandbox.start(" ", StartOptions::default()).await, Invalid);
     ensure_eq!(sandbox.processes().await?, []);
+    Ok(())
+}
+
+async fn a_start_is_refused_as_a_command_is_and_uses_up_no_number(sandbox: Sandbox) -> Check {
+    let begin = async || sandbox.start(Command::argv(["true"]), StartOptions::default()).await;
+    let first = begin().await?.id;
+    sandbox.write("data", "no program").await?;
+    for word in ["no-such-program-at-all", "/no/such/program", "./data", "/"] {
+        let program = Command::argv([word]);
+        let command =
+            sandbox.exec(program.clone(), ExecOptions::default()).await.map_err(|error| error.kind());
+        let process = sandbox.start(program, StartOptions::default()).await.map_err(|error| error.kind());
+        ensure!(process.is_err(), "`{word}` was started");
+        ensure_eq!((word, process.err()), (word, command.err()));
+    }
+    ensure_eq!(begin().await?.id, ProcessId(first.0 + 1));
     Ok(())
 }
 

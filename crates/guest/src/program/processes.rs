@@ -69,9 +69,12 @@ impl Processes {
         id
     }
 
-    /// It never ran.
+    /// It never ran. Nobody was told its number, so the next one gets it, unless a later process
+    /// has begun meanwhile.
     pub fn forget(&mut self, id: u32) {
-        self.table.remove(&id);
+        if self.table.remove(&id).is_some() && self.last_id == id {
+            self.last_id = id.wrapping_sub(1);
+        }
     }
 
     /// It runs.
