@@ -39,12 +39,14 @@ impl SandboxUsers {
                 Some(name) if name == default.name || name == "1000" => {
                     Ok(Self { default, others: Vec::new(), later: None, missing })
                 }
-                Some(name) => Err(Error::invalid(
-                    "user",
-                    format!(
-                        "`{name}` needs a range of ids of its own, which this host gives to root only; only `user` is here"
-                    ),
-                )),
+                Some(name) => {
+                    let reason = format!(
+                        "`{name}` needs a range of ids, which this host gives to root only; only `user` is here"
+                    );
+                    Err(Error::invalid("user", reason).with_hint(
+                        "leave the user out, or make the sandbox as root: `sudo eyot` with the same words",
+                    ))
+                }
             },
             IdMap::Range(_) => {
                 known.complete_with(default.clone());
@@ -146,6 +148,19 @@ mod tests {
     fn a_user_made_later_may_have_any_id_but_the_guests() {
         let later = of(None, "").later.unwrap();
         assert!(!later.has_user(GUEST_ID) && !later.has_group(RANGE_LEN) && later.has_user(4321));
+    }
+
+    #[test]
+    fn an_ordinary_users_sandbox_has_one_user_and_the_refusal_of_another_says_why_and_what_to_do() {
+        let (map, lower) = (IdMap::Single { uid: 501, gid: 20 }, Lower::one("/nonexistent"));
+        let of = |user: &str| {
+            let spec = SandboxSpec { user: Some(user.to_owned()), ..SandboxSpec::default() };
+            SandboxUsers::of(&spec.validate().unwrap(), map, &lower)
+        };
+        assert_eq!(of("user").unwrap().default.name, "user");
+        let refused = of("root").err().unwrap();
+        assert!(refused.to_string().contains("a range of ids"), "{refused}");
+        assert!(refused.hint().unwrap().contains("sudo eyot"), "{refused:?}");
     }
 
     #[test]

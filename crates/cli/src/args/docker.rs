@@ -121,7 +121,8 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (Some("ls" | "ps" | "inspect" | "image"), "--format") => "--json prints it for programs",
         (Some("ls"), "-f" | "--filter") => "--label K=V lists those with a label",
         (_, "--privileged" | "--cap-add") => {
-            "a sandbox never has rights on the host; --user root makes commands root inside of it"
+            "a sandbox never has rights on the host; where root or docker makes the sandbox, --user root is root \
+             of it alone, which is enough for apt and the like"
         }
         (_, "--cap-drop") => "`security.drop_capabilities` in a --spec file drops a capability",
         (_, "--security-opt") => {
@@ -178,7 +179,9 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         "destroy" | "delete" | "remove" => "`eyot rm NAME` destroys a sandbox",
         "network" => "`eyot net NAME` shows where a sandbox may connect to",
         "port" => "`eyot browse NAME PORT` opens a port of a sandbox",
-        "volume" => "`eyot create --workspace ID` keeps the working directory's files",
+        "volume" => {
+            "`eyot create --workspace ID` keeps the working directory's files"
+        }
         "sandbox" | "sandboxes" | "sbx" => "the command alone: `eyot create NAME`, `eyot ls`, `eyot rm NAME`",
         "template" => "`eyot image pull IMAGE`, then `eyot create NAME --image IMAGE`",
         "connect" => "`eyot sh NAME` opens a shell in a sandbox",

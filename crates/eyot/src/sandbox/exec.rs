@@ -19,6 +19,11 @@ use crate::observer::ExecStartEvent;
 use crate::path::ConfinedPath;
 use crate::spec::{Limits, check_env};
 
+/// The hint for a command as another user where there is none. Of the providers only native lacks
+/// them, and only for an ordinary user.
+const ONE_USER_HINT: &str = "leave the user out: every command runs as the sandbox's own user. Others need a range \
+                             of ids, which a native sandbox has only where root made it (`sudo eyot create`)";
+
 impl Sandbox {
     /// Runs a command to its end. What it exits with is a result; an error means that the sandbox could not do its part:
     /// `not_found` for a missing program or working directory, `permission` for one that may not be run, `invalid` for
@@ -92,9 +97,9 @@ impl Sandbox {
         };
         self.require(form.0, operation, &[form.1])?;
         match user {
-            Some(_) => self.require(Capability::Users, operation, &["user"]).map_err(|error| {
-                error.with_hint("leave the user out: every command runs as the sandbox's own user")
-            }),
+            Some(_) => self
+                .require(Capability::Users, operation, &["user"])
+                .map_err(|error| error.with_hint(ONE_USER_HINT)),
             None => Ok(()),
         }
     }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use eyot::{
     Capability, Command, ErrorKind, ExecEvent, ExecOptions, ExecutionEvent, Limits, Manifest, Outcome,
-    PtySize, SandboxSpec, Signal, Stdin,
+    PtySize, SandboxSpec, Signal, StartOptions, Stdin,
 };
 use futures_util::{StreamExt, stream};
 
@@ -56,6 +56,21 @@ async fn what_no_process_could_have_is_refused_before_anything_starts() {
     ];
     for (command, options, kind) in cases {
         assert_eq!(sandbox.exec(command, options).await.unwrap_err().kind(), kind);
+    }
+    assert_eq!(driver.log.lines(), ["create"]);
+}
+
+#[tokio::test]
+async fn a_user_where_there_is_only_one_is_refused_with_the_reason_and_what_to_do() {
+    let driver = Scripted::new(&[Capability::Users]);
+    let sandbox = driver.sandbox().await;
+    let options = || ExecOptions { user: Some("root".into()), ..ExecOptions::default() };
+    let exec = sandbox.exec("true", options()).await.unwrap_err();
+    let started = StartOptions { user: Some("root".into()), ..StartOptions::default() };
+    let start = sandbox.start("true", started).await.unwrap_err();
+    for error in [exec, start] {
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("a range of ids") && hint.contains("leave the user out"), "{error}: {hint}");
     }
     assert_eq!(driver.log.lines(), ["create"]);
 }
