@@ -15,7 +15,7 @@ use eyot_image::pull::PullOptions;
 use serde::Deserialize;
 
 use crate::args::{NetworkArg, ProviderArg, parse_pull};
-use crate::durations;
+use crate::durations::{self, DeadlineArg};
 use crate::errors::{Failure, USAGE};
 use crate::usual_quotas::UsualQuotas;
 
@@ -190,10 +190,10 @@ pub struct Defaults {
     pub max_output_bytes: Option<u64>,
     /// As `--max-file-bytes`.
     pub max_file_bytes: Option<u64>,
-    /// As `--ttl`, with its unit.
-    pub ttl: Option<Span>,
-    /// As `--idle-timeout`, with its unit.
-    pub idle_timeout: Option<Span>,
+    /// As `--ttl`, with its unit, or `never`.
+    pub ttl: Option<DeadlineArg>,
+    /// As `--idle-timeout`, with its unit, or `never`.
+    pub idle_timeout: Option<DeadlineArg>,
 }
 
 /// The fields that a spec sets, of those whose default cannot be told from a set value.
@@ -203,6 +203,10 @@ pub struct SetFields {
     pub network: bool,
     /// The spec sets when to fetch the image.
     pub pull: bool,
+    /// The spec sets the time to live, and be it to never.
+    pub ttl: bool,
+    /// The spec sets the idle timeout, and be it to never.
+    pub idle_timeout: bool,
 }
 
 /// A duration in milliseconds, which is written with its unit.
@@ -375,8 +379,12 @@ impl Defaults {
         limits.max_output_bytes = limits.max_output_bytes.or(self.max_output_bytes);
         limits.max_file_bytes = limits.max_file_bytes.or(self.max_file_bytes);
         let lifecycle = &mut spec.lifecycle;
-        lifecycle.ttl_ms = lifecycle.ttl_ms.or(self.ttl.map(|span| span.0));
-        lifecycle.idle_timeout_ms = lifecycle.idle_timeout_ms.or(self.idle_timeout.map(|span| span.0));
+        let deadline = |configured: Option<DeadlineArg>, is_set: bool| {
+            configured.filter(|_| !is_set).and_then(|DeadlineArg(after)| after)
+        };
+        lifecycle.ttl_ms = lifecycle.ttl_ms.or(deadline(self.ttl, set.ttl));
+        lifecycle.idle_timeout_ms =
+            lifecycle.idle_timeout_ms.or(deadline(self.idle_timeout, set.idle_timeout));
         spec.image = spec.image.take().or_else(|| self.image.clone());
         spec.user = spec.user.take().or_else(|| self.user.clone());
         if let Some(network) = self.net.filter(|_| !set.network) {
@@ -437,8 +445,13 @@ mod tests {
     #[test]
     fn durations_have_units_and_the_state_folder_is_absolute() {
         let config = Config::parse("state = \"/s\"\n[defaults]\nttl = \"1h\"\nnet = \"host\"\n").unwrap();
-        assert_eq!(config.defaults.ttl, Some(Span(3_600_000)));
+        assert_eq!(config.defaults.ttl, Some(DeadlineArg(Some(3_600_000))));
         assert_eq!(config.defaults.net, Some(NetworkArg::Host));
+        let config = Config::parse("[defaults]\nttl = \"never\"\nidle_timeout = \"never\"\n").unwrap();
+        assert_eq!(
+            (config.defaults.ttl, config.defaults.idle_timeout),
+            (Some(DeadlineArg(None)), Some(DeadlineArg(None)))
+        );
         assert!(Config::parse("[defaults]\nttl = \"5\"\n").is_err());
         assert!(Config::parse("state = \"s\"\n").unwrap_err().contains("absolute"));
     }

@@ -1,8 +1,10 @@
 //! Durations and moments as people write and read them: `500ms`, `10s`, `1.5h`, `1h 30m`; `2026-11-20 18:29:13`.
 
+use std::str::FromStr;
 use std::time::{Duration, UNIX_EPOCH};
 
 use eyot::internal::now_ms;
+use serde::Deserialize;
 
 /// Parses `500ms`, `10s`, `2m`, `1.5h`, `1h30m` or `7d` into milliseconds. A unit is needed, since a
 /// bare number could mean anything.
@@ -26,12 +28,31 @@ pub fn parse_timeout_ms(text: &str) -> Result<u64, String> {
     parse_ms(text)
 }
 
-/// Parses a duration after which a sandbox ends: longer than nothing.
-pub fn parse_deadline_ms(text: &str) -> Result<u64, String> {
-    match parse_ms(text)? {
-        0 => Err(format!("`{text}` would end it at once; write 30s, 10m or 1.5h")),
-        ms if ms > eyot::Limits::MAX => Err(format!("`{text}` is too long")),
-        ms => Ok(ms),
+/// The time after which a sandbox ends, in milliseconds and longer than nothing. `None`: never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct DeadlineArg(pub Option<u64>);
+
+impl FromStr for DeadlineArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Self(None));
+        }
+        match parse_ms(text) {
+            Ok(0) => Err(format!("`{text}` would end it at once; write 30s, 10m or 1.5h, or never")),
+            Ok(ms) if ms > eyot::Limits::MAX => Err(format!("`{text}` is too long; write never for none")),
+            Ok(ms) => Ok(Self(Some(ms))),
+            Err(reason) => Err(format!("{reason}, or never")),
+        }
+    }
+}
+
+impl TryFrom<String> for DeadlineArg {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 
@@ -100,6 +121,15 @@ mod tests {
     fn a_duration_may_have_a_decimal_point() {
         for (text, expected) in [("1.5h", 5_400_000), ("0.25s", 250), ("2.5 m", 150_000), ("0.1s", 100)] {
             assert_eq!(parse_ms(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_a_duration_or_never() {
+        assert_eq!("1.5h".parse(), Ok(DeadlineArg(Some(5_400_000))));
+        assert_eq!("never".parse(), Ok(DeadlineArg(None)));
+        for wrong in ["soon", "0s", "10", "900000000y"] {
+            assert!(wrong.parse::<DeadlineArg>().unwrap_err().contains("never"), "{wrong}");
         }
     }
 

@@ -19,7 +19,7 @@ use super::values::{
     parse_requirement, parse_volume, resolve_env,
 };
 use crate::config::{Defaults, SetFields};
-use crate::durations;
+use crate::durations::{self, DeadlineArg};
 use crate::errors::Failure;
 use crate::sizes::{parse_bytes, parse_mib_or_number};
 
@@ -105,13 +105,14 @@ pub struct SpecArgs {
     /// EYOT_MAX_FILE_BYTES]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub max_file_bytes: Option<u64>,
-    /// Destroy it this long after its creation, such as 1.5h [default: never] [env: EYOT_TTL]
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_deadline_ms)]
-    pub ttl: Option<u64>,
-    /// Destroy it (see --on-idle) after this long without activity [default: never] [env:
+    /// Destroy it this long after its creation, such as 1.5h, or never [default: never] [env:
+    /// EYOT_TTL]
+    #[arg(long, value_name = "DURATION")]
+    pub ttl: Option<DeadlineArg>,
+    /// Destroy it (see --on-idle) after this long without activity, or never [default: never] [env:
     /// EYOT_IDLE_TIMEOUT]
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_deadline_ms)]
-    pub idle_timeout: Option<u64>,
+    #[arg(long, value_name = "DURATION")]
+    pub idle_timeout: Option<DeadlineArg>,
     /// With --idle-timeout: destroy or sleep [default: destroy]
     #[arg(long, value_name = "WHAT", value_parser = parse_on_idle)]
     pub on_idle: Option<IdleAction>,
@@ -201,6 +202,8 @@ impl SpecArgs {
         let set = SetFields {
             network: file.named.network || self.net.is_some(),
             pull: file.named.pull || self.pull.is_some(),
+            ttl: self.ttl.is_some(),
+            idle_timeout: self.idle_timeout.is_some(),
         };
         self.set_what_it_is(&mut spec);
         self.set_limits(&mut spec);
@@ -254,8 +257,12 @@ impl SpecArgs {
         replace(&mut limits.timeout_ms, &self.timeout.or(self.timeout_ms));
         replace(&mut limits.max_output_bytes, &self.max_output_bytes);
         replace(&mut limits.max_file_bytes, &self.max_file_bytes);
-        replace(&mut spec.lifecycle.ttl_ms, &self.ttl);
-        replace(&mut spec.lifecycle.idle_timeout_ms, &self.idle_timeout);
+        if let Some(DeadlineArg(ttl)) = self.ttl {
+            spec.lifecycle.ttl_ms = ttl;
+        }
+        if let Some(DeadlineArg(idle_timeout)) = self.idle_timeout {
+            spec.lifecycle.idle_timeout_ms = idle_timeout;
+        }
         if let Some(action) = self.on_idle {
             spec.lifecycle.on_idle = action;
         }
@@ -305,7 +312,9 @@ fn read_spec(path: &Path) -> Result<SpecFile, Failure> {
     let spec = serde_json::from_str(&text).map_err(wrong)?;
     let value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
     let named = |field: &str| value.pointer(field).is_some();
-    Ok(SpecFile { spec, named: SetFields { network: named("/network"), pull: named("/container/pull") } })
+    let named =
+        SetFields { network: named("/network"), pull: named("/container/pull"), ..SetFields::default() };
+    Ok(SpecFile { spec, named })
 }
 
 pub(super) fn parse_new_name(text: &str) -> Result<NameInPool, String> {
@@ -416,6 +425,19 @@ mod tests {
         assert_eq!(spec.image.as_deref(), Some("file"));
         assert_eq!(spec.network, NetworkMode::None);
         assert_eq!((spec.limits.pids, spec.limits.cpus), (Some(10), Some(2.0)));
+    }
+
+    #[test]
+    fn never_wins_over_the_deadlines_of_the_file_and_of_the_configuration() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        write!(file, r#"{{"lifecycle":{{"ttl_ms":60000}}}}"#).unwrap();
+        let path = file.path().to_str().unwrap();
+        let hour = Some(DeadlineArg(Some(3_600_000)));
+        let defaults = Defaults { ttl: hour, idle_timeout: hour, ..Defaults::default() };
+        let made = spec(&["--spec", path, "--ttl", "never"], &defaults).unwrap();
+        assert_eq!((made.lifecycle.ttl_ms, made.lifecycle.idle_timeout_ms), (None, Some(3_600_000)));
+        let made = spec(&["--spec", path, "--idle-timeout", "never"], &defaults).unwrap();
+        assert_eq!((made.lifecycle.ttl_ms, made.lifecycle.idle_timeout_ms), (Some(60_000), None));
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! The arguments of `eyot update`.
 
-use std::str::FromStr;
-
 use clap::Args;
 use eyot::IdleAction;
 
 use super::values::{parse_on_idle, parse_pair};
-use crate::durations::parse_deadline_ms;
+use crate::durations::DeadlineArg;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,35 +46,4 @@ pub struct ChangeArgs {
     /// Remove a label
     #[arg(long, value_name = "K")]
     pub remove_label: Vec<String>,
-}
-
-/// A deadline: a duration, or `never`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeadlineArg(pub Option<u64>);
-
-impl FromStr for DeadlineArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "never" => Ok(Self(None)),
-            _ => parse_deadline_ms(text)
-                .map(|ms| Self(Some(ms)))
-                .map_err(|reason| format!("{reason}, or never")),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deadline_is_a_duration_or_never() {
-        assert_eq!("1.5h".parse(), Ok(DeadlineArg(Some(5_400_000))));
-        assert_eq!("never".parse(), Ok(DeadlineArg(None)));
-        for wrong in ["soon", "0s"] {
-            assert!(wrong.parse::<DeadlineArg>().unwrap_err().ends_with(", or never"), "{wrong}");
-        }
-    }
 }

@@ -27,6 +27,28 @@ fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
 }
 
 #[test]
+fn never_takes_a_configured_deadline_away_wherever_it_is_said() {
+    let machine = Machine::new();
+    let file = "[defaults]\nttl = \"1h\"\nidle_timeout = \"2h\"\n";
+    machine.write("home/.config/eyot/config.toml", file);
+    let none = serde_json::Value::Null;
+    let flags = ["--json", "create", "a", "--ttl", "never", "--idle-timeout", "never"];
+    let made = machine.run(&flags).json();
+    let lifecycle = &made["spec"]["lifecycle"];
+    assert_eq!((&lifecycle["ttl_ms"], &lifecycle["idle_timeout_ms"]), (&none, &none));
+    machine.run(&["run", "--ttl", "never", "--idle-timeout", "never", "--", "true"]).success();
+
+    let output = machine.command(&["--json", "create", "b"]).env("EYOT_TTL", "never").output().unwrap();
+    let made: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lifecycle = &made["spec"]["lifecycle"];
+    assert_eq!((&lifecycle["ttl_ms"], &lifecycle["idle_timeout_ms"]), (&none, &7_200_000.into()));
+
+    machine.write("home/.config/eyot/config.toml", "[defaults]\nttl = \"never\"\n");
+    let made = machine.run(&["--json", "create", "c"]).json();
+    assert_eq!(made["spec"]["lifecycle"]["ttl_ms"], none);
+}
+
+#[test]
 fn the_state_folder_is_the_flags_the_variables_or_the_files() {
     let machine = Machine::with_sandbox();
     let other = machine.path_text("other");
