@@ -32,8 +32,11 @@ Examples:
 Tries every known threat from inside sandboxes, and every rule of the contract, on this host. Rows \
 that pass may have cases that don't apply here (a program is missing); what this host can't enforce \
 is said. Everything happens in a folder of its own, which is gone afterwards. A case that fails beside \
-others is tried again alone. The exit code is 0 if every promise was seen to be kept or cannot be kept \
-here, else 1.";
+others is tried again alone.
+
+The exit code is 0 if every promise was seen to be kept or cannot be kept here. It is 1 if a case failed \
+twice: a hole, at which a pipeline stops. It is 3 if none did, but some held only alone (unsteady) or had \
+no sandbox (not tried), as on a busy host: that proves nothing, and is worth another try.";
 
 /// `eyot verify`
 #[derive(Debug, Args)]

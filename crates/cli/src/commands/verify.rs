@@ -14,6 +14,9 @@ use crate::verify::{self, CaseResult, CaseStatus, VerifyCase, VerifyGround};
 
 /// Exit code: a promise is not kept.
 const FAILS: u8 = 1;
+/// Exit code: no promise was seen to be broken, and some were not proven. A pipeline that stops at
+/// a hole may try these again. Arguments that are wrong have the code 2.
+const UNPROVEN: u8 = 3;
 
 pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
     if context.provider_settings.kind != ProviderArg::Native {
@@ -47,7 +50,7 @@ pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
         context.output.text(&page(&report, context.verbose))?
     }
     cleared?;
-    Ok(if report.is_proven() { 0 } else { FAILS })
+    Ok(report.exit_code())
 }
 
 fn list(cases: &[VerifyCase], context: &Context) -> Result<u8, Failure> {
@@ -152,9 +155,13 @@ impl VerifyReport {
         Self { summary, rows }
     }
 
-    /// Tells whether every promise that this host can keep was seen to be kept.
-    fn is_proven(&self) -> bool {
-        !self.rows.iter().any(|row| row.status.is_unproven())
+    /// Returns the exit code: 0 if every promise that this host can keep was seen to be kept.
+    fn exit_code(&self) -> u8 {
+        match self.rows.iter().map(|row| row.status).max() {
+            Some(CaseStatus::Fail) => FAILS,
+            Some(worst) if worst.is_unproven() => UNPROVEN,
+            _ => 0,
+        }
     }
 }
 
@@ -220,14 +227,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_proven_does_not_end_with_success() {
-        for unproven in [CaseStatus::Fail, CaseStatus::Unsteady, CaseStatus::NotTried] {
+    fn a_hole_ends_with_another_code_than_what_is_not_proven_and_neither_with_success() {
+        for (unproven, code) in [(CaseStatus::Fail, 1), (CaseStatus::Unsteady, 3), (CaseStatus::NotTried, 3)]
+        {
             let report = report(&[CaseStatus::Pass, unproven, CaseStatus::NotEnforced]);
-            assert!(!report.is_proven(), "{unproven:?}");
+            assert_eq!(report.exit_code(), code, "{unproven:?}");
             assert_eq!((report.rows[0].status, report.summary.pass), (unproven, 0));
         }
+        assert_eq!(report(&[CaseStatus::Unsteady, CaseStatus::Fail, CaseStatus::NotTried]).exit_code(), 1);
         let rest = [CaseStatus::Pass, CaseStatus::NotEnforced, CaseStatus::NotApplicable];
-        assert!(report(&rest).is_proven());
+        assert_eq!(report(&rest).exit_code(), 0);
     }
 
     #[test]
