@@ -22,9 +22,12 @@ impl Denial {
 
     /// Refuses because no valid secret was sent. The answer does not say what is wrong with it.
     pub fn unauthorized() -> Self {
-        Self(Refusal::unauthorized(
-            "this preview is private: open it by a new address, or send its token as `Eyot-Preview-Token`",
-        ))
+        let sentence = "this preview is private: an address with a token opens it once, in one browser, and this one \
+                        was used, is too old or has no token";
+        let hint = "for another address run `eyot browse NAME PORT`, or `eyot preview NAME PORT` for a server's; \
+                    programs send the token that `--json` prints as `Eyot-Preview-Token`";
+        let error = Error::new(ErrorKind::Permission, sentence).with_hint(hint);
+        Self(Refusal::with_status(error, StatusCode::UNAUTHORIZED))
     }
 
     pub fn forbidden(reason: &str) -> Self {

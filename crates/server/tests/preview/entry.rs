@@ -43,6 +43,23 @@ async fn n2_the_token_of_an_address_is_gone_by_a_redirect_and_is_worth_one_cooki
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_was_used_says_that_it_opens_once_and_what_makes_another() {
+    let ground = Ground::new().await;
+    let id = ground.serving("dev").await;
+    let preview = ground.preview(&id, PORT, json!({})).await;
+    assert_eq!(ground.visit(&preview.url, &[]).await.status(), 303);
+    for accept in ["Accept: text/html", "Accept: application/json"] {
+        let again = ground.visit(&preview.url, &[accept]).await;
+        let body = again.body();
+        assert_eq!(again.status(), 401);
+        for words in ["opens it once", "was used", "`eyot browse NAME PORT`", "`eyot preview NAME PORT`"] {
+            assert!(body.contains(words), "{words}: {body}");
+        }
+        assert!(!body.contains("key"), "{body}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn n2_a_link_that_a_program_only_looks_at_keeps_its_token() {
     let ground = Ground::new().await;
     let id = ground.serving("dev").await;
