@@ -26,6 +26,7 @@ pub enum Makes {
     Many,
 }
 
+pub use eyot_native::KeptWorkspace;
 pub use eyot_native::host::{Finding, Report, Status};
 pub use eyot_providers::docker::Foreign;
 
@@ -171,10 +172,23 @@ pub fn image_sources(
 
 /// Returns the sandboxes that use images, by the names that users know.
 pub fn image_uses(state: &Path) -> Result<Vec<ImageUse>> {
+    eyot_native::image_uses(state, namer(state)?.as_ref())
+}
+
+/// Lists the persistent workspaces of native sandboxes.
+pub fn kept_workspaces(state: &Path) -> Result<Vec<KeptWorkspace>> {
+    eyot_native::kept_workspaces(state, namer(state)?.as_ref())
+}
+
+/// Removes a persistent workspace of native sandboxes, unless a sandbox has it.
+pub fn remove_kept_workspace(state: &Path, name: &str) -> Result<()> {
+    eyot_native::remove_kept_workspace(state, name, namer(state)?.as_ref())
+}
+
+/// Returns a function that returns the names that users know.
+fn namer(state: &Path) -> Result<SandboxNamer> {
     let store = state.join("eyot.db");
-    let names: SandboxNamer =
-        if Store::is_missing(&store) { Arc::new(|_| None) } else { Store::open(store)?.namer() };
-    eyot_native::image_uses(state, names.as_ref())
+    if Store::is_missing(&store) { Ok(Arc::new(|_| None)) } else { Ok(Store::open(store)?.namer()) }
 }
 
 /// Returns the default state folder.

@@ -15,6 +15,7 @@ use eyot_image::remove_tree;
 use crate::cgroup;
 use crate::condition::Condition;
 use crate::in_parts::in_parts;
+use crate::kept_workspaces::remove_unless_used;
 use crate::ready::ReadyMark;
 use crate::record::{GuestProcess, Lock, Record, kill, wait_until_gone};
 use crate::sleep::settle_if_free;
@@ -115,29 +116,14 @@ fn empty_trash(
     }
     cgroup::remove(&groups)?;
     let workspace = record.as_ref().map(|record| &record.info.spec.workspace);
-    if let Some(WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true }) = workspace
-        && !is_used(state, id)?
-    {
-        remove_tree(&state.workspace(id))?;
+    if let Some(WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true }) = workspace {
+        remove_unless_used(state, id)?;
     }
     remove_tree(&directory)?;
     match record.and_then(|record| record.id_block()) {
         Some(ids) => state.release_block(ids.block, id),
         None => Ok(()),
     }
-}
-
-/// Tells whether another sandbox uses that persistent workspace, so that it must stay. A sandbox
-/// without a readable record counts as using it, because it may be one that is still being made.
-fn is_used(state: &StateDir, workspace: &str) -> io::Result<bool> {
-    let uses = |id: &SandboxId| match Record::read(&state.sandbox(id)) {
-        Ok(record) => match &record.info.spec.workspace {
-            WorkspaceSpec::Persistent { id, .. } => id == workspace,
-            WorkspaceSpec::Ephemeral => false,
-        },
-        Err(_) => state.sandbox(id).exists(),
-    };
-    Ok(state.ids("sandboxes")?.iter().any(uses))
 }
 
 /// Removes the files while the killed guest still ends, which takes the kernel about a millisecond
@@ -299,17 +285,5 @@ mod tests {
             assert!(destroying.join().unwrap().unwrap());
         });
         assert!(!state.sandbox(&id).exists() && !state.trash(&id).exists());
-    }
-
-    #[test]
-    fn a_workspace_stays_while_a_sandbox_without_a_readable_record_may_have_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let state = StateDir::made_at(&dir.path().join("state"));
-        assert!(!is_used(&state, "shared").unwrap());
-        let being_made = state.sandbox(&SandboxId::generate());
-        std::fs::create_dir(&being_made).unwrap();
-        assert!(is_used(&state, "shared").unwrap());
-        std::fs::write(being_made.join("sandbox.json"), "half a rec").unwrap();
-        assert!(is_used(&state, "shared").unwrap());
     }
 }

@@ -44,6 +44,8 @@ mod image;
 mod in_parts;
 #[cfg(feature = "provider")]
 mod isolation;
+#[cfg(feature = "provider")]
+mod kept_workspaces;
 mod launcher;
 #[cfg(feature = "provider")]
 mod lifecycle;
@@ -93,6 +95,8 @@ pub use cgroup::{CgroupCause, CgroupController, CgroupSupport, DEFAULT_MEMORY_MI
 pub use image::unpack_for_fuzzing;
 #[cfg(feature = "provider")]
 pub use image::{ImageSources, image_store, image_uses};
+#[cfg(feature = "provider")]
+pub use kept_workspaces::{KeptWorkspace, kept_workspaces, remove_kept_workspace};
 #[cfg(feature = "provider")]
 pub use mount_rights::{why_not_readable, why_not_writable};
 #[cfg(feature = "provider")]

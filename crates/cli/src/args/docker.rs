@@ -180,7 +180,7 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         "network" => "`eyot net NAME` shows where a sandbox may connect to",
         "port" => "`eyot browse NAME PORT` opens a port of a sandbox",
         "volume" => {
-            "`eyot create --workspace ID` keeps the working directory's files"
+            "`eyot create --workspace ID` keeps the working directory's files; `eyot workspace ls` lists them"
         }
         "sandbox" | "sandboxes" | "sbx" => "the command alone: `eyot create NAME`, `eyot ls`, `eyot rm NAME`",
         "template" => "`eyot image pull IMAGE`, then `eyot create NAME --image IMAGE`",

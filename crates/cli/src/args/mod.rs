@@ -25,6 +25,7 @@ mod tools;
 mod top;
 mod update;
 mod values;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -53,6 +54,7 @@ pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsA
 pub use top::{TopArgs, TopSort};
 pub use update::{ChangeArgs, UpdateArgs};
 pub use values::{NetworkArg, ProviderArg, parse_pull, resolve_env};
+pub use workspace::{WorkspaceArgs, WorkspaceCommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -188,6 +190,7 @@ commands! {
     Call(CallArgs), "call", "Call a tool, as a model does";
     Pool(PoolArgs), "pool", "Manage pools, the sandboxes of agent sessions: list, create, sleep, remove";
     Image(ImageArgs), "image", "Manage the images of sandboxes: pull, import, list, remove";
+    Workspace(WorkspaceArgs), "workspace", "Manage the persistent workspaces of this host: list, remove";
     Serve(ServeArgs), "serve", "Serve the sandboxes of this host over HTTP";
     Keys(KeysArgs), "keys", "Manage the keys of this host's server: create, list, revoke";
     Backup(BackupArgs), "backup", "Write the state folder into one file: sandboxes, pools, keys, images, events";

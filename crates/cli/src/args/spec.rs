@@ -116,7 +116,8 @@ pub struct SpecArgs {
     /// With --idle-timeout: destroy or sleep [default: destroy]
     #[arg(long, value_name = "WHAT", value_parser = parse_on_idle)]
     pub on_idle: Option<IdleAction>,
-    /// Keep the working directory's files under this id; they outlive the sandbox
+    /// Keep the working directory's files under this id; they outlive the sandbox (see `eyot
+    /// workspace`)
     #[arg(long, value_name = "ID")]
     pub workspace: Option<String>,
     /// Remove those files with the sandbox

@@ -46,6 +46,7 @@ mod version;
 mod wait;
 mod wake;
 mod watch;
+mod workspace;
 mod write;
 
 use std::future::Future;
@@ -93,6 +94,7 @@ fn of_this_host(command: &CliCommand) -> Option<&'static str> {
         CliCommand::Doctor(_) => "`doctor` looks at this host",
         CliCommand::Verify(_) => "`verify` tries the sandboxes of this host",
         CliCommand::Bench(_) => "`bench` measures this host",
+        CliCommand::Workspace(_) => "`workspace` lists what this host's state folder keeps",
         CliCommand::Serve(_) => "`serve` serves the sandboxes of this host",
         CliCommand::Keys(_) => "`keys` keeps the keys of this host's own server",
         CliCommand::Backup(_) => "`backup` writes down what this host has",
@@ -138,6 +140,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Call(args) => Box::pin(call::run(args, context)).await,
         CliCommand::Pool(args) => Box::pin(pool::run(args, context)).await,
         CliCommand::Image(args) => Box::pin(image::run(args, context)).await,
+        CliCommand::Workspace(args) => workspace::run(args, context).await,
         CliCommand::Serve(args) => Box::pin(serve::run(args, context)).await,
         CliCommand::Keys(args) => keys::run(args, context).await,
         CliCommand::Backup(args) => backup::run(&args, context).await,

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 46] = [
+const COMMANDS: [&str; 47] = [
     "run",
     "create",
     "ls",
@@ -36,6 +36,7 @@ const COMMANDS: [&str; 46] = [
     "call",
     "pool",
     "image",
+    "workspace",
     "serve",
     "keys",
     "backup",

@@ -36,3 +36,4 @@ mod tools;
 mod top;
 mod verify;
 mod watching;
+mod workspaces;
