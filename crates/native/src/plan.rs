@@ -93,6 +93,11 @@ pub(crate) const LOWER: &str = "/sys";
 pub(crate) const OWN_DEVICES: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 
+/// The name of an empty folder beside the device nodes, which nobody may write to.
+pub(crate) const EMPTY_NAME: &str = "empty";
+/// Its path once the nodes are attached.
+pub(crate) const EMPTY_FOLDER: &str = "/dev/empty";
+
 /// A folder of the host's programs that is rebuilt in memory, because the kernel does not allow to
 /// show it alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
@@ -227,6 +232,21 @@ pub enum Step {
         /// The names that stay visible.
         #[n(1)]
         shown: Vec<String>,
+        /// An empty folder, which covers folders. `None`: one is made in memory.
+        #[n(2)]
+        empty: Option<String>,
+    },
+    /// Mounts one file system in memory at all of these targets, each with a folder of its own that
+    /// everybody may write to. Together they hold this many MiB. The kernel pays for each file system
+    /// with every sandbox that lives.
+    #[n(49)]
+    Memory {
+        /// The mount points.
+        #[n(0)]
+        targets: Vec<String>,
+        /// The capacity, in MiB.
+        #[n(1)]
+        size_mib: u64,
     },
     /// Makes a directory or a file below the new root read-only. Does nothing if the path does not
     /// exist.
@@ -357,6 +377,7 @@ impl Step {
             Self::Proc(_) => "mount /proc",
             Self::DevPts(..) => "mount /dev/pts",
             Self::Tmpfs { .. } => "mount a tmpfs",
+            Self::Memory { .. } => "mount folders in memory",
             Self::File { .. } => "write a file",
             Self::Mask(_) => "mask a path",
             Self::CoverProc { .. } => "cover what /proc tells of the host",

@@ -11,7 +11,7 @@ use eyot::{NetworkMode, SandboxPath, ValidSpec};
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::disk_ids::DiskIds;
 use crate::image::{Image, MountPoints, points};
-use crate::plan::{Bind, GUEST_ID, IdMap, LOWER, OWN_DEVICES, Plan, ROOT, Step, pack_filter};
+use crate::plan::{Bind, EMPTY_FOLDER, GUEST_ID, IdMap, LOWER, OWN_DEVICES, Plan, ROOT, Step, pack_filter};
 use crate::seccomp;
 
 /// The inputs of the plan.
@@ -218,7 +218,8 @@ impl Setup<'_> {
         let mut steps = vec![Step::Proc(inside("/proc"))];
         steps.extend(self.namespace_limits());
         let shown = SHOWN.map(str::to_owned).to_vec();
-        steps.push(Step::CoverProc { target: inside("/proc"), shown });
+        let empty = self.is_range().then(|| EMPTY_FOLDER.to_owned());
+        steps.push(Step::CoverProc { target: inside("/proc"), shown, empty });
         steps.extend(READ_ONLY.iter().map(|name| Step::ReadOnly(inside(&format!("/proc/{name}")))));
         steps
     }
@@ -234,17 +235,10 @@ impl Setup<'_> {
         let mut steps: Vec<Step> = devices().map(device).collect();
         let tty_group = self.is_range().then_some(5);
         steps.push(Step::DevPts(inside("/dev/pts"), tty_group));
-        let memory_mib = self.memory_mib();
-        steps.push(Step::Tmpfs {
-            target: inside("/dev/shm"),
-            // Half of the memory limit.
-            size_mib: (memory_mib / 2).max(1),
-            mode: 0o1777,
-        });
-        // What lies in memory belongs to no process that could be killed: together with `/dev/shm` it must leave the
-        // guest room, whatever is written there.
-        let size_mib = (memory_mib / 8).clamp(1, 64);
-        steps.push(Step::Tmpfs { target: inside("/run"), size_mib, mode: 0o1777 });
+        // What lies in memory belongs to no process that could be killed. It must leave the guest room, whatever is
+        // written there.
+        let size_mib = (self.memory_mib() / 2).max(1);
+        steps.push(Step::Memory { targets: vec![inside("/dev/shm"), inside("/run")], size_mib });
         let mut file = |target: &str, text| steps.push(Step::File { target: inside(target), text });
         if self.image.mount_points != MountPoints::Own {
             file(HOSTS, hosts(self.spec));
@@ -366,15 +360,23 @@ pub(crate) fn mount_targets(plan: &Plan) -> io::Result<Vec<(PathBuf, bool)>> {
             | Step::Proc(target)
             | Step::DevPts(target, _)
             | Step::Tmpfs { target, .. } => (target.clone(), true),
+            Step::Memory { targets: folders, .. } => {
+                folders.iter().for_each(|folder| add_target(&mut targets, folder, true));
+                continue;
+            }
             _ => continue,
         };
-        let Some(path) = target.strip_prefix(ROOT).and_then(|path| path.strip_prefix('/')) else { continue };
-        let path = PathBuf::from(path);
-        if !targets.iter().any(|(above, _)| path.starts_with(above)) {
-            targets.push((path, is_dir));
-        }
+        add_target(&mut targets, &target, is_dir);
     }
     Ok(targets)
+}
+
+fn add_target(targets: &mut Vec<(PathBuf, bool)>, target: &str, is_dir: bool) {
+    let Some(path) = target.strip_prefix(ROOT).and_then(|path| path.strip_prefix('/')) else { return };
+    let path = PathBuf::from(path);
+    if !targets.iter().any(|(above, _)| path.starts_with(above)) {
+        targets.push((path, is_dir));
+    }
 }
 
 /// Lists the directories that the plan mounts onto. They must exist in the image or above it.
@@ -468,6 +470,7 @@ mod tests {
                     | Step::Proc(_)
                     | Step::Mask(_)
                     | Step::Tmpfs { .. }
+                    | Step::Memory { .. }
                     | Step::DevPts(..)
             );
             assert!(!mounts || (private < index && index < pivot), "{step:?}");
@@ -569,10 +572,10 @@ mod tests {
         for memory_mib in [16, 64, 2048] {
             let plan = plan(SINGLE, |spec| spec.limits.memory_mib = Some(memory_mib));
             let sizes = plan.steps.iter().map(|step| match step {
-                Step::Tmpfs { size_mib, .. } => *size_mib,
+                Step::Tmpfs { size_mib, .. } | Step::Memory { size_mib, .. } => *size_mib,
                 _ => 0,
             });
-            assert!(sizes.sum::<u64>() <= memory_mib * 5 / 8, "{memory_mib}");
+            assert!(sizes.sum::<u64>() <= memory_mib / 2, "{memory_mib}");
         }
     }
 

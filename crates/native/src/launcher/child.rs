@@ -145,7 +145,8 @@ impl ChildMemory {
             Step::Tmpfs { target, size_mib, mode } => mount_tmpfs(target, *size_mib, *mode),
             Step::File { target, text } => write_file(target, text),
             Step::Mask(target) => mask(target),
-            Step::CoverProc { target, shown } => cover_proc(target, shown),
+            Step::CoverProc { target, shown, empty } => cover_proc(target, shown, empty.as_deref()),
+            Step::Memory { targets, size_mib } => mount_memory(targets, *size_mib),
             Step::ReadOnly(target) => make_readonly(target),
             Step::PivotRoot(root) => sys::pivot_root(root),
             Step::ReadOnlyRoot => {
@@ -316,6 +317,20 @@ fn mount_tmpfs(target: &str, size_mib: u64, mode: u32) -> io::Result<()> {
     sys::mount("tmpfs", target, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 
+/// Mounts one file system in memory at all targets. Its root is covered by the folder of the last one,
+/// so nobody inside reaches it.
+fn mount_memory(targets: &[String], size_mib: u64) -> io::Result<()> {
+    let Some(last) = targets.last() else { return Ok(()) };
+    mount_tmpfs(last, size_mib, 0o755)?;
+    for (number, target) in targets.iter().enumerate() {
+        let folder = format!("{last}/{number}");
+        std::fs::create_dir(&folder)?;
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o1777))?;
+        sys::mount(&folder, target, "", libc::MS_BIND, "")?;
+    }
+    Ok(())
+}
+
 /// Writes a file that everybody may read, whatever the umask.
 fn write_file(target: &str, text: &str) -> io::Result<()> {
     std::fs::write(target, text)?;
@@ -341,8 +356,8 @@ fn mask(target: &str) -> io::Result<()> {
 /// lead into the reading process. So do entries that neither group nor others may read: only the
 /// host's root could. All directories are covered by the same empty one, because a file system for
 /// each would take twice as long.
-fn cover_proc(target: &str, shown: &[String]) -> io::Result<()> {
-    let mut empty: Option<String> = None;
+fn cover_proc(target: &str, shown: &[String], empty: Option<&str>) -> io::Result<()> {
+    let mut covered: Option<String> = None;
     for entry in std::fs::read_dir(target)? {
         let entry = entry?;
         let name = entry.file_name().into_string().map_err(|_| io::ErrorKind::InvalidData)?;
@@ -354,15 +369,22 @@ fn cover_proc(target: &str, shown: &[String]) -> io::Result<()> {
             continue;
         }
         let path = format!("{target}/{name}");
-        match &empty {
-            Some(empty) if entry.file_type()?.is_dir() => sys::mount(empty, &path, "", libc::MS_BIND, "")?,
+        let is_folder = entry.file_type()?.is_dir();
+        match (&covered, empty) {
+            (Some(covered), _) if is_folder => sys::mount(covered, &path, "", libc::MS_BIND, "")?,
+            (None, Some(empty)) if is_folder => cover_folder(empty, &path)?,
             _ => mask(&path)?,
         }
-        if entry.file_type()?.is_dir() {
-            empty.get_or_insert(path);
+        if is_folder {
+            covered.get_or_insert(path);
         }
     }
     Ok(())
+}
+
+fn cover_folder(empty: &str, path: &str) -> io::Result<()> {
+    sys::mount(empty, path, "", libc::MS_BIND, "")?;
+    sys::hold_mount(path, MountRestrictions { readonly: true, devices: false, recursive: false })
 }
 
 fn make_readonly(target: &str) -> io::Result<()> {

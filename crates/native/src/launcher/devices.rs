@@ -7,16 +7,16 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Mode, chmodat, makedev, mknodat};
+use rustix::fs::{AtFlags, FileType, Mode, chmodat, makedev, mkdirat, mknodat};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
 };
 
-use crate::plan::OWN_DEVICES;
+use crate::plan::{EMPTY_NAME, OWN_DEVICES};
 
-/// Makes the nodes on a file system in memory that is attached nowhere. They belong to the host's
-/// root, and everybody may use them. Only the nodes appear inside, never the directory that they
-/// lie in.
+/// Makes the nodes, and an empty folder, on a file system in memory that is attached nowhere. They
+/// belong to the host's root, and everybody may use the nodes. Only these appear inside, never the
+/// directory that they lie in.
 pub(super) fn make() -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "mode", "0555")?;
@@ -30,5 +30,8 @@ pub(super) fn make() -> io::Result<OwnedFd> {
         // Whatever the launcher's umask is.
         chmodat(&mount, name, mode, AtFlags::empty())?;
     }
+    let closed = Mode::from_raw_mode(0o555);
+    mkdirat(&mount, EMPTY_NAME, closed)?;
+    chmodat(&mount, EMPTY_NAME, closed, AtFlags::empty())?;
     Ok(mount)
 }
