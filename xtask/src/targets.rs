@@ -83,6 +83,7 @@ pub const TARGETS: &[Target] = &[
     ci("probes", "threats", User::All),
     ci("providers", "remote", ABOVE),
     ci("native", "conformance", User::All),
+    ci("native", "slots", User::None("only root has slots")),
     ci("native", "pooled", ABOVE),
     Target { on_disk: true, ..ci("native", "lifecycle", User::All) },
     ci("native", "toolsets", ABOVE),

@@ -14,8 +14,10 @@ use eyot_native::{ImageSources, NativeOptions, NativeProvider, default_state_dir
 use eyot_providers::docker::{DockerOptions, DockerProvider, EngineImages};
 use serde::Deserialize;
 
-use crate::args::ProviderArg;
+use crate::args::{MOST_SLOTS, ProviderArg};
 use crate::config::RegistrySettings;
+
+const _: () = assert!(MOST_SLOTS == eyot_native::MOST_SLOTS, "native has another limit");
 
 /// The number of sandboxes that a command makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct ProviderSettings {
     pub simulated: Simulated,
     /// The provider.
     pub kind: ProviderArg,
+    /// The number of half-made sandboxes that native keeps for the next creates.
+    pub slots: usize,
     /// The sources of images that native's state folder does not have. On Docker, the names that are
     /// fetched.
     pub images: Option<Arc<ImageSources>>,
@@ -72,6 +76,7 @@ impl ProviderSettings {
         if let Some(state) = &self.state {
             options.state = state.clone();
         }
+        options.slots = if makes == Makes::Many { self.slots } else { 0 };
         options.images = self.images.clone();
         options.simulated = self.simulated.facts.clone();
         options.fail_step = self.simulated.fail_step.clone();

@@ -55,6 +55,7 @@ fn config() -> GuestConfig {
         memory_events_fd: None,
         last_process_id: 0,
         later_users: None,
+        late_files: Vec::new(),
     }
 }
 

@@ -153,6 +153,7 @@ fn guest_config(directory: &Path) -> GuestConfig {
         memory_events_fd: None,
         last_process_id: 0,
         later_users: None,
+        late_files: Vec::new(),
     }
 }
 

@@ -3,13 +3,17 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result, SandboxId, SandboxInfo, SandboxStatus, ValidSpec};
+use eyot_image::FileLock;
+use rustix::fs::FlockOperation;
 
 use crate::image::Image;
 use crate::isolation;
-use crate::maker::{Maker, failed};
+use crate::maker::{Maker, Prepared, failed};
+use crate::plan::IdMap;
 use crate::record::{Lock, Record, boot_id};
 use crate::unfinished::{Origin, Unfinished};
 
@@ -19,8 +23,7 @@ fn taken(what: &str) -> Error {
 
 impl Maker<'_> {
     /// Makes everything of a sandbox up to the running guest. Blocks for a millisecond or two.
-    pub(crate) fn make(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
-        let prepared = self.prepare(spec, None)?;
+    pub(crate) fn make(&self, prepared: Prepared) -> Result<(Unfinished, UnixStream)> {
         let mut unfinished = self.claim(&prepared.spec, &prepared.image)?;
         let map = unfinished.claim_ids()?;
         let stream = self.build(prepared, &mut unfinished, map)?;
@@ -33,35 +36,60 @@ impl Maker<'_> {
         let lock = self.claim_id(spec.id())?;
         let origin = Origin::New { claimed_name: false };
         let mut unfinished = Unfinished::new(self.state.clone(), record, origin, lock);
-        if !self.state.take_name(spec.name(), spec.id()).map_err(failed("take its name"))? {
-            let error = taken(&format!("name `{}`", spec.name()));
+        self.claim_name(&mut unfinished)?;
+        Ok(unfinished)
+    }
+
+    /// Claims the name of a sandbox whose directory is there.
+    pub(crate) fn claim_name(&self, unfinished: &mut Unfinished) -> Result<()> {
+        let SandboxInfo { id, name, .. } = &unfinished.record.info;
+        if !self.state.take_name(name, id).map_err(failed("take its name"))? {
+            let error = taken(&format!("name `{name}`"));
             return Err(
                 error.with_hint("use another name, or `get_or_create` if the one that is there will do")
             );
         }
         unfinished.origin = Origin::New { claimed_name: true };
-        Ok(unfinished)
+        Ok(())
     }
 
     /// Makes the sandbox's directory and takes its lock.
     fn claim_id(&self, id: &SandboxId) -> Result<Lock> {
-        let directory = self.state.sandbox(id);
-        let _together =
-            self.state.gate(rustix::fs::FlockOperation::LockShared).map_err(failed("pass the gate"))?;
+        let _together = self.share_gate()?;
         if self.state.trash(id).exists() {
             return Err(taken(&format!("id `{id}`")));
         }
-        match std::fs::create_dir(&directory) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(taken(&format!("id `{id}`")));
-            }
-            other => other.map_err(failed("make its directory"))?,
-        }
-        Lock::take(&directory).map_err(failed("lock its directory"))
+        make_locked(&self.state.sandbox(id), id)
+    }
+
+    /// Begins a slot: its directory, locked, and its range of ids.
+    pub(crate) fn claim_slot(&self, spec: &ValidSpec, image: &Image) -> Result<(Unfinished, IdMap)> {
+        let record = new_record(spec, image)?;
+        let lock = {
+            let _together = self.share_gate()?;
+            make_locked(&self.state.slot(spec.id()), spec.id())?
+        };
+        let mut unfinished = Unfinished::in_slot(self.state.clone(), record, lock);
+        let map = unfinished.claim_ids()?;
+        Ok((unfinished, map))
+    }
+
+    fn share_gate(&self) -> Result<FileLock> {
+        self.state.gate(FlockOperation::LockShared).map_err(failed("pass the gate"))
     }
 }
 
-fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
+fn make_locked(directory: &Path, id: &SandboxId) -> Result<Lock> {
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(taken(&format!("id `{id}`")));
+        }
+        made => made.map_err(failed("make its directory"))?,
+    }
+    Lock::take(directory).map_err(failed("lock its directory"))
+}
+
+pub(crate) fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
     let nonces = draw_nonces()?;
     let mut kept = spec.spec().clone();
     kept.image = Some(image.name.clone());

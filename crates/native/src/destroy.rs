@@ -162,6 +162,7 @@ pub(crate) type FoundSandbox = (SandboxId, Option<Record>, Condition);
 pub(crate) fn sweep(state: &StateDir) -> io::Result<Vec<FoundSandbox>> {
     log_sweep(crate::image::sweep(&state.layers()));
     log_sweep(empty_whole_trash(state));
+    log_sweep(clear_slots(state));
     let ids = state.ids("sandboxes")?;
     let found = in_parts(&ids, |part| part.iter().map(|id| find_and_clear(state, id.clone())).collect());
     log_sweep(state.drop_stale_claims(&ids));
@@ -173,6 +174,27 @@ fn empty_whole_trash(state: &StateDir) -> io::Result<()> {
         log_failure(&id, finish_destroying(state, &id));
     }
     Ok(())
+}
+
+/// Removes the slots of killed processes.
+fn clear_slots(state: &StateDir) -> io::Result<()> {
+    for id in state.ids("slots")? {
+        log_failure(&id, clear_slot(state, &id));
+    }
+    Ok(())
+}
+
+fn clear_slot(state: &StateDir, id: &SandboxId) -> io::Result<()> {
+    let directory = state.slot(id);
+    // Looked at first without the gate, which creates pass.
+    if if_there(Lock::take_if_free(&directory))?.is_none() {
+        return Ok(());
+    }
+    let Some(lock) = if_there(Lock::take_abandoned(state, &directory))? else { return Ok(()) };
+    match std::fs::rename(&directory, state.trash(id)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        moved => moved.and_then(|()| empty_trash(state, id, None, &lock)),
+    }
 }
 
 fn log_sweep(result: io::Result<()>) {

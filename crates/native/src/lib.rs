@@ -74,6 +74,8 @@ mod setup;
 #[cfg(feature = "provider")]
 mod sleep;
 #[cfg(feature = "provider")]
+mod slots;
+#[cfg(feature = "provider")]
 mod state;
 #[cfg(feature = "provider")]
 mod subordinate_ids;
@@ -107,6 +109,8 @@ pub use options::NativeOptions;
 pub use plan::step_names;
 #[cfg(feature = "provider")]
 pub use provider::{NativeProvider, capabilities};
+#[cfg(feature = "provider")]
+pub use slots::MOST_SLOTS;
 #[cfg(feature = "provider")]
 pub use state::default_state_dir;
 

@@ -21,9 +21,10 @@ use crate::isolation;
 use crate::launcher::client::{Launcher, PendingSandbox};
 use crate::launcher::guest_file::CheckedGuest;
 use crate::plan::{Account, IdMap, Plan, USER_ID};
+use crate::record::Record;
 use crate::setup::{GUEST_PIDS, Setup};
 use crate::state::{IdBlock, StateDir, account_uid};
-use crate::unfinished::{Origin, Own, Unfinished};
+use crate::unfinished::{ConfigPipe, ConfigSource, Origin, Own, Unfinished};
 use crate::users::{SandboxUsers, wishes};
 
 /// Builds sandboxes.
@@ -41,12 +42,20 @@ pub(crate) struct Maker<'a> {
 pub(crate) struct Prepared {
     /// The spec, completed with the image's wishes where the caller left a choice.
     pub spec: ValidSpec,
-    sources: Vec<String>,
-    disk: Option<disk::DiskRequest>,
+    pub sources: Vec<String>,
+    pub disk: Option<disk::DiskRequest>,
     groups: GroupRequest,
     pub image: Image,
     /// Keeps the image's layers until the sandbox's record names them.
-    held: Option<UseGuard>,
+    pub held: Option<UseGuard>,
+}
+
+/// A guest that runs or waits for its configuration.
+pub(crate) struct StartedGuest {
+    /// The stream to the guest.
+    pub stream: UnixStream,
+    /// The channel for the listeners of the network `egress`.
+    pub channel: Option<egress::Channel>,
 }
 
 /// Turns the failure of a step into the error of a create.
@@ -83,26 +92,60 @@ impl Maker<'_> {
         unfinished: &mut Unfinished,
         map: IdMap,
     ) -> Result<UnixStream> {
-        let Prepared { spec, sources, disk, groups: wanted, image, held } = prepared;
-        let spec = &spec;
-        unfinished.record.groups = self.group_paths(spec, &wanted);
+        let (config, reader) = ConfigPipe::new()?;
+        let users = SandboxUsers::of(&prepared.spec, map, &prepared.image.lower)?;
+        let outlives = unfinished.workspace().is_some();
+        let built =
+            self.start_guest(&prepared, unfinished, (map, &users), reader, |record, has_events| {
+                let (spec, users, late_files) = (&prepared.spec, &users, Vec::new());
+                config.send(ConfigSource {
+                    record,
+                    spec,
+                    users,
+                    map,
+                    has_memory_events: has_events,
+                    late_files,
+                })
+            })?;
+        if let Some(channel) = built.channel {
+            self.start_egress(unfinished, channel, map)?;
+        }
+        if !outlives {
+            // The guest starts up meanwhile.
+            unfinished.write_record()?;
+        }
+        Ok(built.stream)
+    }
+
+    /// Builds everything up to the running guest, which takes its configuration from `config`.
+    /// Right before it starts, `configure` is told the sandbox's record and whether the guest gets
+    /// the file of memory events.
+    pub(crate) fn start_guest(
+        &self,
+        prepared: &Prepared,
+        unfinished: &mut Unfinished,
+        (map, users): (IdMap, &SandboxUsers),
+        config: OwnedFd,
+        configure: impl FnOnce(&Record, bool) -> Result<()>,
+    ) -> Result<StartedGuest> {
+        let Prepared { spec, sources, disk, groups: wanted, image, .. } = prepared;
+        unfinished.record.groups = self.group_paths(spec, wanted);
         if let Origin::Asleep = unfinished.origin {
             // Whoever clears up after this process looks for its groups here. Those of a new sandbox are found by its id.
             unfinished.write_record()?;
         }
         let account = unfinished.record.id_block().map(|ids| account(spec, ids));
-        let begun = self.begin(spec, account, self.make_birthplace(spec, &wanted)?)?;
-        let groups = self.make_groups(spec, &wanted)?;
-        let users = SandboxUsers::of(spec, map, &image.lower)?;
-        let disk = disk.map(|wanted| self.make_disk(&wanted, unfinished)).transpose()?;
+        let begun = self.begin(spec, account, self.make_birthplace(spec, wanted)?)?;
+        let groups = self.make_groups(spec, wanted)?;
+        let disk = disk.as_ref().map(|wanted| self.make_disk(wanted, unfinished)).transpose()?;
         let on_disk = disk.as_ref().map(Disk::path);
         let layout = Layout {
             directory: &unfinished.directory,
             files: on_disk.as_ref().unwrap_or(&unfinished.directory),
             spec,
-            sources: &sources,
-            image: &image,
-            users: &users,
+            sources,
+            image,
+            users,
             map,
         };
         let guest_file = self.launcher.guest_file(self.state);
@@ -116,21 +159,19 @@ impl Maker<'_> {
         unfinished.make_workspace(map, users.ids())?;
         let support = support(&self.launcher);
         unfinished.record.info.isolation = isolation::of_plan(&plan, spec, &support);
-        isolation::check_required(spec, &unfinished.record.info.isolation, &support, self.disks)?;
-        let outlives = unfinished.workspace().is_some();
-        if outlives {
+        self.check_required(spec, unfinished)?;
+        if unfinished.workspace().is_some() {
             // Whoever removes what is left of a failed create must know which workspace was there before.
             unfinished.write_record()?;
         }
         let own = Own { groups, disk };
-        let stream = self.launch(begun, unfinished, plan, spec, &users, own)?;
-        if !outlives {
-            // The guest starts up meanwhile.
-            unfinished.write_record()?;
-        }
-        drop(guest_file);
-        drop(held);
-        Ok(stream)
+        configure(&unfinished.record, own.groups.memory_events.is_some())?;
+        self.launch(begun, unfinished, plan, config, own)
+    }
+
+    /// Checks that what was made holds what the spec requires.
+    pub(crate) fn check_required(&self, spec: &ValidSpec, made: &Unfinished) -> Result<()> {
+        isolation::check_required(spec, &made.record.info.isolation, &support(&self.launcher), self.disks)
     }
 
     /// Has the launcher make the namespaces while the rest is prepared.
@@ -144,27 +185,35 @@ impl Maker<'_> {
         self.launcher.begin(own_network, account, into_group.as_ref().map(AsFd::as_fd))
     }
 
-    /// Starts the guest, and the egress program if the sandbox has that network.
+    /// Starts the guest. A sandbox with the network `egress` gets a channel for its listeners.
     fn launch(
         &self,
         begun: PendingSandbox<'_>,
         unfinished: &mut Unfinished,
         plan: Plan,
-        spec: &ValidSpec,
-        users: &SandboxUsers,
+        config: OwnedFd,
         own: Own,
-    ) -> Result<UnixStream> {
-        if spec.spec().network != NetworkMode::Egress {
-            return unfinished.launch(begun, plan, spec, users, None, own);
+    ) -> Result<StartedGuest> {
+        if unfinished.record.info.spec.network != NetworkMode::Egress {
+            let stream = unfinished.launch(begun, plan, config, None, own)?;
+            return Ok(StartedGuest { stream, channel: None });
         }
         let (channel, theirs) = egress::Channel::new().map_err(failed(egress::STEP))?;
-        let map = plan.map;
-        let stream = unfinished.launch(begun, plan, spec, users, Some(theirs), own)?;
+        let stream = unfinished.launch(begun, plan, config, Some(theirs), own)?;
+        Ok(StartedGuest { stream, channel: Some(channel) })
+    }
+
+    /// Starts the egress program of a sandbox whose guest runs.
+    pub(crate) fn start_egress(
+        &self,
+        unfinished: &Unfinished,
+        channel: egress::Channel,
+        map: IdMap,
+    ) -> Result<()> {
         if self.fail_step == Some(egress::STEP) {
             return Err(failed(egress::STEP)(io::ErrorKind::PermissionDenied.into()));
         }
-        unfinished.start_egress(self.egress, channel, map)?;
-        Ok(stream)
+        unfinished.start_egress(self.egress, channel, map)
     }
 
     /// Makes the disk of a new sandbox, or attaches the one of a sandbox that is woken.

@@ -15,8 +15,18 @@ pub struct NativeOptions {
     /// create. This is faster for a program that makes one sandbox and ends. For a server it is
     /// slower, and the sandboxes' first processes become its children.
     pub in_process: bool,
+    /// The number of half-made sandboxes that are kept ready for creates of the shape that was asked
+    /// for last: see [`NativeProvider::fill_slots`](crate::NativeProvider::fill_slots). Each takes about as much memory
+    /// as an idle sandbox. 0, the default: every create begins with nothing. The most is
+    /// [`MOST_SLOTS`](crate::MOST_SLOTS). Only root has
+    /// slots; with `in_process` they are refused.
+    pub slots: usize,
     /// The sources of images that the state folder's store does not have; none by default.
     pub images: Option<Arc<ImageSources>>,
+    /// Makes every sandbox from a slot that is made right before, if it can be: tests use it to try
+    /// sandboxes from slots.
+    #[doc(hidden)]
+    pub always_from_slots: bool,
     /// The name of a step that fails in every create: tests use it to show that a create fails
     /// closed.
     #[doc(hidden)]
@@ -29,6 +39,14 @@ pub struct NativeOptions {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self { state: default_state_dir(), in_process: false, images: None, fail_step: None, simulated: None }
+        Self {
+            state: default_state_dir(),
+            in_process: false,
+            slots: 0,
+            images: None,
+            always_from_slots: false,
+            fail_step: None,
+            simulated: None,
+        }
     }
 }

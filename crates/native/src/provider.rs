@@ -41,6 +41,9 @@ pub struct NativeProvider {
 impl NativeProvider {
     /// Opens a provider over a state folder. Makes nothing.
     pub fn new(options: NativeOptions) -> Result<Arc<Self>> {
+        if options.in_process && options.slots > 0 {
+            return Err(Error::invalid("slots", "needs a launcher that is a process, not one `in_process`"));
+        }
         let sandboxes = Arc::new(Sandboxes::open(options)?);
         Ok(Arc::new(Self { sandboxes, capabilities: capabilities() }))
     }
@@ -58,6 +61,28 @@ impl NativeProvider {
     /// are missing. Starts the launcher.
     pub async fn cgroup_support(&self) -> Result<CgroupSupport> {
         self.blocking(|sandboxes| Ok(support(sandboxes.launcher()?.as_ref()))).await
+    }
+
+    /// Fills the slots for creates like this spec, and returns how many there are: half-made sandboxes, so
+    /// that such a create has little left to do. A provider with
+    /// [`slots`](NativeOptions::slots) does this by itself after each create, for more of the same.
+    /// Without slots, and for a spec that can't be made from one (a persistent workspace, a disk of
+    /// its own, the host's network), this does nothing.
+    ///
+    /// # Errors
+    /// Those of a create.
+    pub async fn fill_slots(&self, spec: &SandboxSpec) -> Result<usize> {
+        let spec = spec.clone().validate()?;
+        self.blocking(move |sandboxes| sandboxes.fill_slots(&spec)).await
+    }
+
+    /// Fills the slots in the background, for more sandboxes like this one.
+    fn refill_slots(&self, spec: &ValidSpec) {
+        if !self.sandboxes.keeps_slots() {
+            return;
+        }
+        let (sandboxes, spec) = (Arc::clone(&self.sandboxes), spec.clone());
+        tokio::task::spawn_blocking(move || sandboxes.refill_slots(&spec));
     }
 
     /// Checks that this host can enforce a disk limit; the error says why not.
@@ -210,6 +235,13 @@ impl NativeProvider {
     }
 }
 
+impl Drop for NativeProvider {
+    /// Removes the slots, even if a handle of a sandbox outlives the provider.
+    fn drop(&mut self) {
+        self.sandboxes.close_slots();
+    }
+}
+
 /// Turns the error of a create into that of a wake, which goes through the same steps.
 fn as_wake(name: &str, error: Error) -> Error {
     let text = error.to_string();
@@ -273,7 +305,9 @@ impl SandboxProvider for NativeProvider {
             made => made,
         };
         let (unfinished, stream) = made.map_err(|error| self.with_advice(error, spec))?;
-        self.complete(unfinished, stream).await
+        let created = self.complete(unfinished, stream).await?;
+        self.refill_slots(spec);
+        Ok(created)
     }
 
     async fn open(&self, id_or_name: &str) -> Result<Created> {

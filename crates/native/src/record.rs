@@ -183,6 +183,12 @@ pub(crate) fn kill(pidfd: &OwnedFd) -> io::Result<()> {
     }
 }
 
+/// Tells whether a process runs.
+pub(crate) fn is_running(pidfd: &OwnedFd) -> bool {
+    let mut waited = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut waited, Some(&rustix::time::Timespec::default())) == Ok(0)
+}
+
 /// Waits until a process is gone, with all processes of its process namespace if it is PID 1 of
 /// one.
 pub(crate) fn wait_until_gone(pidfd: &OwnedFd) -> io::Result<()> {

@@ -25,10 +25,11 @@ use crate::in_parts::in_parts;
 use crate::isolation;
 use crate::launcher::client::{Launcher, is_launcher_ended};
 use crate::launcher::current::CurrentLauncher;
-use crate::maker::{Maker, preview};
+use crate::maker::{Maker, Prepared, preview};
 use crate::options::NativeOptions;
 use crate::record::{Lock, Record, socket_path};
 use crate::sleep::{note_asleep, put_to_sleep};
+use crate::slots::{Shape, SlotStock};
 use crate::state::StateDir;
 use crate::unfinished::Unfinished;
 use crate::wake::Asleep;
@@ -46,6 +47,9 @@ pub(crate) struct Sandboxes {
     disks: Disks,
     egress: egress::EgressProgram,
     swept: OnceLock<()>,
+    /// Half-made sandboxes.
+    slots: SlotStock,
+    always_from_slots: bool,
     /// Limits the number of creates that prepare at once. The launcher makes one after the other
     /// anyway, and each create holds a dozen descriptors while it prepares.
     pub(crate) turns: Semaphore,
@@ -68,6 +72,8 @@ impl Sandboxes {
             disks: Disks::default(),
             egress: egress::EgressProgram::default(),
             swept: OnceLock::new(),
+            slots: SlotStock::new(options.slots)?,
+            always_from_slots: options.always_from_slots,
             turns: Semaphore::new(TURNS),
         })
     }
@@ -93,7 +99,59 @@ impl Sandboxes {
     }
 
     fn make_once(&self, spec: &ValidSpec) -> Result<(Unfinished, UnixStream)> {
-        self.maker()?.make(spec)
+        let maker = self.maker()?;
+        let prepared = maker.prepare(spec, None)?;
+        match self.make_from_slot(&maker, &prepared) {
+            Ok(Some(made)) => Ok(made),
+            Ok(None) => maker.make(prepared),
+            Err(error) if self.always_from_slots => Err(error),
+            Err(error) => {
+                tracing::debug!(%error, "make a sandbox from a slot; it is made from nothing");
+                maker.make(prepared)
+            }
+        }
+    }
+
+    fn make_from_slot(
+        &self,
+        maker: &Maker<'_>,
+        prepared: &Prepared,
+    ) -> Result<Option<(Unfinished, UnixStream)>> {
+        if !self.always_from_slots && !self.keeps_slots() {
+            return Ok(None);
+        }
+        let Some(shape) = Shape::of(prepared) else { return Ok(None) };
+        let slot = match self.slots.take(&shape) {
+            None if self.always_from_slots => maker.make_slot(&shape)?,
+            taken => taken,
+        };
+        slot.map_or(Ok(None), |slot| maker.fill_slot(slot, prepared))
+    }
+
+    /// Makes slots for sandboxes like this one. Blocks.
+    pub(crate) fn fill_slots(&self, spec: &ValidSpec) -> Result<usize> {
+        self.slots.refill().run(&self.maker()?, spec, || true)?;
+        Ok(self.slots.count())
+    }
+
+    /// Makes slots for more sandboxes like this one while no create is under way: what is asked for
+    /// goes first. Blocks.
+    pub(crate) fn refill_slots(&self, spec: &ValidSpec) {
+        let Some(refill) = self.slots.try_refill() else { return };
+        let is_idle = || self.turns.available_permits() == TURNS;
+        if let Err(error) = self.maker().and_then(|maker| refill.run(&maker, spec, is_idle)) {
+            tracing::debug!(%error, "make slots");
+        }
+    }
+
+    /// Removes the slots, and makes no more. Blocks.
+    pub(crate) fn close_slots(&self) {
+        self.slots.close();
+    }
+
+    /// Tells whether there may be slots.
+    pub(crate) fn keeps_slots(&self) -> bool {
+        self.slots.keeps_any()
     }
 
     /// Adds the cause on this host to an error, where it is known.

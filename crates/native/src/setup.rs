@@ -239,13 +239,8 @@ impl Setup<'_> {
         // written there.
         let size_mib = (self.memory_mib() / 2).max(1);
         steps.push(Step::Memory { targets: vec![inside("/dev/shm"), inside("/run")], size_mib });
-        let mut file = |target: &str, text| steps.push(Step::File { target: inside(target), text });
-        if self.image.mount_points != MountPoints::Own {
-            file(HOSTS, hosts(self.spec));
-        }
-        if self.image.mount_points == MountPoints::Above {
-            file(HOST_NAME, host_name(self.spec));
-        }
+        let files = naming_files(self.image.mount_points, self.spec);
+        steps.extend(files.into_iter().map(|(path, text)| Step::File { target: inside(&path), text }));
         steps
     }
 
@@ -328,6 +323,13 @@ const HOST_NAME: &str = "/run/hostname";
 
 /// The links in the layer above an image that lead to files of each sandbox's own.
 pub(crate) const FILES_OF_SKELETON: [(&str, &str); 2] = [("etc/hosts", HOSTS), ("etc/hostname", HOST_NAME)];
+
+/// Lists the files in memory that name the sandbox, with their texts.
+pub(crate) fn naming_files(mount_points: MountPoints, spec: &ValidSpec) -> Vec<(String, String)> {
+    let hosts = (mount_points != MountPoints::Own).then(|| (HOSTS.to_owned(), hosts(spec)));
+    let name = (mount_points == MountPoints::Above).then(|| (HOST_NAME.to_owned(), host_name(spec)));
+    hosts.into_iter().chain(name).collect()
+}
 
 /// Returns the text of a sandbox's `/etc/hostname`.
 pub(crate) fn host_name(spec: &ValidSpec) -> String {

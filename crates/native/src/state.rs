@@ -6,6 +6,7 @@
 //! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/. The directory itself is locked during
 //!                   a create, a sleep, a wake and a destroy. With a disk limit, the image of a file
 //!                   system, disk, is in place of upper/ and work/
+//! slots/<id>/       half-made sandboxes that wait for a create; their owner holds their locks: see `slots`
 //! names/<name>      a symbolic link whose text is the id
 //! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
 //! workspaces/<id>/  persistent workspaces
@@ -74,7 +75,7 @@ impl StateDir {
     /// its sentence yet: see [`host::explained`].
     pub(crate) fn make(&self) -> Result<()> {
         let failed = |error: io::Error| not_opened(&self.root, error);
-        for name in ["sandboxes", "names", "blocks", "workspaces", "layers", "trash"] {
+        for name in ["sandboxes", "slots", "names", "blocks", "workspaces", "layers", "trash"] {
             make_dir(&self.root.join(name), 0o700).map_err(failed)?;
         }
         Ok(())
@@ -101,6 +102,11 @@ impl StateDir {
     /// Returns the path of a sandbox's directory.
     pub(crate) fn sandbox(&self, id: &SandboxId) -> PathBuf {
         self.root.join("sandboxes").join(id.as_str())
+    }
+
+    /// Returns the path of a half-made sandbox that waits for a create.
+    pub(crate) fn slot(&self, id: &SandboxId) -> PathBuf {
+        self.root.join("slots").join(id.as_str())
     }
 
     /// Returns the path of a destroyed sandbox until its files are removed.
@@ -156,7 +162,7 @@ impl StateDir {
         Ok(FileLock::new(file))
     }
 
-    /// Lists the ids in `sandboxes/` or `trash/`.
+    /// Lists the ids in `sandboxes/`, `slots/` or `trash/`.
     pub(crate) fn ids(&self, folder: &str) -> io::Result<Vec<SandboxId>> {
         let mut ids = Vec::new();
         let entries = match fs::read_dir(self.root.join(folder)) {
@@ -242,7 +248,31 @@ impl StateDir {
     /// Tells whether a sandbox exists and so may hold claims. A range of ids is held until no file
     /// with these ids is left.
     fn may_hold(&self, folder: &str, id: &SandboxId) -> bool {
-        self.sandbox(id).exists() || (folder == "blocks" && self.trash(id).exists())
+        let has_ids = || self.slot(id).exists() || self.trash(id).exists();
+        self.sandbox(id).exists() || (folder == "blocks" && has_ids())
+    }
+
+    /// Makes a slot the directory of the new sandbox `id`, which then holds the slot's range of host
+    /// ids. Returns `false`, and changes nothing, if the id is in use. The gate is shared
+    /// throughout, so no process takes the range's claim for stale. If this process is killed in
+    /// between, the range is free while files with its ids are left: no program has run in a slot.
+    pub(crate) fn fill_slot(&self, slot: &SandboxId, id: &SandboxId, block: u32) -> io::Result<bool> {
+        let _together = self.gate(FlockOperation::LockShared)?;
+        if self.trash(id).exists() {
+            return Ok(false);
+        }
+        let (from, to) = (self.slot(slot), self.sandbox(id));
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(rustix::fs::CWD, from, rustix::fs::CWD, to, flags) {
+            Err(Errno::EXIST | Errno::NOTEMPTY) => return Ok(false),
+            moved => moved?,
+        }
+        let claim = self.root.join("blocks").join(block.to_string());
+        // Named after the new sandbox, so that one which a killed process leaves is found stale.
+        let made = self.root.join("blocks").join(format!("{block}.{id}"));
+        symlink(id.as_str(), &made)?;
+        fs::rename(made, claim)?;
+        Ok(true)
     }
 
     /// Removes a claim if it is stale. Holds the gate alone, so that no process makes a claim

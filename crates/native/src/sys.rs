@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::ffi::{CStr, CString, c_void};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -521,6 +521,24 @@ pub fn set_host_name(name: &str) -> io::Result<()> {
     // SAFETY: a pointer to that many live bytes.
     check(i64::from(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }))?;
     Ok(())
+}
+
+/// Sets the host name of the namespace that a process is in. This thread enters that namespace for
+/// a moment. The caller is root.
+pub fn set_host_name_of(process: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let own = std::fs::File::open("/proc/thread-self/ns/uts")?;
+    enter_uts(process)?;
+    let set = set_host_name(name);
+    // Its own namespace can't be refused. This thread could go on nowhere else.
+    if enter_uts(own.as_fd()).is_err() {
+        std::process::abort();
+    }
+    set
+}
+
+fn enter_uts(of: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers. It changes this thread alone.
+    check(i64::from(unsafe { libc::setns(of.as_raw_fd(), libc::CLONE_NEWUTS) })).map(drop)
 }
 
 fn prctl(option: i32, a: u64, b: u64) -> io::Result<i64> {

@@ -1,8 +1,9 @@
 //! A sandbox that is being made or woken, with everything that was made for it so far, its guest
 //! included. Dropping it undoes exactly that.
 
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
@@ -20,7 +21,7 @@ use crate::launcher::client::{GuestDescriptors, PendingSandbox};
 use crate::maker::{as_root, caller_alone, failed};
 use crate::plan::{EGRESS_ID, IdMap, Plan, pack_filter};
 use crate::ready::ReadyMark;
-use crate::record::{GuestProcess, Lock, Record, kill_and_wait, socket_path};
+use crate::record::{GuestProcess, Lock, Record, is_running, kill_and_wait, socket_path};
 use crate::seccomp::egress_filter;
 use crate::state::{IdBlock, StateDir};
 use crate::subordinate_ids::SubordinateIds;
@@ -63,6 +64,40 @@ impl Unfinished {
         Self { state, record, directory, origin, guest: None, finished: false, _lock: lock }
     }
 
+    /// Begins a slot with its locked directory.
+    pub(crate) fn in_slot(state: StateDir, record: Record, lock: Lock) -> Self {
+        let directory = state.slot(&record.info.id);
+        let mut slot = Self::new(state, record, Origin::New { claimed_name: false }, lock);
+        slot.directory = directory;
+        slot
+    }
+
+    /// Makes this slot the sandbox of `record`. Returns `false`, and leaves it a slot, if the id is
+    /// in use.
+    pub(crate) fn fill_slot(&mut self, record: Record) -> Result<bool> {
+        let failed = failed("make a slot its directory");
+        // Whoever clears up after this process finds its groups here: they have the slot's name.
+        record.write(&self.directory).map_err(&failed)?;
+        let block = record.id_block().map_or(0, |ids| ids.block);
+        if !self.state.fill_slot(&self.record.info.id, &record.info.id, block).map_err(&failed)? {
+            return Ok(false);
+        }
+        self.directory = self.state.sandbox(&record.info.id);
+        self.record = record;
+        Ok(true)
+    }
+
+    /// Tells whether the guest runs.
+    pub(crate) fn has_live_guest(&self) -> bool {
+        self.guest.as_ref().is_some_and(|guest| is_running(&guest.pidfd))
+    }
+
+    /// Sets the host name of the sandbox, from outside.
+    pub(crate) fn set_host_name(&self, name: &str) -> Result<()> {
+        let guest = self.guest.as_ref().ok_or_else(no_guest)?;
+        crate::sys::set_host_name_of(guest.pidfd.as_fd(), name).map_err(failed("set its host name"))
+    }
+
     /// Writes the record, for other processes.
     pub(crate) fn write_record(&self) -> Result<()> {
         self.record.write(&self.directory).map_err(failed("write its record"))
@@ -101,13 +136,13 @@ impl Unfinished {
         Ok(())
     }
 
-    /// Has the launcher carry out the plan and start the guest.
+    /// Has the launcher carry out the plan and start the guest, which reads its configuration from
+    /// `config`.
     pub(crate) fn launch(
         &mut self,
         begun: PendingSandbox<'_>,
         plan: Plan,
-        spec: &ValidSpec,
-        users: &SandboxUsers,
+        config: OwnedFd,
         egress: Option<OwnedFd>,
         own: Own,
     ) -> Result<UnixStream> {
@@ -115,9 +150,6 @@ impl Unfinished {
         ours.set_nonblocking(true).map_err(failed("make the guest's stream"))?;
         let (_directory, path) = socket_path(&self.directory).map_err(failed("make the guest's socket"))?;
         let listener = UnixListener::bind(path).map_err(failed("make the guest's socket"))?;
-        let mut config = guest_config(&self.record, spec, users, plan.map);
-        config.memory_events_fd = own.groups.memory_events.as_ref().map(|_| MEMORY_EVENTS_FD);
-        let config = pipe_with(&protocol::encode(&config)).map_err(failed("hand over the configuration"))?;
         let (stream, listener) = (theirs.into(), listener.into());
         let Own { groups, disk } = own;
         let disk = disk.map(Disk::into_mount);
@@ -141,8 +173,7 @@ impl Unfinished {
         channel: egress::Channel,
         map: IdMap,
     ) -> Result<()> {
-        let missing = || Error::new(ErrorKind::Internal, "create sandbox: there is no guest to serve");
-        let guest = self.guest.as_ref().ok_or_else(missing)?;
+        let guest = self.guest.as_ref().ok_or_else(no_guest)?;
         let start = StartMessage {
             sandbox: self.record.info.name.to_string(),
             owner: rustix::process::geteuid().as_raw(),
@@ -179,8 +210,7 @@ impl Unfinished {
     }
 
     fn running(&self) -> Result<ReadyMark> {
-        let missing = || Error::new(ErrorKind::Internal, "create sandbox: there is no guest to note");
-        self.guest.as_ref().map(|guest| ReadyMark::running(guest.process)).ok_or_else(missing)
+        self.guest.as_ref().map(|guest| ReadyMark::running(guest.process)).ok_or_else(no_guest)
     }
 
     /// Completes the sandbox. From here on only a destroy removes it.
@@ -228,40 +258,60 @@ impl Drop for Unfinished {
     }
 }
 
+fn no_guest() -> Error {
+    Error::new(ErrorKind::Internal, "create sandbox: it has no guest")
+}
+
 /// The numbers of started processes continue at the next multiple of this after each wake, because
 /// the host does not know how many an earlier guest has used.
 const PROCESSES_PER_WAKE: u32 = 100_000;
 
-fn guest_config(record: &Record, spec: &ValidSpec, users: &SandboxUsers, map: IdMap) -> GuestConfig {
-    let lifecycle = &spec.spec().lifecycle;
-    let deadline = |deadline: Option<u64>| deadline.filter(|_| lifecycle.auto_destroy);
-    let path = record.program_path.iter().map(|path| ("PATH".to_owned(), path.clone()));
-    let mut env = environment::completed(&path.collect::<Vec<_>>());
-    environment::put_own_programs_first(&mut env, &users.default.home);
-    if image::is_host(spec.spec().image.as_deref()) {
-        env.extend(image::HOST_VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    }
-    if spec.spec().network == NetworkMode::Egress {
-        env.extend(egress::variables());
-    }
-    GuestConfig {
-        client_nonce: record.client_nonce,
-        guest_nonce: record.guest_nonce,
-        ttl_ms: match record.wakes {
-            0 => deadline(lifecycle.ttl_ms),
-            _ => record.ttl_left_ms().map(|left| left.max(1)),
-        },
-        idle_timeout_ms: deadline(lifecycle.idle_timeout_ms),
-        user: users.default.clone(),
-        users: users.others.clone(),
-        env,
-        switch_user: matches!(map, IdMap::Range(_)),
-        log_bytes: LOG_BYTES,
-        forbid_setuid: writes_to_host(spec.spec()),
-        max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
-        memory_events_fd: None,
-        last_process_id: record.wakes.wrapping_mul(PROCESSES_PER_WAKE),
-        later_users: users.later.clone(),
+/// The facts that a guest's configuration is made of.
+pub(crate) struct ConfigSource<'a> {
+    pub record: &'a Record,
+    pub spec: &'a ValidSpec,
+    pub users: &'a SandboxUsers,
+    pub map: IdMap,
+    /// The guest was handed the file that counts kills for want of memory.
+    pub has_memory_events: bool,
+    /// See [`GuestConfig::late_files`].
+    pub late_files: Vec<(String, String)>,
+}
+
+impl ConfigSource<'_> {
+    fn config(self) -> GuestConfig {
+        let Self { record, spec, users, .. } = self;
+        let lifecycle = &spec.spec().lifecycle;
+        let deadline = |deadline: Option<u64>| deadline.filter(|_| lifecycle.auto_destroy);
+        let path = record.program_path.iter().map(|path| ("PATH".to_owned(), path.clone()));
+        let mut env = environment::completed(&path.collect::<Vec<_>>());
+        environment::put_own_programs_first(&mut env, &users.default.home);
+        if image::is_host(spec.spec().image.as_deref()) {
+            env.extend(image::HOST_VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        if spec.spec().network == NetworkMode::Egress {
+            env.extend(egress::variables());
+        }
+        GuestConfig {
+            client_nonce: record.client_nonce,
+            guest_nonce: record.guest_nonce,
+            ttl_ms: match record.wakes {
+                0 => deadline(lifecycle.ttl_ms),
+                _ => record.ttl_left_ms().map(|left| left.max(1)),
+            },
+            idle_timeout_ms: deadline(lifecycle.idle_timeout_ms),
+            user: users.default.clone(),
+            users: users.others.clone(),
+            env,
+            switch_user: matches!(self.map, IdMap::Range(_)),
+            log_bytes: LOG_BYTES,
+            forbid_setuid: writes_to_host(spec.spec()),
+            max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
+            memory_events_fd: self.has_memory_events.then_some(MEMORY_EVENTS_FD),
+            last_process_id: record.wakes.wrapping_mul(PROCESSES_PER_WAKE),
+            later_users: users.later.clone(),
+            late_files: self.late_files,
+        }
     }
 }
 
@@ -271,11 +321,25 @@ fn writes_to_host(spec: &SandboxSpec) -> bool {
     is_persistent || spec.mounts.iter().any(|mount| mount.writable)
 }
 
-/// Makes a pipe that holds these bytes and nothing else. More than a pipe's 64 KiB is an error.
-fn pipe_with(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let (reader, writer) =
-        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK)?;
-    std::fs::File::from(writer).write_all(bytes)?;
-    rustix::io::ioctl_fionbio(&reader, false)?;
-    Ok(reader)
+/// The way of a guest's configuration to the guest. If it is dropped before it is used, the guest
+/// ends.
+#[derive(Debug)]
+pub(crate) struct ConfigPipe(File);
+
+impl ConfigPipe {
+    /// Makes the pipe, and the guest's end of it.
+    pub(crate) fn new() -> Result<(Self, OwnedFd)> {
+        let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
+        let made = rustix::pipe::pipe_with(flags).and_then(|(reader, writer)| {
+            rustix::io::ioctl_fionbio(&reader, false)?;
+            Ok((Self(File::from(writer)), reader))
+        });
+        made.map_err(|error| failed("hand over the configuration")(error.into()))
+    }
+
+    /// Hands over the configuration. More than a pipe's 64 KiB is an error.
+    pub(crate) fn send(mut self, facts: ConfigSource<'_>) -> Result<()> {
+        let bytes = protocol::encode(&facts.config());
+        self.0.write_all(&bytes).map_err(failed("hand over the configuration"))
+    }
 }

@@ -42,13 +42,25 @@ impl World {
     /// # Errors
     /// The folder can't be made or written to, or native sandboxes can't live in it.
     pub fn new(parent: &Path) -> eyot::Result<Self> {
+        Self::of_native(parent, NativeOptions::default())
+    }
+
+    /// The same with sandboxes from slots. Only root has these.
+    ///
+    /// # Errors
+    /// Those of [`World::new`].
+    pub fn of_slots(parent: &Path) -> eyot::Result<Self> {
+        Self::of_native(parent, NativeOptions { always_from_slots: true, ..NativeOptions::default() })
+    }
+
+    fn of_native(parent: &Path, options: NativeOptions) -> eyot::Result<Self> {
         let folder = own_folder(parent)?;
         let attack = folder.path().join("attack");
         std::fs::create_dir(&attack).map_err(unprepared)?;
         let program = std::env::current_exe().map_err(unprepared)?;
         std::fs::copy(program, attack.join("threats")).map_err(unprepared)?;
         let state = folder.path().join("state");
-        let provider = NativeProvider::new(NativeOptions { state, ..NativeOptions::default() })?;
+        let provider = NativeProvider::new(NativeOptions { state, ..options })?;
         let target = SandboxPath::parse("/attack")?;
         let mounts = vec![Mount { source: attack, target, writable: false }];
         let base = SandboxSpec { mounts, ..SandboxSpec::default() };

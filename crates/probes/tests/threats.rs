@@ -33,20 +33,28 @@ fn run() -> ExitCode {
     if arguments.ignored {
         eyot_probes::want_slow();
     }
-    let (Ok(runtime), Ok(world)) = (Runtime::new(), World::new(&std::env::temp_dir())) else {
+    let folder = std::env::temp_dir();
+    let (Ok(runtime), Ok(world), Ok(of_slots)) =
+        (Runtime::new(), World::new(&folder), World::of_slots(&folder))
+    else {
         eprintln!("the tests can't be prepared");
         return ExitCode::FAILURE;
     };
-    let (runtime, world) = (Arc::new(runtime), Arc::new(world));
+    let (runtime, world, of_slots) = (Arc::new(runtime), Arc::new(world), Arc::new(of_slots));
     let trials =
         eyot_probes::cases().into_iter().map(|case| trial(case.name.to_owned(), case, &runtime, &world));
     let of_name = |name: &str| eyot_probes::cases().into_iter().find(|case| case.name == name);
     let full = OF_FULL_SIZE.map(|name| of_name(name).expect("a threat of that name")).into_iter();
     let full = full
         .map(|case| trial(format!("soak::{}", case.name), case, &runtime, &world).with_ignored_flag(true));
-    let conclusion = libtest_mimic::run(&arguments, trials.chain(full).collect());
-    if let Err(error) = runtime.block_on(world.clear()) {
-        eprintln!("a failed case's sandbox is left: {error}");
+    // Only root has slots.
+    let from_slots = eyot_probes::cases().into_iter().filter(|_| rustix::process::geteuid().is_root());
+    let from_slots = from_slots.map(|case| trial(format!("slots::{}", case.name), case, &runtime, &of_slots));
+    let conclusion = libtest_mimic::run(&arguments, trials.chain(full).chain(from_slots).collect());
+    for world in [world, of_slots] {
+        if let Err(error) = runtime.block_on(world.clear()) {
+            eprintln!("a failed case's sandbox is left: {error}");
+        }
     }
     conclusion.exit_code()
 }

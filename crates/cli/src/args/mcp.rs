@@ -8,6 +8,7 @@ use eyot_server::mcp::{AllowedHost, AllowedOrigin};
 
 use super::spec::SpecArgs;
 use super::tools::WorkspaceOptionsArg;
+use super::values::parse_slots;
 use crate::durations;
 
 const EXAMPLES: &str = "\
@@ -44,6 +45,10 @@ pub struct McpArgs {
     /// Serve over HTTP at /mcp instead of on stdin and stdout [default address: 127.0.0.1:7070]
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:7070")]
     pub http: Option<String>,
+    /// As root, keep this many half-made native sandboxes ready for creates like the last one; each takes
+    /// as much memory as an idle sandbox [default: 0]
+    #[arg(long, value_name = "N", value_parser = parse_slots)]
+    pub slots: Option<usize>,
     /// The options of HTTP.
     #[command(flatten)]
     pub access: McpAccessArgs,

@@ -53,7 +53,7 @@ pub use spec::SpecArgs;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
 pub use update::{ChangeArgs, UpdateArgs};
-pub use values::{NetworkArg, ProviderArg, parse_pull, resolve_env};
+pub use values::{MOST_SLOTS, NetworkArg, ProviderArg, parse_pull, resolve_env};
 pub use workspace::{WorkspaceArgs, WorkspaceCommand};
 
 const EXAMPLES: &str = "\

@@ -7,7 +7,7 @@ use eyot::SandboxName;
 use eyot_server::api::{AllowedHost, AllowedOrigin, PreviewDomain, ServeLimits};
 
 use super::tools::parse_name;
-use super::values::parse_port;
+use super::values::{parse_port, parse_slots};
 use crate::durations;
 
 const SERVE_EXAMPLES: &str = "\
@@ -107,6 +107,10 @@ pub struct ServeArgs {
     /// Let the key with this name import and remove images, which all keys share; by default no key may
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub image_key: Vec<SandboxName>,
+    /// As root, keep this many half-made native sandboxes ready for creates like the last one, which
+    /// then take a fraction of the time; each takes as much memory as an idle sandbox [default: 2]
+    #[arg(long, value_name = "N", value_parser = parse_slots)]
+    pub slots: Option<usize>,
     #[command(flatten)]
     pub limits: LimitArgs,
 }

@@ -221,6 +221,15 @@ pub fn parse_port(text: &str) -> Result<u16, String> {
     port.ok_or_else(|| format!("`{text}` is not a port; write a number from 1 to 65535, such as 8000"))
 }
 
+/// The most slots that may be asked for.
+pub const MOST_SLOTS: usize = 64;
+
+/// Parses a number of slots.
+pub fn parse_slots(text: &str) -> Result<usize, String> {
+    let slots = text.parse().ok().filter(|slots| *slots <= MOST_SLOTS);
+    slots.ok_or_else(|| format!("`{text}` is not a number of slots; write one from 0 to {MOST_SLOTS}"))
+}
+
 fn absolute(path: &Path) -> Result<PathBuf, String> {
     // Folders that are named from here are meant as they are now, `..` and symbolic links included.
     path.canonicalize()

@@ -54,7 +54,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use crate::args::{Cli, CliCommand};
+use crate::args::{Cli, CliCommand, ProviderArg};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::logging;
@@ -73,7 +73,8 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
         CliCommand::Tools(args) => tools::run(&args, &cli.global),
         CliCommand::Init(args) => init::run(&args, Output::new(&cli.global)),
         command => {
-            let context = Context::load(&cli.global)?;
+            let mut context = Context::load(&cli.global)?;
+            context.provider_settings.slots = slots(&command, &context)?;
             let is_server = matches!(command, CliCommand::Serve(_));
             logging::start(context.config.log.as_deref(), cli.global.verbose, is_server)?;
             match &command {
@@ -85,6 +86,28 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             }
         }
     }
+}
+
+/// The slots of a server that is told no number. Its clients wait for creates all day.
+const SLOTS_OF_A_SERVER: usize = 2;
+
+/// Returns the number of half-made sandboxes that a command keeps.
+fn slots(command: &CliCommand, context: &Context) -> Result<usize, Failure> {
+    let (asked, default) = match command {
+        CliCommand::Serve(args) => (args.slots, SLOTS_OF_A_SERVER),
+        CliCommand::Mcp(args) => (args.slots, 0),
+        _ => (None, 0),
+    };
+    if asked.is_some_and(|slots| slots > 0) {
+        if context.provider_settings.kind != ProviderArg::Native {
+            let failure = Failure::usage("only the provider native has slots");
+            return Err(failure.hint("leave --slots out"));
+        }
+        if !rustix::process::geteuid().is_root() {
+            context.output.note("only root has slots: each sandbox is made when it is asked for");
+        }
+    }
+    Ok(asked.unwrap_or(default))
 }
 
 /// Returns the reason why a command is only about this host, if it is: it refuses a server.

@@ -39,6 +39,41 @@ fn on_sigterm_a_command_under_way_ends_with_its_answer_and_nobody_else_gets_in()
     assert_eq!(server.ended().0, Some(0));
 }
 
+/// Lists the half-made sandboxes of a state folder.
+fn slots(machine: &Machine) -> Vec<std::ffi::OsString> {
+    let folder = std::fs::read_dir(machine.state().join("slots")).unwrap();
+    folder.map(|entry| entry.unwrap().file_name()).collect()
+}
+
+#[test]
+fn the_slots_of_a_server_are_not_listed_and_gone_when_it_has_ended() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let machine = Machine::new();
+    let mut server = Server::start(&machine, &[], &["--slots", "2"], &[]);
+    let first = server.sandbox();
+    let second = server.sandbox();
+    let mut listed: Vec<String> = machine.run(&["ls", "-q"]).success().lines().map(str::to_owned).collect();
+    listed.sort();
+    let mut made = vec![first, second];
+    made.sort();
+    assert_eq!(listed, made);
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().0, Some(0));
+    assert_eq!(slots(&machine), [""; 0]);
+}
+
+#[test]
+fn more_slots_than_64_are_refused_and_so_are_slots_of_another_provider() {
+    let machine = Machine::new();
+    let ran = machine.run(&["serve", "--slots", "65"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("`65` is not a number of slots; write one from 0 to 64"), "{ran:?}");
+    let ran = machine.run(&["--provider", "docker", "serve", "--slots", "64"]);
+    assert!(ran.failure(2).contains("only the provider native has slots"), "{ran:?}");
+}
+
 #[test]
 fn a_second_sigterm_ends_it_at_once() {
     let machine = Machine::new();

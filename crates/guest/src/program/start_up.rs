@@ -1,7 +1,7 @@
 //! The guest's first steps, before it serves a client. Each step that protects it must succeed.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 
@@ -26,6 +26,7 @@ pub fn start_up() -> io::Result<GuestSetup> {
     let stream = sys::take_inherited(STREAM_FD)?;
     let listener = take_listener()?;
     let config = read_config()?;
+    config.late_files.iter().try_for_each(|(path, text)| replace_text(path, text))?;
     let memory_events = MemoryEvents::take(config.memory_events_fd)?;
     let access = if std::process::id() == 1 { AccessRule::Outsiders } else { AccessRule::Open };
     // Its group's files are the maker's to read, from outside.
@@ -70,6 +71,11 @@ fn take_listener() -> io::Result<Option<UnixListener>> {
     let listener = UnixListener::from(fd);
     listener.set_nonblocking(true)?;
     Ok(Some(listener))
+}
+
+/// Replaces the text of a file that exists.
+fn replace_text(path: &str, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
 }
 
 fn read_config() -> io::Result<GuestConfig> {

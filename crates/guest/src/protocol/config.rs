@@ -55,6 +55,10 @@ pub struct GuestConfig {
     /// such users.
     #[cbor(n(14), default)]
     pub later_users: Option<Ids>,
+    /// The texts of files that exist, by path. The guest replaces them before it serves: what was
+    /// made before the sandbox had a name has another in them.
+    #[cbor(n(15), default)]
+    pub late_files: Vec<(String, String)>,
 }
 
 /// The ids that users may have in a sandbox.

@@ -137,6 +137,7 @@ fn config_for(directory: &Path) -> GuestConfig {
         memory_events_fd: None,
         last_process_id: 0,
         later_users: None,
+        late_files: Vec::new(),
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) use sources::not_allowed_hint;
 pub use uses::{image_store, image_uses};
 
 /// An image, in the form that the set-up needs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Image {
     /// The name that the caller gave.
     pub name: String,

@@ -19,6 +19,7 @@ mod many;
 mod outliving;
 mod passed_files;
 mod sleeping;
+mod slots;
 mod state;
 mod stopped;
 mod stored_images;
@@ -41,6 +42,7 @@ fn main() {
         outliving::trials(),
         passed_files::trials(),
         sleeping::trials(),
+        slots::trials(),
         damaged::trials(),
         deadlines::trials(),
         stopped::trials(),

@@ -32,6 +32,7 @@ async fn work(state: &str, task: &str, argument: &str) -> eyot::Result<()> {
         "naps" => naps(&provider, argument).await,
         "launchers" => outlive_launchers(&provider).await,
         "once" => make_one_in_process(state).await,
+        "slots" => keep_slots(state, argument.parse().expect("a number")).await,
         "noexec" => make_without_programs(state).await,
         _ => make(provider, task, argument.parse().expect("a number")).await,
     }
@@ -45,6 +46,14 @@ async fn make_one_in_process(state: &str) -> eyot::Result<()> {
     assert_eq!(said, "up\n");
     println!("{}", sandbox.id());
     Ok(())
+}
+
+/// Makes slots, prints their number, and stays.
+async fn keep_slots(state: &str, slots: usize) -> eyot::Result<()> {
+    let provider =
+        NativeProvider::new(NativeOptions { state: state.into(), slots, ..NativeOptions::default() })?;
+    println!("{}", provider.fill_slots(&SandboxSpec::default()).await?);
+    std::future::pending().await
 }
 
 /// Makes a sandbox in a state folder from which nothing can be executed, and prints the number of

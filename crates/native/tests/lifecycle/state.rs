@@ -36,7 +36,7 @@ impl State {
     /// Checks that nothing is left: no sandbox, name, range of ids or trash, and no mount in this
     /// namespace.
     pub fn assert_empty(&self) -> Result<(), Failed> {
-        for folder in ["sandboxes", "names", "blocks", "trash"] {
+        for folder in ["sandboxes", "slots", "names", "blocks", "trash"] {
             let left: Vec<String> = names(&self.path().join(folder))?;
             crate::ensure(left.is_empty(), format!("{folder}/ still holds {left:?}"))?;
         }

@@ -67,6 +67,7 @@ impl Life {
                 memory_events_fd: None,
                 last_process_id: if is_first { 0 } else { used_numbers(record, now_ms) },
                 later_users: None,
+                late_files: Vec::new(),
             },
             user: record.user.clone(),
             capabilities: root_capabilities(&record.spec.security),

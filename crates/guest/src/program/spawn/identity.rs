@@ -82,6 +82,7 @@ mod tests {
             memory_events_fd: None,
             last_process_id: 0,
             later_users: None,
+            late_files: Vec::new(),
         }
     }
 
