@@ -1,5 +1,7 @@
 //! The arguments of `eyot bench`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use eyot_image::ImageName;
 
@@ -8,6 +10,8 @@ Examples:
   eyot bench                      the table of docs/performance.md for this host
   eyot bench --live 1000          and with a thousand idle sandboxes
   eyot bench --rounds 200 --json  for a program to read
+  eyot bench --compare ./eyot-before
+                                  this build and another one, in turn
   eyot --provider docker bench --image debian:12
                                   containers, beside the Engine's own API
 
@@ -25,6 +29,12 @@ pub struct BenchArgs {
     /// Also measure with this many idle sandboxes (0: don't)
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4000))]
     pub live: u32,
+    /// As root, also measure sandboxes from slots for this many seconds, one after another (0: don't)
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=3600))]
+    pub sustained: u32,
+    /// Compare this program with another build of it, in turn: the ratios of the medians
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["live", "transfer", "image", "sustained"])]
+    pub compare: Option<PathBuf>,
     /// Also measure copies from one sandbox to another: 10,000 files, and one file of 1 GiB
     #[arg(long)]
     pub transfer: bool,

@@ -10,10 +10,11 @@ mod over_http;
 mod peers;
 mod report;
 mod rounds;
+pub mod sustained;
 pub mod transfers;
 
 pub use engine_rounds::EngineRounds;
-pub use items::{Item, Items};
+pub use items::{Item, Items, quantile};
 pub use over_http::OverHttp;
 pub use peers::{Peers, SkippedPeer};
 pub use report::{BenchReport, BenchSubject};

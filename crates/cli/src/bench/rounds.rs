@@ -15,26 +15,30 @@ const OUTPUT: Item = Item::plain("host: Command::output() of /bin/true");
 const SHELL: Item = Item::plain("host: Command::output() of bash -c true");
 const HOST_WRITE: Item = Item::plain("host: write 1 MiB");
 const HOST_READ: Item = Item::plain("host: read 1 MiB");
-const EXEC: Item = Item::ratio("exec /bin/true", OUTPUT.name, 1.25);
+const EXEC: Item = Item::ratio("exec /bin/true", OUTPUT.name, 1.2);
 const EXEC_SHELL: Item = Item::beside("exec of a shell line `true` (bash)", SHELL.name);
 const HOST_SH: Item = Item::plain("host: Command::output() of sh -c true");
-const BY_SOCKET: Item = Item::ratio("exec sh -c true over HTTP, keep-alive, unix socket", HOST_SH.name, 1.5);
+const BY_SOCKET: Item = Item::ratio("exec sh -c true over HTTP, keep-alive, unix socket", HOST_SH.name, 1.3);
 const BY_TCP: Item = Item::beside("exec sh -c true over HTTP, keep-alive, TCP", HOST_SH.name);
-const WRITE: Item = Item::ratio("write 1 MiB", HOST_WRITE.name, 2.0);
-const READ: Item = Item::ratio("read 1 MiB", HOST_READ.name, 5.0);
-const CREATE: Item = Item::ratio("create → ready", SPAWN.name, 3.5);
+const WRITE: Item = Item::ratio("write 1 MiB", HOST_WRITE.name, 1.4);
+const READ: Item = Item::ratio("read 1 MiB", HOST_READ.name, 2.0);
+const CREATE: Item = Item::ratio("create → ready", SPAWN.name, 3.0);
+const FROM_SLOT: Item = Item::ratio("create → ready, from a slot", SPAWN.name, 1.0);
 const FIRST_EXEC: Item = Item::beside("first exec /bin/true in a new sandbox", OUTPUT.name);
 const DESTROY: Item = Item::plain("destroy");
 const SLEEP: Item = Item::plain("sleep");
 const CREATE_AND_EXEC: Item = Item::plain("create + exec /bin/true");
 const WAKE_AND_EXEC: Item = Item::beside("wake of a sleeping sandbox + exec /bin/true", CREATE_AND_EXEC.name);
 const WHOLE: Item = Item::ratio("create + exec + destroy", super::peers::BWRAP, 0.8);
+const WHOLE_FROM_SLOT: Item = Item::beside("create + exec + destroy, from a slot", super::peers::BWRAP);
 const PROGRAM: Item = Item::ratio(super::peers::EYOT_RUN, super::peers::BWRAP, 1.1);
 
 /// The subjects of a round.
 pub struct Rounds<'a> {
     /// The provider of the sandboxes.
     pub provider: &'a dyn SandboxProvider,
+    /// The provider of sandboxes from slots; `None` for an ordinary user, who has none.
+    pub slots: Option<&'a dyn SandboxProvider>,
     /// The sandbox that lives through all rounds.
     pub live: &'a Sandbox,
     /// The id of a sandbox that is put to sleep and woken.
@@ -56,6 +60,7 @@ impl Rounds<'_> {
         self.over_http(items).await?;
         self.files(items).await?;
         self.fresh(items).await?;
+        self.from_slot(items).await?;
         self.asleep(items).await?;
         self.programs(items)
     }
@@ -127,6 +132,18 @@ impl Rounds<'_> {
         sandbox.destroy().await?;
         items.note(DESTROY, since);
         items.note(WHOLE, whole);
+        Ok(())
+    }
+
+    /// Measures a sandbox from a slot. The provider has had the rest of the round to make another.
+    async fn from_slot(&self, items: &mut Items) -> Result<(), Failure> {
+        let Some(provider) = self.slots else { return Ok(()) };
+        let whole = Instant::now();
+        let sandbox = Sandbox::create(provider, SandboxSpec::default()).await?;
+        items.note(FROM_SLOT, whole);
+        sandbox.exec(Run::argv(["/bin/true"]), ExecOptions::default()).await?;
+        sandbox.destroy().await?;
+        items.note(WHOLE_FROM_SLOT, whole);
         Ok(())
     }
 

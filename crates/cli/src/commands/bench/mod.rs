@@ -1,6 +1,7 @@
 //! `eyot bench`: measures sandboxes on this machine, beside the host's own operations and other
 //! isolators; or, with `--provider docker`, beside the Engine's own operations.
 
+mod compare;
 mod docker;
 mod native;
 
@@ -14,6 +15,9 @@ use crate::errors::Failure;
 const WARM_UP: u32 = 5;
 
 pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
+    if let Some(other) = &args.compare {
+        return compare::run(other, args.rounds, context).await;
+    }
     let report = match context.provider_settings.kind {
         ProviderArg::Native => native::measure(&args, context).await?,
         ProviderArg::Docker => docker::measure(&args, context).await?,

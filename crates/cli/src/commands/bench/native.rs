@@ -1,6 +1,8 @@
 //! Measures the native provider's sandboxes beside the host's own operations and other isolators.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use eyot::{Sandbox, SandboxProvider, SandboxSpec};
 use eyot_image::ImageSource;
@@ -8,10 +10,12 @@ use eyot_image::ImageSource;
 use super::{WARM_UP, progress, repeat};
 use crate::args::{BenchArgs, BenchImage};
 use crate::bench::crowd::CrowdProgram;
-use crate::bench::{BenchReport, BenchSubject, Items, OverHttp, Peers, Rounds, crowd, images, transfers};
+use crate::bench::{
+    BenchReport, BenchSubject, Items, OverHttp, Peers, Rounds, crowd, images, sustained, transfers,
+};
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::provider;
+use crate::provider::{self, ProviderSettings};
 
 /// Measures everything that the arguments ask for.
 pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport, Failure> {
@@ -21,6 +25,12 @@ pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport,
         provider::open(&context.provider_settings.at(folder.path().join("state")), provider::Makes::Many)?;
     let peers = Peers::find(folder.path());
     let mut items = measure_rounds(args, context, provider.as_ref(), folder.path(), &peers).await?;
+    if args.sustained > 0
+        && let Some(slots) = provider_with_slots(context, folder.path())?
+    {
+        let time = Duration::from_secs(u64::from(args.sustained));
+        sustained::measure(slots.as_ref(), time, &mut items).await?;
+    }
     if let Some(image) = &args.image {
         measure_image(image, args, context, provider.as_ref(), (folder.path(), &mut items)).await?;
     }
@@ -43,11 +53,13 @@ async fn measure_rounds(
     peers: &Peers,
 ) -> Result<Items, Failure> {
     let eyot = this_program()?;
+    let slots = provider_with_slots(context, folder)?;
     let live = Sandbox::create(provider, SandboxSpec::default()).await?;
     let sleeper = Sandbox::create(provider, SandboxSpec::default()).await?;
     let over_http = OverHttp::begin(&eyot, folder).await?;
     let rounds = Rounds {
         provider,
+        slots: slots.as_deref(),
         live: &live,
         sleeper: sleeper.id().as_str(),
         folder,
@@ -60,6 +72,23 @@ async fn measure_rounds(
     live.destroy().await?;
     provider.remove(sleeper.id().as_str()).await?;
     Ok(items)
+}
+
+/// The number of slots that are measured.
+const SLOTS: usize = 4;
+
+/// Opens a provider of sandboxes from slots, with a state folder of its own; `None` for an ordinary
+/// user, who has none.
+fn provider_with_slots(
+    context: &Context,
+    folder: &Path,
+) -> Result<Option<Arc<dyn SandboxProvider>>, Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(None);
+    }
+    let settings = context.provider_settings.at(folder.join("slots-state"));
+    let settings = ProviderSettings { slots: SLOTS, ..settings };
+    Ok(Some(provider::open(&settings, provider::Makes::Many)?))
 }
 
 fn this_program() -> Result<PathBuf, Failure> {
