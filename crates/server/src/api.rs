@@ -16,6 +16,7 @@ mod exec_socket;
 mod exec_stream;
 mod extract;
 mod files;
+mod handles;
 mod host_reach;
 mod images;
 pub(crate) mod keys;

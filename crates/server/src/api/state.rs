@@ -1,12 +1,13 @@
 //! State that all requests share: the engine, its pools, the keys, and open handles.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, Result, Sandbox, SandboxId, SandboxName};
 use eyot_engine::{Engine, PoolOptions, PoolProvider};
 
 use super::access::{Access, Caller};
+use super::handles::{Handles, Held};
 use super::keys::Keys;
 use super::metrics::Metrics;
 use super::rates::Rates;
@@ -46,17 +47,11 @@ struct Inner {
     options: Box<OptionsOfPool>,
     pools: Mutex<BTreeMap<SandboxName, Arc<PoolProvider>>>,
     /// Open handles by id, so that a request by id need not ask the store.
-    handles: Mutex<HashMap<SandboxId, Held>>,
+    handles: Mutex<Handles>,
     /// The sessions of browsers that signed in.
     sessions: PageSessions,
     /// The grants to see previews.
     grants: Grants,
-}
-
-#[derive(Clone)]
-struct Held {
-    pool: SandboxName,
-    sandbox: Sandbox,
 }
 
 impl Api {
@@ -309,14 +304,7 @@ impl Api {
 
     /// Keeps a handle for later requests, and forgets those whose sandboxes have ended.
     pub(super) fn hold(&self, pool: SandboxName, sandbox: Sandbox) {
-        let mut handles = lock(&self.0.inner.handles);
-        handles.retain(|_, held| held.sandbox.is_connected());
-        if handles.len() >= self.limits().max_open_sandboxes
-            && let Some(other) = handles.keys().find(|other| *other != sandbox.id()).cloned()
-        {
-            handles.remove(&other);
-        }
-        handles.insert(sandbox.id().clone(), Held { pool, sandbox });
+        lock(&self.0.inner.handles).hold(Held { pool, sandbox }, self.limits().max_open_sandboxes);
     }
 }
 
