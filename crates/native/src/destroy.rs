@@ -14,6 +14,7 @@ use eyot_image::remove_tree;
 
 use crate::cgroup;
 use crate::condition::Condition;
+use crate::host_ranges::HostRanges;
 use crate::in_parts::in_parts;
 use crate::kept_workspaces::remove_unless_used;
 use crate::ready::ReadyMark;
@@ -121,7 +122,7 @@ fn empty_trash(
     }
     remove_tree(&directory)?;
     match record.and_then(|record| record.id_block()) {
-        Some(ids) => state.release_block(ids.block, id),
+        Some(ids) => HostRanges::of_host().release(state, ids.block, id),
         None => Ok(()),
     }
 }

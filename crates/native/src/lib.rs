@@ -39,6 +39,8 @@ mod file_gate;
 #[cfg(feature = "provider")]
 pub mod host;
 #[cfg(feature = "provider")]
+mod host_ranges;
+#[cfg(feature = "provider")]
 mod image;
 #[cfg(feature = "provider")]
 mod in_parts;

@@ -20,12 +20,13 @@ use crate::destroy::{FoundSandbox, sweep};
 use crate::disk::Disks;
 use crate::egress;
 use crate::host::{self, SetupFailure};
+use crate::host_ranges::HostRanges;
 use crate::image::{ImageCache, ImageSources};
 use crate::in_parts::in_parts;
 use crate::isolation;
 use crate::launcher::client::{Launcher, is_launcher_ended};
 use crate::launcher::current::CurrentLauncher;
-use crate::maker::{Maker, Prepared, preview};
+use crate::maker::{Maker, Prepared, as_root, preview};
 use crate::options::NativeOptions;
 use crate::record::{Lock, Record, socket_path};
 use crate::sleep::{note_asleep, put_to_sleep};
@@ -180,6 +181,12 @@ impl Sandboxes {
     fn sweep(&self) {
         if let Err(error) = self.swept() {
             tracing::warn!(%error, "sweep the state folder");
+        }
+        let ranges = HostRanges::of_host();
+        if as_root()
+            && let Err(error) = ranges.make().and_then(|()| ranges.note_all(&self.state))
+        {
+            tracing::debug!(%error, "note the ranges of ids of this state folder");
         }
     }
 

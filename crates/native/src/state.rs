@@ -8,7 +8,8 @@
 //!                   system, disk, is in place of upper/ and work/
 //! slots/<id>/       half-made sandboxes that wait for a create; their owner holds their locks: see `slots`
 //! names/<name>      a symbolic link whose text is the id
-//! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken
+//! blocks/<n>        a symbolic link whose text is the id: that range of host ids is taken. A note for
+//!                   the whole host says so as well: see `host_ranges`
 //! workspaces/<id>/  persistent workspaces
 //! layers/           skeletons, unpacked tarballs, empty disks
 //! images/           the store of images: see `eyot_image`
@@ -19,6 +20,7 @@
 //! trash/<id>/       destroyed sandboxes until their files are gone
 //! ```
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::ops::Range;
@@ -35,7 +37,6 @@ use crate::disk_ids::WORKSPACE_BASE;
 use crate::host::{self, SetupFailure};
 use crate::in_parts::in_parts;
 use crate::plan::{IdRange, RANGE_LEN};
-use crate::subordinate_ids::SubordinateIds;
 
 /// Returns the default state folder: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
 /// `~/.local/state/eyot`. Without HOME, the home directory comes from the user database. Without
@@ -69,6 +70,11 @@ impl StateDir {
         let root = found?;
         host::check_state_folder(&root, simulated)?;
         Ok(Self { root })
+    }
+
+    /// The folder at this path, which another process has opened and checked.
+    pub(crate) fn noted(root: PathBuf) -> Self {
+        Self { root }
     }
 
     /// Makes the folder (mode 0700) and those in it, if need be. The cause of a failure is not in
@@ -155,6 +161,14 @@ impl StateDir {
         self.lock("workspaces.lock", FlockOperation::LockExclusive)
     }
 
+    /// Takes the gate alone; `None` if another process has passed it and is at work.
+    pub(crate) fn try_gate_alone(&self) -> io::Result<Option<FileLock>> {
+        match self.gate(FlockOperation::NonBlockingLockExclusive) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            gate => gate.map(Some),
+        }
+    }
+
     fn lock(&self, name: &str, how: FlockOperation) -> io::Result<FileLock> {
         let path = self.root.join(name);
         let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
@@ -201,35 +215,80 @@ impl StateDir {
     /// Claims a name for a sandbox whose directory exists. Returns `false` if another sandbox has
     /// it.
     pub(crate) fn take_name(&self, name: &SandboxName, id: &SandboxId) -> io::Result<bool> {
-        self.take("names", name.as_str(), id)
+        self.take("names", name.as_str(), id, || Ok(true))
     }
 
-    /// Claims a free block of host ids that belongs to no user of the host. Returns its number, from
-    /// 1 to [`BLOCKS`]; `None` if all are taken.
+    /// Claims a block of host ids, if `note` notes it for the whole host. Returns `false`, and claims
+    /// nothing, if another sandbox has it.
     pub(crate) fn take_block(
         &self,
+        block: u32,
         id: &SandboxId,
-        first_try: u32,
-        others: &SubordinateIds,
-    ) -> io::Result<Option<u32>> {
-        for attempt in 0..BLOCKS {
-            let block = (first_try.wrapping_add(attempt)) % BLOCKS + 1;
-            if !others.have_any(&ids_of(block)) && self.take("blocks", &block.to_string(), id)? {
-                return Ok(Some(block));
-            }
-        }
-        Ok(None)
+        note: impl Fn() -> io::Result<bool>,
+    ) -> io::Result<bool> {
+        self.take("blocks", &block.to_string(), id, note)
     }
 
-    /// Makes one atomic claim. A claim whose sandbox is gone, from the trash as well, is taken
-    /// over.
-    fn take(&self, folder: &str, key: &str, id: &SandboxId) -> io::Result<bool> {
+    /// Claims the block that a sandbox has had, if it is not claimed for it already. Returns `false`
+    /// if another sandbox has it.
+    pub(crate) fn keep_block(&self, block: u32, id: &SandboxId) -> io::Result<bool> {
+        let is_own = self.holder_of_block(block).is_some_and(|holder| holder == *id);
+        Ok(is_own || self.take_block(block, id, || Ok(true))?)
+    }
+
+    /// Notes a block for the whole host if it is claimed.
+    pub(crate) fn note_block(&self, block: u32, note: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
+        let _together = self.gate(FlockOperation::LockShared)?;
+        if self.is_block_free(block)? { Ok(false) } else { note() }
+    }
+
+    /// Lists the blocks that are claimed.
+    pub(crate) fn blocks(&self) -> io::Result<HashSet<u32>> {
+        blocks_in(&self.root.join("blocks"))
+    }
+
+    /// Returns the sandbox that has a block, if it is there.
+    pub(crate) fn holder_of_block(&self, block: u32) -> Option<SandboxId> {
+        self.holder("blocks", &block.to_string())
+    }
+
+    /// Tells whether no sandbox has a block, not even one in the trash. What can't be looked at is no
+    /// answer.
+    pub(crate) fn is_block_free(&self, block: u32) -> io::Result<bool> {
+        let text = match fs::read_link(self.root.join("blocks").join(block.to_string())) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            text => text?,
+        };
+        let Some(id) = text.to_str().and_then(|text| SandboxId::parse(text).ok()) else { return Ok(true) };
+        for place in ["sandboxes", "slots", "trash"] {
+            if self.root.join(place).join(id.as_str()).try_exists()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes one atomic claim, if `confirm` agrees when it is made. A claim whose sandbox is gone,
+    /// from the trash as well, is taken over.
+    fn take(
+        &self,
+        folder: &str,
+        key: &str,
+        id: &SandboxId,
+        confirm: impl Fn() -> io::Result<bool>,
+    ) -> io::Result<bool> {
         let claim = self.root.join(folder).join(key);
         loop {
             {
                 let _together = self.gate(FlockOperation::LockShared)?;
                 match symlink(id.as_str(), &claim) {
-                    Ok(()) => return Ok(true),
+                    Ok(()) => {
+                        let confirmed = confirm();
+                        if !matches!(confirmed, Ok(true)) {
+                            fs::remove_file(&claim)?;
+                        }
+                        return confirmed;
+                    }
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     Err(error) => return Err(error),
                 }
@@ -306,25 +365,40 @@ impl StateDir {
 
     /// Gives up a sandbox's name, if the sandbox still holds it.
     pub(crate) fn release_name(&self, name: &SandboxName, id: &SandboxId) -> io::Result<()> {
-        self.release("names", name.as_str(), id)
+        self.release("names", name.as_str(), id, || ())
     }
 
-    /// Gives up a sandbox's range of ids. Call it when no file with these ids is left.
-    pub(crate) fn release_block(&self, block: u32, id: &SandboxId) -> io::Result<()> {
-        self.release("blocks", &block.to_string(), id)
+    /// Gives up a sandbox's range of ids, after `forget` has removed the note for the whole host.
+    pub(crate) fn release_block(&self, block: u32, id: &SandboxId, forget: impl Fn()) -> io::Result<()> {
+        self.release("blocks", &block.to_string(), id, forget)
     }
 
-    fn release(&self, folder: &str, key: &str, id: &SandboxId) -> io::Result<()> {
+    /// Gives up a claim if the sandbox still has it. The gate is shared, so that nobody takes it for
+    /// stale, and makes one of his own, between the look and the removal.
+    fn release(&self, folder: &str, key: &str, id: &SandboxId, before: impl Fn()) -> io::Result<()> {
         let claim = self.root.join(folder).join(key);
+        let _together = self.gate(FlockOperation::LockShared)?;
         match fs::read_link(&claim) {
-            Ok(target) if target.as_os_str() == id.as_str() => match fs::remove_file(&claim) {
-                // Another process that clears the same sandbox away was faster.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                removed => removed,
-            },
+            Ok(target) if target.as_os_str() == id.as_str() => {
+                before();
+                match fs::remove_file(&claim) {
+                    // Another process that clears the same sandbox away was faster.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                    removed => removed,
+                }
+            }
             _ => Ok(()),
         }
     }
+}
+
+/// Lists the blocks that have an entry in a folder.
+pub(crate) fn blocks_in(folder: &Path) -> io::Result<HashSet<u32>> {
+    let mut blocks = HashSet::new();
+    for entry in fs::read_dir(folder)? {
+        blocks.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+    }
+    Ok(blocks)
 }
 
 /// Returns the id of the sandbox that a claim names.
@@ -364,7 +438,7 @@ fn not_opened(root: &Path, error: io::Error) -> Error {
 }
 
 /// Returns every host id that a sandbox with this block uses.
-fn ids_of(block: u32) -> [Range<u32>; 2] {
+pub(crate) fn ids_of(block: u32) -> [Range<u32>; 2] {
     let (base, account) = (block_base(block), account_uid(block));
     [base..base + RANGE_LEN, account..account + 1]
 }
@@ -462,27 +536,6 @@ mod tests {
         fs::remove_dir(state.sandbox(&first)).unwrap();
         assert_eq!(state.id_of_name(&name), None);
         assert!(state.take_name(&name, &second).unwrap());
-    }
-
-    #[test]
-    fn two_sandboxes_never_share_a_block_of_ids() {
-        let (_dir, state) = state();
-        let (first, second) = (SandboxId::generate(), SandboxId::generate());
-        make_dir(&state.sandbox(&first), 0o700).unwrap();
-        make_dir(&state.sandbox(&second), 0o700).unwrap();
-        let none = SubordinateIds::default();
-        let take = |id| state.take_block(id, 7, &none).unwrap();
-        assert_eq!([take(&first), take(&second)], [Some(8), Some(9)]);
-    }
-
-    #[test]
-    fn a_block_that_a_user_of_the_host_has_ids_of_is_left_to_that_user() {
-        let (_dir, state) = state();
-        let id = SandboxId::generate();
-        make_dir(&state.sandbox(&id), 0o700).unwrap();
-        let last = block_base(8) + RANGE_LEN - 1;
-        let others = SubordinateIds::parse(&format!("joe:{last}:2\njim:{}:1\n", account_uid(10)));
-        assert_eq!(state.take_block(&id, 7, &others).unwrap(), Some(11));
     }
 
     /// Returns the chain of the kernel's table of users (`uidhashentry` in kernel/user.c).

@@ -16,6 +16,7 @@ use crate::cgroup::GroupDescriptors;
 use crate::destroy::GuestHandle;
 use crate::disk::Disk;
 use crate::egress;
+use crate::host_ranges::{self, HostRanges};
 use crate::image;
 use crate::launcher::client::{GuestDescriptors, PendingSandbox};
 use crate::maker::{as_root, caller_alone, failed};
@@ -109,9 +110,12 @@ impl Unfinished {
             return Ok(caller_alone());
         }
         let first_try = u32::from_le_bytes([0, 1, 2, 3].map(|index| self.record.client_nonce[index]));
+        let ranges = HostRanges::of_host();
+        ranges.make().map_err(failed(host_ranges::STEP))?;
         let failed = failed("take a range of ids");
         let others = SubordinateIds::read().map_err(&failed)?;
-        let block = self.state.take_block(&self.record.info.id, first_try, &others).map_err(&failed)?;
+        let wish = (&self.record.info.id, first_try);
+        let block = ranges.take(&self.state, wish, &others).map_err(&failed)?;
         let none_left = || Error::new(ErrorKind::Quota, "create sandbox: every range of host ids is in use");
         let ids = IdBlock::shifted(block.ok_or_else(none_left)?);
         self.record.ids = Some(ids);
@@ -241,7 +245,7 @@ impl Unfinished {
         }
         eyot_image::remove_tree(&self.directory)?;
         match self.record.id_block() {
-            Some(ids) => self.state.release_block(ids.block, &info.id),
+            Some(ids) => HostRanges::of_host().release(&self.state, ids.block, &info.id),
             None => Ok(()),
         }
     }

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use eyot::{Error, ErrorKind, Result, SandboxInfo, ValidSpec};
 
 use crate::create::draw_nonces;
+use crate::host_ranges::{self, HostRanges};
 use crate::maker::{Maker, as_root, caller_alone, failed};
 use crate::plan::IdMap;
 use crate::record::{Lock, Record, boot_id};
@@ -34,6 +35,13 @@ impl Maker<'_> {
         let map = map_of(&record)?;
         let directory = self.state.sandbox(&record.info.id);
         put_to_sleep(&directory, &record).map_err(failed("end what is left of its last guest"))?;
+        if let Some(ids) = record.id_block() {
+            let ranges = HostRanges::of_host();
+            ranges.make().map_err(failed(host_ranges::STEP))?;
+            ranges
+                .keep(self.state, ids.block, &record.info.id)
+                .map_err(failed("keep its range of ids"))??;
+        }
         let prepared = self.prepare(spec, Some(&record.lower))?;
         let record = renewed(record)?;
         let mut unfinished = Unfinished::new(self.state.clone(), record, Origin::Asleep, lock);

@@ -13,6 +13,7 @@ crate::tests! {
     a_chroot;
     too_few_open_files;
     too_few_processes;
+    a_run_folder_that_can_not_be_written_to;
     a_state_folder_on_overlayfs;
     a_state_folder_on_a_full_file_system;
     a_state_folder_without_room_for_more_files;
@@ -143,6 +144,20 @@ fn too_few_processes() -> Result<(), String> {
         return Err("the program's own threads meet the limit first".to_owned());
     }
     assert!(ran.stderr.contains("this user has no process left"), "{ran:?}");
+    Ok(())
+}
+
+/// Ranges of ids are noted there for the whole host. Without a note no sandbox gets one.
+fn a_run_folder_that_can_not_be_written_to() -> Result<(), String> {
+    if !is_root() {
+        return Err("only root has ranges of ids to note".to_owned());
+    }
+    for prelude in
+        ["mount -t tmpfs -o ro tmpfs /run", "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/eyot-ids"]
+    {
+        let scene = Scene::new().within(&["unshare", "--mount"]).after(&format!("{prelude} && exec \"$@\""));
+        scene.ends_everywhere_with("no-notes", "are noted in a folder of /run that only root may enter", "");
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use super::facts::Facts;
 use super::failure::MAKE_THE_IMAGE;
 use super::finding::Reason;
 use super::profile;
+use crate::host_ranges::STEP as NOTE_RANGES;
 
 const CREATE: &str = "create the namespaces";
 const MAP_USER: &str = "map the user";
@@ -17,6 +18,7 @@ const SHOW_PROGRAMS: &str = "overlay the host's programs";
 /// The steps at which a security module first shows that allows user namespaces, but nothing in
 /// them.
 const FIRST_STEPS: &[&str] = &[
+    NOTE_RANGES,
     CREATE,
     MAP_USER,
     MAP_IDS,
@@ -41,7 +43,8 @@ const MOUNTS: &[&str] = &[
     "pivot the root",
 ];
 /// The steps that need a range of ids.
-const GIVING_IDS: &[&str] = &[MAP_IDS, MAKE_THE_IMAGE, "prepare its directory", "bind a host path"];
+const GIVING_IDS: &[&str] =
+    &[NOTE_RANGES, MAP_IDS, MAKE_THE_IMAGE, "prepare its directory", "bind a host path"];
 const REFUSED: &[Errno] = &[Errno::PERM, Errno::ACCESS];
 
 const fn error(
@@ -74,6 +77,7 @@ pub(super) const CAUSES: &[Cause] = &[
     error(MOUNTING, "masked-proc", &[MOUNT_PROC], REFUSED, masked_proc),
     behind_a_failure(error(USER, "seccomp-filter", &[CREATE], REFUSED_BY_FILTERS, filtered)),
     behind_a_failure(error(USER, "used-up", &[CREATE], &[Errno::NOSPC, Errno::USERS], used_up)),
+    behind_a_failure(error("ids", "no-notes", &[NOTE_RANGES], &[], no_notes)),
     behind_a_failure(error(MOUNTING, "selinux", MOUNTS, &[Errno::ACCESS], selinux)),
     behind_a_failure(error(MOUNTING, "seccomp-filter", MOUNTS, REFUSED_BY_FILTERS, mounts_filtered)),
     behind_a_failure(error(
@@ -138,6 +142,12 @@ fn chroot(facts: &Facts) -> Option<Reason> {
         why: "this process is in a chroot, where the kernel refuses user namespaces".to_owned(),
         fix: None,
     })
+}
+
+fn no_notes(_facts: &Facts) -> Option<Reason> {
+    let why = "the host ids of root's sandboxes are noted in a folder of /run that only root may enter, \
+               and it can't be made";
+    Some(Reason { why: why.to_owned(), fix: None })
 }
 
 fn inner_root(facts: &Facts) -> Option<Reason> {
