@@ -2,6 +2,7 @@
 //! holds for one moment.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use eyot::internal::now_ms;
@@ -42,36 +43,85 @@ impl Condition {
         }
     }
 
-    /// Reads the condition of the sandbox in this directory, and its record if that can be read. A
-    /// sleep that begins during the reading is not taken for a death, because the sleep is noted
-    /// before the guest ends.
+    /// Reads the condition of the sandbox in this directory, and its record if that can be read.
     pub(crate) fn of(directory: &Path) -> (Option<Record>, Self) {
+        ConditionReader::default().read(directory)
+    }
+}
+
+/// Reads the conditions of many sandboxes with one socket and one buffer.
+#[derive(Debug, Default)]
+pub(crate) struct ConditionReader {
+    socket: Option<OwnedFd>,
+    bytes: Vec<u8>,
+}
+
+impl ConditionReader {
+    /// Reads a condition as [`Condition::of`] does. A sleep that begins during the reading is not
+    /// taken for a death, because the sleep is noted before the guest ends.
+    pub(crate) fn read(&mut self, directory: &Path) -> (Option<Record>, Condition) {
         loop {
             let ready = ReadyMark::read(directory);
-            let record = Record::read(directory);
+            let record = Record::read_with(directory, &mut self.bytes);
             if is_damage(&ready) || is_damage(&record) {
-                return (None, Self::Damaged);
+                return (None, Condition::Damaged);
             }
             let Ok(Some(ready)) = ready else {
-                return (record.ok(), Self::Making);
+                return (record.ok(), Condition::Making);
             };
             if is_missing(&record) {
                 // A sandbox that is destroyed between two looks has no mark in the next one.
                 if ReadyMark::read(directory).is_ok_and(|now| now.is_some()) {
-                    return (None, Self::Damaged);
+                    return (None, Condition::Damaged);
                 }
                 continue;
             }
             let record = record.ok();
-            if !ready.asleep && is_alive(directory) {
-                return (record, Self::Running);
+            if !ready.asleep && self.is_alive(directory) {
+                return (record, Condition::Running);
             }
             if !ready.asleep && ReadyMark::read(directory).ok().flatten() != Some(ready) {
                 continue;
             }
-            let condition = record.as_ref().map_or(Self::Dead, |record| record.without_guest(ready));
+            let condition = record.as_ref().map_or(Condition::Dead, |record| record.without_guest(ready));
             return (record, condition);
         }
+    }
+
+    /// Tells whether a sandbox's guest is alive: it has its socket open, which the kernel closes with
+    /// the process. This neither connects to the guest nor wakes it.
+    fn is_alive(&mut self, directory: &Path) -> bool {
+        match self.look_for_socket(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Ok(Err(Errno::CONNREFUSED | Errno::NOENT)) => false,
+            // What can't be found out now, for want of descriptors say, is no death: the dead are cleared away.
+            _ => true,
+        }
+    }
+
+    /// Tries to connect a datagram socket to the guest's stream socket. The kernel looks for an open
+    /// socket at the path first (`ECONNREFUSED` if there is none), and then refuses one of another
+    /// type (`EPROTOTYPE`), before its owner could notice. Unlike a process number, a socket is found
+    /// from every process namespace, and is never somebody else's. A socket that was refused is as
+    /// good as new.
+    fn look_for_socket(&mut self, directory: &Path) -> io::Result<Result<(), Errno>> {
+        let socket = match self.socket.take() {
+            Some(socket) => socket,
+            None => {
+                rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?
+            }
+        };
+        let looked = match SocketAddrUnix::new(directory.join(SOCKET)) {
+            Ok(short) => rustix::net::connect(&socket, &short),
+            Err(_) => {
+                let (_open, path) = socket_path(directory)?;
+                rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
+            }
+        };
+        if looked.is_err() {
+            self.socket = Some(socket);
+        }
+        Ok(looked)
     }
 }
 
@@ -123,31 +173,6 @@ fn is_damage<T>(read: &io::Result<T>) -> bool {
 
 fn is_missing<T>(read: &io::Result<T>) -> bool {
     read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-}
-
-/// Tells whether a sandbox's guest is alive: it has its socket open, which the kernel closes with
-/// the process. This neither connects to the guest nor wakes it.
-fn is_alive(directory: &Path) -> bool {
-    match look_for_socket(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Ok(Err(Errno::CONNREFUSED | Errno::NOENT)) => false,
-        // What can't be found out now, for want of descriptors say, is no death: the dead are cleared away.
-        _ => true,
-    }
-}
-
-/// Tries to connect a datagram socket to the guest's stream socket. The kernel looks for an open
-/// socket at the path first (`ECONNREFUSED` if there is none), and then refuses one of another type
-/// (`EPROTOTYPE`), before its owner could notice. Unlike a process number, a socket is found from
-/// every process namespace, and is never somebody else's.
-fn look_for_socket(directory: &Path) -> io::Result<Result<(), Errno>> {
-    let socket =
-        rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    if let Ok(short) = SocketAddrUnix::new(directory.join(SOCKET)) {
-        return Ok(rustix::net::connect(&socket, &short));
-    }
-    let (_open, path) = socket_path(directory)?;
-    Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?))
 }
 
 #[cfg(test)]
@@ -214,6 +239,30 @@ mod tests {
         std::fs::remove_file(path.join("ready")).unwrap();
         std::os::unix::fs::symlink("nonsense", path.join("ready")).unwrap();
         assert_eq!(Condition::of(path).1, Condition::Damaged);
+    }
+
+    fn is_alive(directory: &Path) -> bool {
+        ConditionReader::default().is_alive(directory)
+    }
+
+    #[test]
+    fn one_reader_tells_the_living_from_the_dead_in_any_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = |name: &str| folder.path().join(name);
+        let mut listeners: Vec<_> = ["one", "two"]
+            .into_iter()
+            .map(|name| {
+                std::fs::create_dir(directory(name)).unwrap();
+                std::os::unix::net::UnixListener::bind(directory(name).join(SOCKET)).unwrap()
+            })
+            .collect();
+        drop(listeners.pop());
+        let mut reader = ConditionReader::default();
+        for (name, expected) in
+            [("one", true), ("two", false), ("none", false), ("one", true), ("two", false)]
+        {
+            assert_eq!(reader.is_alive(&directory(name)), expected, "{name}");
+        }
     }
 
     #[test]

@@ -13,14 +13,14 @@ use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
 use eyot_image::remove_tree;
 
 use crate::cgroup;
-use crate::condition::Condition;
+use crate::condition::{Condition, ConditionReader};
 use crate::host_ranges::HostRanges;
 use crate::in_parts::in_parts;
 use crate::kept_workspaces::remove_unless_used;
 use crate::ready::ReadyMark;
 use crate::record::{GuestProcess, Lock, Record, kill, wait_until_gone};
 use crate::sleep::settle_if_free;
-use crate::state::StateDir;
+use crate::state::{Claims, StateDir};
 
 /// A sandbox's guest, as the process knows it that started it.
 pub(crate) struct GuestHandle {
@@ -165,9 +165,22 @@ pub(crate) fn sweep(state: &StateDir) -> io::Result<Vec<FoundSandbox>> {
     log_sweep(empty_whole_trash(state));
     log_sweep(clear_slots(state));
     let ids = state.ids("sandboxes")?;
-    let found = in_parts(&ids, |part| part.iter().map(|id| find_and_clear(state, id.clone())).collect());
-    log_sweep(state.drop_stale_claims(&ids));
+    let found = in_parts(&ids, |part| {
+        let mut reader = ConditionReader::default();
+        part.iter().map(|id| find_and_clear(state, id.clone(), &mut reader)).collect()
+    });
+    log_sweep(state.drop_stale_claims(&claims_of(&found)));
     Ok(found)
+}
+
+/// Collects the claims that records tell of. Those of other sandboxes are looked at one by one.
+fn claims_of(found: &[FoundSandbox]) -> Claims {
+    let mut claims = Claims::default();
+    for record in found.iter().filter_map(|(_, record, _)| record.as_ref()) {
+        claims.names.insert(record.info.name.to_string());
+        claims.blocks.extend(record.id_block().map(|ids| ids.block.to_string()));
+    }
+    claims
 }
 
 fn empty_whole_trash(state: &StateDir) -> io::Result<()> {
@@ -205,9 +218,9 @@ fn log_sweep(result: io::Result<()>) {
 }
 
 /// Looks at a sandbox, once more if it was cleared away after the first look.
-fn find_and_clear(state: &StateDir, id: SandboxId) -> FoundSandbox {
+fn find_and_clear(state: &StateDir, id: SandboxId, reader: &mut ConditionReader) -> FoundSandbox {
     let directory = state.sandbox(&id);
-    let (record, condition) = Condition::of(&directory);
+    let (record, condition) = reader.read(&directory);
     log_failure(&id, clear_away(state, &id, record.as_ref(), condition));
     if let Condition::Making | Condition::Expired = condition {
         let (record, condition) = Condition::of(&directory);

@@ -35,7 +35,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk_ids::WORKSPACE_BASE;
 use crate::host::{self, SetupFailure};
-use crate::in_parts::in_parts;
 use crate::plan::{IdRange, RANGE_LEN};
 
 /// Returns the default state folder: `/var/lib/eyot` for root, else `$XDG_STATE_HOME/eyot` or
@@ -50,6 +49,13 @@ pub fn default_state_dir() -> PathBuf {
     let home = || std::env::home_dir().filter(|home| home.is_absolute());
     let state_home = absolute("XDG_STATE_HOME").or_else(|| home().map(|home| home.join(".local/state")));
     state_home.map(|folder| folder.join("eyot")).unwrap_or_default()
+}
+
+/// The names and the blocks of host ids that sandboxes have.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    pub names: HashSet<String>,
+    pub blocks: HashSet<String>,
 }
 
 /// An opened state folder.
@@ -347,17 +353,20 @@ impl StateDir {
         }
     }
 
-    /// Removes the claims of sandboxes that are gone. `seen` are sandboxes that were there a moment
-    /// ago, in order; they are not looked for again.
-    pub(crate) fn drop_stale_claims(&self, seen: &[SandboxId]) -> io::Result<()> {
-        let is_made = |folder: &&str| self.root.join(folder).is_dir();
-        for folder in ["names", "blocks"].into_iter().filter(is_made) {
-            let entries = fs::read_dir(self.root.join(folder))?;
-            let claims: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-            let is_held = |id: SandboxId| seen.binary_search(&id).is_ok() || self.may_hold(folder, &id);
-            let is_stale = |claim: &&PathBuf| !claimant(claim).is_some_and(is_held);
-            for claim in in_parts(&claims, |part| part.iter().filter(is_stale).collect()) {
-                self.drop_if_stale(folder, claim)?;
+    /// Removes the claims of sandboxes that are gone. `held` are claims of sandboxes that were there a
+    /// moment ago; they are not looked at.
+    pub(crate) fn drop_stale_claims(&self, held: &Claims) -> io::Result<()> {
+        for (folder, held) in [("names", &held.names), ("blocks", &held.blocks)] {
+            let entries = match fs::read_dir(self.root.join(folder)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            for entry in entries {
+                let name = entry?.file_name();
+                let claim = self.root.join(folder).join(&name);
+                if !name.to_str().is_some_and(|name| held.contains(name)) && !self.is_held(folder, &claim) {
+                    self.drop_if_stale(folder, &claim)?;
+                }
             }
         }
         Ok(())
