@@ -25,7 +25,7 @@ use super::open_files::open_files_of_commands;
 use super::poll::{Poll, PollToken, Readiness};
 use super::processes::Processes;
 use super::spawn::Spawner;
-use super::sys;
+use super::sys::{self, LazyBuffer};
 use super::tree_kill::{self, TreeKill};
 use super::workers::Workers;
 use crate::protocol::{Failure, GuestConfig, Protections, Reply};
@@ -85,7 +85,7 @@ pub struct Guest {
     pub(super) group_memory: Arc<GroupMemory>,
     pub(super) activity: Arc<Activity>,
     pub(super) deadlines: Deadlines,
-    pub(super) buffer: Vec<u8>,
+    pub(super) buffer: LazyBuffer,
     pub(super) adopted: bool,
     pub(super) is_init: bool,
     pub(super) ending: Option<GuestEnd>,
@@ -142,7 +142,7 @@ impl Guest {
             group_memory: Arc::new(inherited.group_memory),
             activity,
             deadlines,
-            buffer: vec![0; BUFFER_BYTES],
+            buffer: LazyBuffer::new(BUFFER_BYTES)?,
             adopted: false,
             is_init: std::process::id() == 1,
             ending: None,

@@ -39,6 +39,56 @@ pub fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
+/// A buffer of zeroes whose pages take no memory before they are written to. The allocator fills one
+/// of this size with zeroes, page by page.
+pub struct LazyBuffer {
+    start: std::ptr::NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the pages belong to this value alone, and to no thread.
+unsafe impl Send for LazyBuffer {}
+
+impl LazyBuffer {
+    /// Makes a buffer of so many bytes.
+    pub fn new(len: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: new pages at an address that the kernel chooses touch no other memory.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = std::ptr::NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, len })
+    }
+}
+
+impl std::ops::Deref for LazyBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `len` bytes are mapped from `start` on until drop, and all are initialized.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl std::ops::DerefMut for LazyBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for LazyBuffer {
+    fn drop(&mut self) {
+        // SAFETY: the pages were mapped with this length, and nothing borrows them any more.
+        if unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) } != 0 {
+            eprintln!("eyot-guest: give a buffer back: {}", io::Error::last_os_error());
+        }
+    }
+}
+
 /// Writes what fits.
 pub fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the buffer is valid for reads of its length.
