@@ -23,7 +23,8 @@ Exit codes: the command's own; 128+n when signal n ended it; 124 when its deadli
 125 when Eyot failed; 126 when the program may not be executed; 127 when it does not exist; \
 2 for wrong arguments.
 
-Ctrl-C is sent to the command; a second one kills it. The sandbox is destroyed in any case.";
+Ctrl-C is sent to the command; a second one kills it. The sandbox is destroyed in any case, and within \
+half a minute if eyot itself is killed (kill -9): its command ends at once.";
 
 /// The way in which a command is attached to our terminal.
 #[derive(Debug, Clone, Copy, Args)]

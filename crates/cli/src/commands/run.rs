@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 
-use eyot::{Command, ErrorKind, Sandbox, SandboxProvider, SandboxSpec, WorkspaceSpec};
+use eyot::{Command, ErrorKind, IdleAction, Lifecycle, Sandbox, SandboxProvider, SandboxSpec, WorkspaceSpec};
 use eyot_engine::shown_name;
 use futures_util::FutureExt;
 
@@ -20,8 +20,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     context.refuse_docker_flags(&args.spec)?;
     let mut spec = args.spec.to_spec(&context.config.defaults)?;
     if !args.keep {
-        // If this process is killed, its sandbox is idle from then on, and ends itself.
-        spec.lifecycle.idle_timeout_ms.get_or_insert(ORPHANED_AFTER_MS);
+        end_when_orphaned(&mut spec.lifecycle);
     }
     let may_name_an_image = args.spec.image.is_none() && args.command.len() > 1;
     let attachment = Attachment {
@@ -56,6 +55,14 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     }
     let ran = ran.unwrap_or_else(|panic| resume_unwind(panic));
     ran.map_err(|failure| if may_name_an_image { with_image_hint(failure) } else { failure })
+}
+
+/// Makes a throw-away sandbox end by itself soon after this process was killed: it is idle from
+/// then on. While its command runs it is not, so no idle timeout of the caller's is cut short.
+fn end_when_orphaned(lifecycle: &mut Lifecycle) {
+    let asked = lifecycle.idle_timeout_ms.unwrap_or(ORPHANED_AFTER_MS);
+    lifecycle.idle_timeout_ms = Some(asked.min(ORPHANED_AFTER_MS));
+    lifecycle.on_idle = IdleAction::Destroy;
 }
 
 /// Docker's users name an image first, and then the command: a program here, and its arguments.

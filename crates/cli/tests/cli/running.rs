@@ -221,3 +221,19 @@ fn a_background_child_does_not_hold_up_the_end() {
     let ran = machine.run(&["exec", "--timeout", "20s", "box", "--", "sh", "-c", "sleep 30 & echo done"]);
     assert_eq!(ran.success(), "done\n");
 }
+
+#[test]
+fn a_throw_away_sandbox_ends_soon_after_eyot_was_killed_whatever_its_options_say() {
+    let machine = Machine::new();
+    let options = ["run", "--name", "gone", "--idle-timeout", "1h", "--on-idle", "sleep"];
+    let mut command = machine.command(&[&options[..], &["--", "sh", "-c", "echo up; cat"]].concat());
+    let mut child = machine.spawn(command.stdin(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    let lifecycle = machine.run(&["inspect", "gone", "--json"]).json()["spec"]["lifecycle"].take();
+    assert_eq!((&lifecycle["idle_timeout_ms"], &lifecycle["on_idle"]), (&30_000.into(), &"destroy".into()));
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    machine.assert_empty();
+}
