@@ -184,8 +184,15 @@ pub fn parse_mount(text: &str) -> Result<Mount, String> {
 pub fn parse_volume(text: &str) -> Result<Mount, String> {
     let source = text.split(':').next().unwrap_or_default();
     if !source.contains('/') && !source.starts_with('.') {
-        let reason = "is a volume's name to Docker; write ./";
-        return Err(format!("`{source}` {reason}{source} for a folder, or keep files by --workspace ID"));
+        return Err(format!(
+            "`{source}` is a volume's name to Docker; for a folder {}; or keep files by --workspace ID",
+            with_access(&format!("./{}", without_access(text)))
+        ));
+    }
+    if !text.contains(":/") {
+        return Err(format!(
+            "`{text}` names no place in the sandbox; write SRC:DST:ro, such as {source}:/data:ro"
+        ));
     }
     match text.rsplit_once(':') {
         Some((_, "ro" | "rw")) => parse_mount(text),
@@ -198,6 +205,14 @@ fn unknown_access(text: &str) -> Option<String> {
     let (rest, options) = text.rsplit_once(':')?;
     let is_known = matches!(options, "ro" | "rw") || options.contains('/') || !rest.contains(":/");
     (!is_known).then(|| format!("`{options}` is not an option of a mount; {}", with_access(rest)))
+}
+
+/// Returns a volume without what follows the target.
+fn without_access(volume: &str) -> &str {
+    match volume.rsplit_once(':') {
+        Some((rest, options)) if !options.contains('/') => rest,
+        _ => volume,
+    }
 }
 
 /// Says how a volume is written with what the sandbox may do.

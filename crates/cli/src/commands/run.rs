@@ -16,13 +16,29 @@ use crate::signals::Signals;
 /// The time that a throw-away sandbox outlives a killed `eyot run`, in milliseconds.
 const ORPHANED_AFTER_MS: u64 = 30_000;
 
+/// Names that are images to Docker's users, and hardly a program's.
+const USUAL_IMAGES: [&str; 12] = [
+    "alpine",
+    "busybox",
+    "centos",
+    "debian",
+    "fedora",
+    "golang",
+    "hello-world",
+    "nginx",
+    "postgres",
+    "redis",
+    "rust",
+    "ubuntu",
+];
+
 pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     context.refuse_docker_flags(&args.spec)?;
     let mut spec = args.spec.to_spec(&context.config.defaults)?;
     if !args.keep {
         end_when_orphaned(&mut spec.lifecycle);
     }
-    let may_name_an_image = args.spec.image.is_none() && args.command.len() > 1;
+    let hint = args.spec.image.is_none().then(|| image_hint(&args.command)).flatten();
     let attachment = Attachment {
         command: Command::argv(args.command),
         cwd: None,
@@ -54,7 +70,10 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
         return Err(error.context(format!("destroy sandbox `{}`", sandbox.name())).into());
     }
     let ran = ran.unwrap_or_else(|panic| resume_unwind(panic));
-    ran.map_err(|failure| if may_name_an_image { with_image_hint(failure) } else { failure })
+    ran.map_err(|failure| match hint {
+        Some(hint) if failure.exit_code() == COMMAND_NOT_FOUND && !failure.has_hint() => failure.hint(hint),
+        _ => failure,
+    })
 }
 
 /// Makes a throw-away sandbox end by itself soon after this process was killed: it is idle from
@@ -65,12 +84,16 @@ fn end_when_orphaned(lifecycle: &mut Lifecycle) {
     lifecycle.on_idle = IdleAction::Destroy;
 }
 
-/// Docker's users name an image first, and then the command: a program here, and its arguments.
-fn with_image_hint(failure: Failure) -> Failure {
-    if failure.exit_code() == COMMAND_NOT_FOUND && !failure.has_hint() {
-        return failure.hint("an image is named by an option: eyot run --image IMAGE -- COMMAND");
+/// Says how an image is named, if the first word may be one. Docker's users name an image first, and
+/// then the command: a program here, and its arguments.
+fn image_hint(command: &[String]) -> Option<String> {
+    let (first, rest) = command.split_first()?;
+    let is_tagged = first.contains(':') || (first.contains('/') && !first.starts_with(['/', '.']));
+    if !(is_tagged || USUAL_IMAGES.contains(&first.as_str())) || first.contains(char::is_whitespace) {
+        return None;
     }
-    failure
+    let rest = if rest.is_empty() { "COMMAND".to_owned() } else { rest.join(" ") };
+    Some(format!("an image is named by an option: eyot run --image {first} -- {rest}"))
 }
 
 /// Says what can be done about a name that another sandbox has.

@@ -30,6 +30,9 @@ impl FromStr for RemoteAddress {
         let wrong = |reason: &dyn fmt::Display| {
             Error::invalid("server", format!("must look like http://127.0.0.1:7070, not `{text}`: {reason}"))
         };
+        if !text.contains("://") {
+            return Err(wrong(&"it begins with neither http:// nor https:// nor unix:/"));
+        }
         let url = Url::parse(text).map_err(|error| wrong(&error))?;
         match (url.scheme(), url.host_str(), url.path(), url.query()) {
             ("http" | "https", Some(_), "/", None) => Ok(Self::Http(url)),
