@@ -18,6 +18,7 @@ use crate::args::{NetworkArg, ProviderArg, parse_pull};
 use crate::durations::{self, DeadlineArg};
 use crate::errors::{Failure, USAGE};
 use crate::usual_quotas::UsualQuotas;
+use crate::variables::refuse_misspelt;
 
 const MACHINE_FILE: &str = "/etc/eyot/config.toml";
 
@@ -231,6 +232,7 @@ impl TryFrom<String> for Span {
 impl Config {
     /// Loads the configuration of this machine, this user and this environment.
     pub fn load() -> Result<Self, Failure> {
+        refuse_misspelt(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         let lookup = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         // Not through clap, which would show the flag in every line of usage while its variable is set. And not as text: a path that is none must be refused, not passed over for another folder.
         let state = std::env::var_os("EYOT_STATE").filter(|path| !path.is_empty()).map(PathBuf::from);

@@ -33,6 +33,7 @@ mod table;
 mod terminal;
 mod toolsets;
 mod usual_quotas;
+mod variables;
 mod verify;
 
 use clap::Parser;

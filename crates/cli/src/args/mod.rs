@@ -41,6 +41,7 @@ pub use host::{DoctorArgs, VerifyArgs};
 pub use image::{BuildBaseArgs, ImageArgs, ImageCommand, ImportArgs, ImportSource, PullArgs};
 pub use init::{InitArgs, InitFlueArgs, InitFramework};
 pub use mcp::{McpAccessArgs, McpArgs};
+pub use misspelt::nearest;
 pub use net::NetArgs;
 pub use pool::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};

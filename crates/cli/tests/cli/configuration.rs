@@ -1,6 +1,6 @@
 //! Flags win over variables, which win over the user's file.
 
-use super::machine::Machine;
+use super::machine::{Machine, Ran};
 
 #[test]
 fn an_unknown_key_is_refused_with_the_files_name_and_line() {
@@ -83,4 +83,23 @@ fn a_pool_is_held_to_the_configured_quota_and_knows_the_configured_images() {
     let refused = create("b", "python:3.12");
     assert!(refused.code == Some(1) && refused.text().contains("may have 1 "), "{refused:?}");
     machine.run(&["pool", "rm", "default"]).success();
+}
+
+#[test]
+fn a_variable_that_is_nearly_one_of_ours_is_refused_and_any_other_is_not() {
+    let machine = Machine::new();
+    for (typed, ours) in [("EYOT_MEMORY", "EYOT_MEMORY_MIB"), ("EYOT_IDEL_TIMEOUT", "EYOT_IDLE_TIMEOUT")] {
+        let ran = Ran::from(machine.command(&["run", "true"]).env(typed, "1g").output().unwrap());
+        let said = ran.failure(2);
+        assert!(said.contains(&format!("`{typed}`")) && said.contains(&format!("{ours} is")), "{said}");
+    }
+    let ran = Ran::from(machine.command(&["run", "true"]).env("EYOT_OF_ANOTHER", "1").output().unwrap());
+    ran.success();
+}
+
+#[test]
+fn a_server_without_its_scheme_is_told_what_is_missing() {
+    let machine = Machine::new();
+    let said = machine.run(&["--server", "127.0.0.1:7070", "ls"]);
+    assert!(said.failure(2).contains("neither http:// nor https:// nor unix:/"), "{said:?}");
 }
