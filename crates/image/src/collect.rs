@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use eyot::{Error, ErrorKind, PruneReport, Result};
 use eyot_archive::remove_tree;
@@ -137,7 +137,7 @@ impl ImageStore {
             if needed.diffs.contains(name) || is_used { Ok(()) } else { fs::remove_file(path) }
         })?;
         done.layers = self.remove_nameless_layers()?;
-        for_each_name(&self.root().join("blobs/sha256"), |name, path| {
+        for_each_name(&self.blobs(), |name, path| {
             if !needed.blobs.contains(name) {
                 done.blob_bytes += fs::symlink_metadata(path)?.len();
                 fs::remove_file(path)?;
@@ -146,6 +146,32 @@ impl ImageStore {
             Ok(())
         })?;
         Ok(done)
+    }
+
+    /// Removes the blobs that no image needs and that were not there before, unless another process
+    /// adds an image.
+    pub(crate) fn remove_new_blobs(&self, before: &BTreeSet<String>) -> io::Result<()> {
+        let _alone = match ImportGuard::alone(self.root()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            alone => alone?,
+        };
+        let needed = self.needed(&[])?.blobs;
+        for_each_name(&self.blobs(), |name, path| {
+            if before.contains(name) || needed.contains(name) { Ok(()) } else { fs::remove_file(path) }
+        })
+    }
+
+    pub(crate) fn blob_names(&self) -> io::Result<BTreeSet<String>> {
+        let mut names = BTreeSet::new();
+        for_each_name(&self.blobs(), |name, _| {
+            names.insert(name.to_owned());
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    fn blobs(&self) -> PathBuf {
+        self.root().join("blobs/sha256")
     }
 
     fn needed(&self, uses: &[ImageUse]) -> io::Result<LiveObjects> {

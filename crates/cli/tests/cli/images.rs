@@ -73,6 +73,8 @@ fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
     let absent = machine.run(&["run", "--image", "node:22", "--pull", "never", "--", "true"]);
     assert!(absent.failure(125).contains("eyot image pull node:22"));
     assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "");
+    let left = std::fs::read_dir(machine.state().join("images/blobs/sha256")).unwrap();
+    assert_eq!(left.count(), 0, "an import that failed has left its blobs");
 }
 
 #[test]

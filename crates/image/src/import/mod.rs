@@ -57,8 +57,8 @@ impl ImageStore {
     ///
     /// # Errors
     /// `Invalid` for input that is no image, is damaged, hostile or beyond the limits, or has no
-    /// name. `NotFound`. `Quota` if the disk is full. After an error only whole blobs and layers
-    /// are kept, until the next prune.
+    /// name. `NotFound`. `Quota` if the disk is full. After an error only whole layers are kept,
+    /// until the next prune; while another process adds an image, whole blobs are, too.
     pub fn import(
         &self,
         source: &Path,
@@ -66,8 +66,7 @@ impl ImageStore {
         progress: &dyn Progress,
     ) -> Result<Vec<ImageInfo>> {
         let what = format!("import `{}`", source.display());
-        let _importing = self.begin_import().map_err(failed(what.as_str()))?;
-        self.import_source(source, options, &what, progress)
+        self.importing(&what, || self.import_source(source, options, &what, progress))
     }
 
     /// Imports every image of an archive of any form, which is first written to a file of the
@@ -83,10 +82,26 @@ impl ImageStore {
     ) -> Result<Vec<ImageInfo>> {
         let what = "import the archive";
         let failed = failed(what);
-        let _importing = self.begin_import().map_err(&failed)?;
-        let mut file = NamedTempFile::new_in(self.incoming()).map_err(&failed)?;
-        io::copy(&mut input, &mut file).map_err(&failed)?;
-        self.import_source(file.path(), options, what, progress)
+        self.importing(what, || {
+            let mut file = NamedTempFile::new_in(self.incoming()).map_err(&failed)?;
+            io::copy(&mut input, &mut file).map_err(&failed)?;
+            self.import_source(file.path(), options, what, progress)
+        })
+    }
+
+    /// Runs an import. One that fails leaves no blob, unless another process adds an image.
+    fn importing<T>(&self, what: &str, import: impl FnOnce() -> Result<T>) -> Result<T> {
+        let failed = failed(what);
+        let guard = self.begin_import().map_err(&failed)?;
+        let before = self.blob_names().map_err(&failed)?;
+        let imported = import();
+        drop(guard);
+        if imported.is_err()
+            && let Err(error) = self.remove_new_blobs(&before)
+        {
+            tracing::debug!(%error, "the blobs of a failed import wait for the next prune");
+        }
+        imported
     }
 
     /// Imports a file or a folder. The caller has begun the import.
@@ -121,17 +136,16 @@ impl ImageStore {
     ) -> Result<Vec<ImageInfo>> {
         let what = format!("import `{from}`");
         let failed = failed(what.as_str());
-        let _importing = self.begin_import().map_err(&failed)?;
-        let tar = decompressed(input).map_err(&failed)?;
-        let bundle = ImageArchive::Received(
-            ReceivedArchive::read(tar, &self.incoming(), &self.limits).map_err(&failed)?,
-        );
-        if bundle.is_of_images() {
-            self.import_bundle(&bundle, options, &what, progress)
-        } else {
+        self.importing(&what, || {
+            let tar = decompressed(input).map_err(&failed)?;
+            let received = ReceivedArchive::read(tar, &self.incoming(), &self.limits);
+            let bundle = ImageArchive::Received(received.map_err(&failed)?);
+            if bundle.is_of_images() {
+                return self.import_bundle(&bundle, options, &what, progress);
+            }
             Err(failed(refused("it is neither an OCI layout nor what `docker save` writes"))
                 .with_hint("a tarball of a root file system is imported from a file"))
-        }
+        })
     }
 
     fn import_bundle(
