@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use eyot::PtySize;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 /// Tells whether our standard input is a terminal.
 pub fn stdin_is_terminal() -> bool {
@@ -33,10 +33,19 @@ pub struct RawMode {
 impl RawMode {
     /// Switches the terminal that we read from to raw mode.
     pub fn enter() -> io::Result<Self> {
+        Self::change(Termios::make_raw)
+    }
+
+    /// Lets each key be read at once and unseen. Ctrl-C stays a signal.
+    pub fn enter_for_keys() -> io::Result<Self> {
+        Self::change(|mode| mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO))
+    }
+
+    fn change(change: impl FnOnce(&mut Termios)) -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
-        let mut raw = before.clone();
-        raw.make_raw();
-        tcsetattr(io::stdin(), OptionalActions::Drain, &raw)?;
+        let mut mode = before.clone();
+        change(&mut mode);
+        tcsetattr(io::stdin(), OptionalActions::Drain, &mode)?;
         Ok(Self { before })
     }
 }

@@ -5,7 +5,7 @@ use clap::Args;
 const EXAMPLES: &str = "\
 Examples:
   eyot events                                  all that is kept, oldest first
-  eyot events --sandbox builder --follow       of one sandbox, until Ctrl-C
+  eyot events builder --follow                 of one sandbox, until Ctrl-C
   eyot events --from 1200 --limit 50           from an event's number on
   eyot events --json | jq -r 'select(.kind == \"exec_ended\").command'
   eyot events --verify                         whether the log is unchanged
@@ -24,6 +24,9 @@ older copy was put in its place. --new-log goes on after that.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct EventsArgs {
+    /// Only events of the sandbox with this id, name, or name as POOL/NAME
+    #[arg(value_name = "NAME", conflicts_with = "sandbox")]
+    pub name: Option<String>,
     /// Then print new events as they happen, of all processes
     #[arg(long, short)]
     pub follow: bool,
@@ -33,13 +36,20 @@ pub struct EventsArgs {
     /// Stop after this many events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
-    /// Only events of the sandbox with this id, name, or name as POOL/NAME
+    /// The same as the argument NAME
     #[arg(long, value_name = "NAME")]
     pub sandbox: Option<String>,
     /// Check that no event was changed, moved or removed
-    #[arg(long, conflicts_with_all = ["follow", "from", "limit", "sandbox"])]
+    #[arg(long, conflicts_with_all = ["name", "follow", "from", "limit", "sandbox"])]
     pub verify: bool,
     /// Set the log aside, in a folder beside it, and begin a new one
-    #[arg(long, conflicts_with_all = ["follow", "from", "limit", "sandbox", "verify"])]
+    #[arg(long, conflicts_with_all = ["name", "follow", "from", "limit", "sandbox", "verify"])]
     pub new_log: bool,
+}
+
+impl EventsArgs {
+    /// Returns the sandbox whose events alone are wanted.
+    pub fn wanted_sandbox(&self) -> Option<&str> {
+        self.name.as_deref().or(self.sandbox.as_deref())
+    }
 }

@@ -63,7 +63,7 @@ pub enum ImageCommand {
     /// Build a Debian image from packages, without a registry
     BuildBase(BuildBaseArgs),
     /// List the images
-    #[command(after_help = LS_EXAMPLES)]
+    #[command(visible_alias = "list", after_help = LS_EXAMPLES)]
     Ls,
     /// Remove images, and the layers that no other image or sandbox needs
     #[command(after_help = RM_EXAMPLES)]

@@ -58,7 +58,7 @@ pub struct PoolArgs {
 #[derive(Debug, Subcommand)]
 pub enum PoolCommand {
     /// List the pools, or the sandboxes of one
-    #[command(after_help = LS_EXAMPLES)]
+    #[command(visible_alias = "list", after_help = LS_EXAMPLES)]
     Ls {
         /// The pool
         #[arg(value_name = "POOL", value_parser = parse_name)]

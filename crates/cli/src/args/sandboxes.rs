@@ -77,6 +77,7 @@ const SLEEP_EXAMPLES: &str = "\
 Examples:
   eyot sleep builder
   eyot stop builder                                 the same, in Docker's word
+  eyot stop --all                                   every one that runs
   eyot create --idle-timeout 10m --on-idle sleep    one that sleeps by itself
 
 What runs in them is killed, what lies in /dev/shm and /run is gone; every other file stays, and so do \
@@ -88,8 +89,11 @@ name, id, variables and limits. Any use wakes them: exec, read, write, cp, start
 #[command(after_help = SLEEP_EXAMPLES)]
 pub struct SleepArgs {
     /// The sandboxes' names or ids
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub names: Vec<String>,
+    /// All sandboxes that run
+    #[arg(long)]
+    pub all: bool,
 }
 
 const WAKE_EXAMPLES: &str = "\

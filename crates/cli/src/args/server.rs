@@ -220,7 +220,7 @@ pub enum KeysCommand {
         pool: Vec<SandboxName>,
     },
     /// List the keys, revoked ones included
-    #[command(after_help = KEYS_LS_EXAMPLES)]
+    #[command(visible_alias = "list", after_help = KEYS_LS_EXAMPLES)]
     Ls,
     /// Revoke a key
     #[command(after_help = KEYS_REVOKE_EXAMPLES)]

@@ -6,7 +6,7 @@ use crate::durations::parse_ms;
 
 const EXAMPLES: &str = "\
 Examples:
-  eyot top                                     every sandbox, until Ctrl-C
+  eyot top                                     every sandbox, until q or Ctrl-C
   eyot top --sort memory --interval 500ms
   eyot top --once                              one table; also `eyot top | cat`
   eyot top builder                             what runs in one sandbox

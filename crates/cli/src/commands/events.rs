@@ -77,7 +77,7 @@ async fn of_server(args: &EventsArgs, server: &RemoteServer, context: &Context) 
     if args.verify {
         return context.refuse_server("a log is checked on the host where it lies");
     }
-    let events = server.events(args.from, args.follow, args.sandbox.as_deref()).await?;
+    let events = server.events(args.from, args.follow, args.wanted_sandbox()).await?;
     if args.follow {
         context.output.note(FOLLOWING);
     }
@@ -135,7 +135,7 @@ async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), 
 
 /// Says that no event was found: a name may be misspelt.
 fn note_none(args: &EventsArgs, output: Output) {
-    if let Some(named) = &args.sandbox {
+    if let Some(named) = args.wanted_sandbox() {
         output.note(&format!("there is no event of `{}` from {} on", printable(named), args.from));
     }
 }
@@ -173,7 +173,7 @@ async fn print_events(
 /// pool `default`.
 fn filter(args: &EventsArgs) -> Result<Option<EventFilter>, Failure> {
     let pool = SandboxName::parse(DEFAULT_SANDBOX)?;
-    let filter = args.sandbox.as_deref().map(|named| EventFilter::parse(named, &pool)).transpose();
+    let filter = args.wanted_sandbox().map(|named| EventFilter::parse(named, &pool)).transpose();
     filter.map_err(|error| Failure::with_code(error, USAGE))
 }
 

@@ -61,6 +61,8 @@ fn a_number_a_limit_and_a_sandbox_choose_events() {
     assert_eq!(numbers(&machine.run(&["events", "--from", "2"]).success()), [2, 3]);
     assert_eq!(numbers(&machine.run(&["events", "--limit", "2"]).success()), [1, 2]);
     assert_eq!(numbers(&machine.run(&["events", "--sandbox", "p/box"]).success()), [1, 2]);
+    assert_eq!(numbers(&machine.run(&["events", "p/box"]).success()), [1, 2]);
+    assert_eq!(machine.run(&["events", "p/box", "--sandbox", "p/box"]).code, Some(2));
     assert_eq!(numbers(&machine.run(&["events", "--sandbox", "p/other", "--limit", "1"]).success()), [3]);
     let none = machine.run(&["events", "--sandbox", "box"]);
     assert!(none.stderr.contains("there is no event of `box`"), "{}", none.stderr);

@@ -174,6 +174,24 @@ fn an_image_in_the_programs_place_gets_a_hint_that_can_be_copied_and_a_missing_p
 }
 
 #[test]
+fn the_usual_words_of_docker_list_images_keys_and_pools_and_stop_everything() {
+    let machine = Machine::new();
+    for command in ["image", "keys", "pool"] {
+        assert_eq!(machine.run(&[command, "list"]).success(), machine.run(&[command, "ls"]).success());
+    }
+    for name in ["one", "two"] {
+        machine.create(name);
+    }
+    machine.run(&["sleep", "one"]).success();
+    machine.run(&["stop", "--all"]).success();
+    let listed = machine.run(&["ls"]).success();
+    assert_eq!(listed.matches("sleeping").count(), 2, "{listed}");
+    machine.run(&["stop", "--all"]).success();
+    refused(&machine, &["stop"]);
+    refused(&machine, &["stop", "--all", "one"]);
+}
+
+#[test]
 fn limits_are_shown_with_numbers() {
     let machine = Machine::new();
     machine.run(&["create", "plain"]).success();

@@ -222,3 +222,14 @@ fn init_asks_into_which_of_two_source_folders() {
         assert!(machine.path(expected).join("sandboxes/eyot.ts").exists(), "{answer:?}");
     }
 }
+
+#[test]
+fn q_ends_top_and_leaves_the_terminal_as_it_was() {
+    let machine = Machine::with_sandbox();
+    let mut terminal = Terminal::open(&machine, &["top"]);
+    terminal.expect("box");
+    terminal.send("x");
+    terminal.send("q");
+    assert_eq!(terminal.code(), Some(0));
+    assert!(terminal.is_cooked());
+}

@@ -5,6 +5,7 @@
 //! first that is shown.
 
 mod processes;
+mod quit_key;
 mod sandboxes;
 mod screen;
 
@@ -15,7 +16,9 @@ use crate::args::TopArgs;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::json_line;
+use crate::terminal;
 use processes::SandboxProcesses;
+use quit_key::QuitKey;
 use sandboxes::AllSandboxes;
 use screen::Screen;
 
@@ -57,6 +60,26 @@ pub async fn run(args: &TopArgs, context: &Context) -> Result<u8, Failure> {
     let is_once = args.once || (args.interval.is_none() && !std::io::stdout().is_terminal());
     let interval = args.interval.map_or(INTERVAL, Duration::from_millis);
     let mut screen = Screen::new(context.output);
+    let quit_key = (!is_once && screen.is_redrawn() && terminal::stdin_is_terminal()).then(QuitKey::listen);
+    let showing = show(&mut subject, &mut screen, is_once, interval, args, context);
+    match quit_key.transpose()? {
+        None => showing.await,
+        Some(quit_key) => tokio::select! {
+            shown = showing => shown,
+            quit = quit_key.quits() => quit.map(|()| 0),
+        },
+    }
+}
+
+/// Shows one table, or one after another without an end.
+async fn show(
+    subject: &mut TopSubject,
+    screen: &mut Screen,
+    is_once: bool,
+    interval: Duration,
+    args: &TopArgs,
+    context: &Context,
+) -> Result<u8, Failure> {
     let begun = tokio::time::Instant::now();
     subject.look(args, context).await?;
     tokio::time::sleep_until(begun + interval.min(subject.first_window())).await;

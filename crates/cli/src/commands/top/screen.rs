@@ -19,6 +19,11 @@ impl Screen {
         Self { output, in_place: !output.json && io::stdout().is_terminal(), shown: false }
     }
 
+    /// Tells whether each table takes the place of the one before.
+    pub fn is_redrawn(&self) -> bool {
+        self.in_place
+    }
+
     /// Shows a text. With `once` it is just printed.
     pub fn show(&mut self, text: &str, once: bool) -> Result<(), Failure> {
         let first = !std::mem::replace(&mut self.shown, true);
