@@ -161,7 +161,7 @@ fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
     page.line("kernel", kernel);
     page.line("namespaces", list(&isolation.namespaces));
     page.line("identity", identity(isolation.identity));
-    page.line("capabilities", list(&isolation.capabilities));
+    page.line("capabilities", capabilities(&isolation.capabilities));
     let setuid = if isolation.no_new_privileges { "gives no rights" } else { "gives rights inside" };
     page.line("set-user-id", setuid);
     let seccomp = match isolation.seccomp_instructions {
@@ -221,6 +221,11 @@ fn describe_usage(page: &mut InspectPage, usage: Usage) {
 
 fn list(items: &[String]) -> String {
     if items.is_empty() { "none".to_owned() } else { items.join(", ") }
+}
+
+/// Renders capabilities. They hold in the sandbox's own user namespace alone.
+fn capabilities(held: &[String]) -> String {
+    if held.is_empty() { list(held) } else { format!("inside only: {}", list(held)) }
 }
 
 fn image(image: Option<&str>) -> &str {

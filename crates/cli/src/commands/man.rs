@@ -38,6 +38,7 @@ fn title(command: &Command) -> String {
 
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
-    Man::new(command.clone()).title(title(command)).render(&mut page)?;
+    let man = Man::new(command.clone()).title(title(command).to_uppercase());
+    man.source(concat!("eyot ", env!("CARGO_PKG_VERSION"))).manual("Eyot").render(&mut page)?;
     Ok(page)
 }

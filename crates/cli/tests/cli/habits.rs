@@ -225,6 +225,10 @@ fn what_isolates_a_sandbox_is_said_in_words() {
         assert!(isolation.contains(words), "{words}: {page}");
     }
     assert!(page.contains("image            host: the programs of this machine"), "{page}");
+    assert!(
+        page.contains("capabilities     inside only: CAP_") || page.contains("capabilities     none"),
+        "{page}"
+    );
 }
 
 #[test]

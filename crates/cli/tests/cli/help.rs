@@ -85,7 +85,7 @@ fn help_and_completions_touch_neither_state_nor_configuration() {
         let script = machine.run(&["completions", shell]).success();
         assert!(script.contains("inspect") && !script.contains("--simulate"), "{shell}");
     }
-    assert!(machine.run(&["man"]).success().contains(".TH eyot 1"));
+    assert!(machine.run(&["man"]).success().contains(".TH EYOT 1"));
     assert!(machine.run(&["man", "run"]).success().contains("Examples:"));
     assert!(!machine.state().exists());
 }
@@ -102,6 +102,11 @@ fn a_man_page_is_written_for_every_command() {
     }
     let page = machine.run(&["man", "image", "pull"]).success();
     assert!(page.contains("eyot image pull debian:12"), "{page}");
+    let title = page.lines().find(|line| line.starts_with(".TH")).unwrap();
+    assert_eq!(
+        title.split_whitespace().collect::<Vec<_>>().join(" "),
+        format!(".TH EYOT-IMAGE-PULL 1 \"eyot {}\" Eyot", env!("CARGO_PKG_VERSION"))
+    );
     machine.run(&["man", "nonsense"]).failure(2);
     assert!(machine.run(&["man", "image", "nonsense"]).failure(2).contains("`image nonsense`"));
 }
