@@ -51,6 +51,8 @@ impl Workers {
         let mut state = self.0.lock();
         if state.parked > state.jobs.len() {
             state.jobs.push_back(job);
+            // The thread would wake up only to wait for the lock.
+            drop(state);
             self.0.work.notify_one();
             return Ok(());
         }
