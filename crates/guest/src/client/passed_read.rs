@@ -102,11 +102,14 @@ impl FileReader {
         let Some(file) = self.file.open() else {
             return Err(self.connection.error());
         };
-        let (at, wanted) = (self.at, self.wanted());
+        let at = self.at;
+        // From the caller's memory: that of the thread is new to it, and the kernel would have to
+        // make each page of it first.
+        let space = Vec::with_capacity(self.wanted());
         // The place is taken for as long as the thread is.
         let place = Arc::clone(&self.file);
         let reading = tokio::task::spawn_blocking(move || {
-            let looked = look(&file, gate.as_deref(), (at, wanted));
+            let looked = look(&file, gate.as_deref(), at, space);
             drop(file);
             drop(place);
             looked
@@ -127,9 +130,9 @@ impl FileReader {
 
     /// Returns the most bytes of the next piece. One more than the file should have, so that one
     /// piece shows its end too.
-    fn wanted(&self) -> u64 {
+    fn wanted(&self) -> usize {
         let expected = self.size.checked_sub(self.at).map_or(PIECE_BYTES, |left| left.saturating_add(1));
-        expected.min(PIECE_BYTES).min(self.end - self.at)
+        expected.min(PIECE_BYTES).min(self.end - self.at) as usize
     }
 
     async fn next(&mut self) -> Result<FilePiece> {
@@ -145,24 +148,23 @@ fn unreadable(errno: Errno) -> Error {
     Error::new(ErrorKind::Internal, "its disk failed").with_source(std::io::Error::from(errno))
 }
 
-/// Checks the file if there is a gate, and reads a piece.
+/// Checks the file if there is a gate, and reads a piece into this space.
 fn look(
     file: &Arc<OwnedFd>,
     gate: Option<&dyn FileGate>,
-    (at, wanted): (u64, u64),
+    at: u64,
+    space: Vec<u8>,
 ) -> std::result::Result<ReadStep, Errno> {
     match gate.map_or(Ok(FileOrigin::Sandbox), |gate| check_file(file.as_fd(), OFlags::RDONLY, gate)) {
-        Ok(FileOrigin::Sandbox) => read_piece(file.as_fd(), at, wanted).map(ReadStep::Piece),
+        Ok(FileOrigin::Sandbox) => read_piece(file.as_fd(), at, space).map(ReadStep::Piece),
         Ok(FileOrigin::Elsewhere) => Ok(ReadStep::Elsewhere),
         Err(what) => Ok(ReadStep::Unfit(what)),
     }
 }
 
-/// Reads until the piece is full or the file ends.
-fn read_piece(file: BorrowedFd<'_>, at: u64, wanted: u64) -> std::result::Result<FilePiece, Errno> {
-    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-    let mut bytes = Vec::with_capacity(wanted);
-    while bytes.len() < wanted {
+/// Reads until the space is full or the file ends.
+fn read_piece(file: BorrowedFd<'_>, at: u64, mut bytes: Vec<u8>) -> std::result::Result<FilePiece, Errno> {
+    while bytes.len() < bytes.capacity() {
         let offset = at + bytes.len() as u64;
         match rustix::io::pread(file, spare_capacity(&mut bytes), offset) {
             Ok(0) => return Ok(FilePiece { bytes, is_last: true }),
