@@ -60,7 +60,7 @@ impl Rounds<'_> {
         self.over_http(items).await?;
         self.files(items).await?;
         self.fresh(items).await?;
-        self.from_slot(items).await?;
+        self.ready_made(items).await?;
         self.asleep(items).await?;
         self.programs(items)
     }
@@ -136,7 +136,7 @@ impl Rounds<'_> {
     }
 
     /// Measures a sandbox from a slot. The provider has had the rest of the round to make another.
-    async fn from_slot(&self, items: &mut Items) -> Result<(), Failure> {
+    async fn ready_made(&self, items: &mut Items) -> Result<(), Failure> {
         let Some(provider) = self.slots else { return Ok(()) };
         let whole = Instant::now();
         let sandbox = Sandbox::create(provider, SandboxSpec::default()).await?;
