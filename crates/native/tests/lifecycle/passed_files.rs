@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use eyot::{ByteRange, ByteStream, Mount, Sandbox, SandboxPath, SandboxProvider, SandboxSpec, WorkspaceSpec};
+use eyot::{
+    ByteRange, ByteStream, CreateDirOptions, ErrorKind, ExecOptions, Mount, Sandbox, SandboxPath,
+    SandboxProvider, SandboxSpec, WorkspaceSpec, WriteOptions,
+};
 use futures_util::StreamExt;
 use libtest_mimic::{Failed, Trial};
 use rustix::process::geteuid;
@@ -19,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_file_of_the_sandboxs_own_is_read_by_the_host_itself", own),
         trial("a_file_in_memory_or_of_a_mount_of_the_callers_is_read_by_the_guest", others),
+        trial("a_large_file_that_is_replaced_is_whole_and_leaves_nothing_beside_it", replaced),
         trial("a_file_that_is_being_read_is_closed_when_its_sandbox_sleeps", asleep),
         trial("a_file_that_is_being_read_is_closed_when_its_sandbox_is_destroyed", destroyed),
         trial("a_disk_with_a_file_that_is_being_read_is_attached_again_at_a_wake", disk),
@@ -110,6 +114,29 @@ async fn others() -> Result<(), Failed> {
         finish(content).await?;
     }
     sandbox.destroy().await?;
+    Ok(())
+}
+
+async fn replaced() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let workspace = WorkspaceSpec::Persistent { id: "kept".to_owned(), destroy_on_session_destroy: false };
+    for spec in [SandboxSpec::default(), SandboxSpec { workspace, ..SandboxSpec::default() }] {
+        let sandbox = Sandbox::create(&*provider, spec).await?;
+        let mode = WriteOptions { permissions: Some(0o640), ..WriteOptions::default() };
+        sandbox.write_with("d/f", "old", mode).await?;
+        for byte in [1, 2] {
+            sandbox.write("d/f", vec![byte; SIZE]).await?;
+            let whole = sandbox.read("d/f").await?;
+            ensure(whole.len() == SIZE && whole.iter().all(|found| *found == byte), "another content")?;
+        }
+        let shown = sandbox.exec("stat -c '%a %n' d/* d/.e*", ExecOptions::default()).await?.stdout_text();
+        ensure(shown.trim() == "640 d/f", shown)?;
+        sandbox.create_dir("d/g", CreateDirOptions::default()).await?;
+        let refused = sandbox.write("d/g", vec![1; SIZE]).await.err().map(|error| error.kind());
+        ensure(refused == Some(ErrorKind::IsDirectory), format!("{refused:?}"))?;
+        sandbox.destroy().await?;
+    }
     Ok(())
 }
 

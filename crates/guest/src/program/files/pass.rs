@@ -23,10 +23,23 @@ pub fn is_passable(file: BorrowedFd<'_>, bytes: u64) -> bool {
 
 /// Tells whether a file is on a disk of this machine.
 pub fn is_on_disk(file: BorrowedFd<'_>) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|found| {
-        let magic = found.f_type & 0xffff_ffff;
-        magic == OVERLAY || DISK_FILE_SYSTEMS.iter().any(|(_, number)| *number == magic)
-    })
+    let found = magic(file);
+    is_overlay(found) || DISK_FILE_SYSTEMS.iter().any(|(_, number)| found == Some(*number))
+}
+
+/// Tells whether a file is on an overlay. Where descriptors are passed that is the sandbox's own,
+/// which does not outlive a crash of the host.
+pub fn is_on_overlay(file: BorrowedFd<'_>) -> bool {
+    is_overlay(magic(file))
+}
+
+fn is_overlay(found: Option<i64>) -> bool {
+    found == Some(OVERLAY)
+}
+
+/// Returns the number of a file's kind of file system.
+fn magic(file: BorrowedFd<'_>) -> Option<i64> {
+    rustix::fs::fstatfs(file).ok().map(|found| found.f_type & 0xffff_ffff)
 }
 
 /// A part of a file that the kernel reads from the disk on the guest's account: the pages are

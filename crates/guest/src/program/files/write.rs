@@ -9,10 +9,10 @@ use super::append;
 use super::draft::Draft;
 use super::failure::{FileError, FileErrorKind};
 use super::locate::{Name, Target};
-use super::pass::is_on_disk;
+use super::pass::{is_on_disk, is_on_overlay};
 use super::regular::{self, DEFAULT_MODE, check_size, check_writable, without_set_id};
 use crate::program::call_io::CallIo;
-use crate::protocol::{Event, Location, Reply, WriteParameters};
+use crate::protocol::{Event, Location, MAX_PASSED_BYTES, Reply, WriteParameters};
 
 /// Writes what arrives on the main channel, and answers with the file's size. Replacing needs a
 /// directory that takes a new file; links are followed to the end, but for a new file.
@@ -49,6 +49,17 @@ impl ContentWay {
             return Ok(());
         }
         Ok(io.event(Event::Opened(None))?)
+    }
+
+    /// Moves the draft to its place, over the old file. An old file of an image's layer is copied to
+    /// the sandbox's own before it can change places, so it must not be large.
+    fn place(self, draft: Draft<'_>, old: Option<&Stat>) -> Result<u64, FileError> {
+        let is_small = old.is_some_and(|old| regular::size(old) <= MAX_PASSED_BYTES);
+        if self == Self::Passed && is_small && is_on_overlay(draft.file().as_fd()) {
+            draft.replace_in_volatile()
+        } else {
+            draft.replace()
+        }
     }
 }
 
@@ -93,7 +104,7 @@ fn replace(
     way.offer(draft.file(), io)?;
     pour(io, draft.file(), how.max_bytes)?;
     dress(draft.file(), how.permissions, old.as_ref())?;
-    draft.replace()
+    way.place(draft, old.as_ref())
 }
 
 fn create_new(
