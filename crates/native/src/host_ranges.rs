@@ -435,8 +435,8 @@ mod tests {
     #[test]
     fn a_process_is_found_by_its_users_id() {
         let own = rustix::process::getuid().as_raw();
-        assert!(has_processes(&[own..own + 1]).unwrap());
-        assert!(!has_processes(&[block_base(BLOCKS)..block_base(BLOCKS) + 1]).unwrap());
+        assert!(has_processes(std::slice::from_ref(&(own..own + 1))).unwrap());
+        assert!(!has_processes(std::slice::from_ref(&(block_base(BLOCKS)..block_base(BLOCKS) + 1))).unwrap());
         assert_eq!(users_in("Name:\tUid:\nUid:\t1\t2\t3\t4\nGid:\t5\n"), [1, 2, 3, 4]);
     }
 
