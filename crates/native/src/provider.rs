@@ -67,7 +67,7 @@ impl NativeProvider {
     /// that such a create has little left to do. A provider with
     /// [`slots`](NativeOptions::slots) does this by itself after each create, for more of the same.
     /// Without slots, and for a spec that can't be made from one (a persistent workspace, a disk of
-    /// its own, the host's network), this does nothing.
+    /// its own, the host's network, another image than `host`), this does nothing.
     ///
     /// # Errors
     /// Those of a create.

@@ -12,8 +12,9 @@
 //! provider: the guest of a killed process reads the end of its configuration, and ends; the next
 //! sweep removes its files. There are slots for root alone: the processes of an ordinary user's
 //! sandboxes have that user's own id, and could reach those of a slot before it is theirs.
-//! Sandboxes with a persistent workspace, a disk of their own or the host's network, and those over a
-//! directory or a tarball, are made from nothing.
+//! Sandboxes with a persistent workspace, a disk of their own or the host's network are made from
+//! nothing, and so are those over a directory, a tarball or an image of the store: who removes an image
+//! waits for all who use its layers without a record.
 
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
@@ -25,7 +26,6 @@ use eyot::{
     ContainerSpec, EgressRules, Error, Lifecycle, Manifest, NetworkMode, Result, SandboxSpec, ValidSpec,
     WorkspaceSpec,
 };
-use eyot_image::UseGuard;
 
 use crate::create::new_record;
 use crate::egress;
@@ -66,7 +66,8 @@ impl Shape {
         let kind_of_network = matches!(spec.network, NetworkMode::None | NetworkMode::Egress);
         let is_of_its_own = spec.workspace == WorkspaceSpec::Ephemeral
             && prepared.disk.is_none()
-            && prepared.image.mount_points != MountPoints::Own;
+            && prepared.image.mount_points != MountPoints::Own
+            && prepared.held.is_none();
         if !as_root() || !kind_of_network || !is_of_its_own {
             return None;
         }
@@ -103,14 +104,12 @@ pub(crate) struct SandboxSlot {
     map: IdMap,
     users: SandboxUsers,
     has_memory_events: bool,
-    /// Keeps the image's layers until a record names them.
-    _held: Option<UseGuard>,
 }
 
 impl Maker<'_> {
     /// Makes a slot of a shape. `None` if something outside has changed meanwhile.
     pub(crate) fn make_slot(&self, shape: &Shape) -> Result<Option<SandboxSlot>> {
-        let mut prepared = self.prepare(&shape.spec.clone().validate()?, None)?;
+        let prepared = self.prepare(&shape.spec.clone().validate()?, None)?;
         let (mut unfinished, map) = self.claim_slot(&prepared.spec, &prepared.image)?;
         let users = SandboxUsers::of(&prepared.spec, map, &prepared.image.lower)?;
         let (config, reader) = ConfigPipe::new()?;
@@ -120,7 +119,6 @@ impl Maker<'_> {
             Ok(())
         })?;
         let StartedGuest { stream, channel } = started;
-        let held = prepared.held.take();
         // As it is now that the mounts are there.
         let shape = Shape::of(&prepared).filter(|now| now == shape);
         Ok(shape.map(|shape| SandboxSlot {
@@ -132,7 +130,6 @@ impl Maker<'_> {
             map,
             users,
             has_memory_events,
-            _held: held,
         }))
     }
 
