@@ -7,7 +7,7 @@ use crate::errors::Failure;
 /// The beginning of every variable of Eyot's.
 const PREFIX: &str = "EYOT_";
 
-/// What follows in the names of variables that the program, its clients and its servers read.
+/// The rest of the names of variables that the program, its clients and its servers read.
 const KNOWN: [&str; 26] = [
     "API_KEY",
     "BIN",

@@ -95,7 +95,7 @@ pub(crate) const OWN_DEVICES: [(&str, u32, u32); 6] =
 
 /// The name of an empty folder beside the device nodes, which nobody may write to.
 pub(crate) const EMPTY_NAME: &str = "empty";
-/// Its path once the nodes are attached.
+/// The path of the empty folder once the nodes are attached.
 pub(crate) const EMPTY_FOLDER: &str = "/dev/empty";
 
 /// A folder of the host's programs that is rebuilt in memory, because the kernel does not allow to

@@ -41,7 +41,7 @@ use crate::users::SandboxUsers;
 pub(crate) struct Shape {
     spec: SandboxSpec,
     image: Image,
-    /// Which folders and files the paths of its mounts lead to.
+    /// The folders and files that the paths of its mounts lead to.
     mounted: Vec<MountedFile>,
 }
 
