@@ -1,7 +1,7 @@
 /** One file: read, changed, saved. Pictures are shown. What is neither text nor a picture, or too long for a page, is only offered as a download. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, json, ofSandbox, query, sentence } from "./api.js";
+import { ask, inThisLife, json, ofSandbox, query, sentence } from "./api.js";
 import { bytes } from "./format.js";
 import { Discard, type TextContent, drafts, useDrafts, withLineEnds } from "./drafts.js";
 import { Confirm, Empty, Failure, Loading } from "./parts.js";
@@ -24,10 +24,10 @@ type Content =
 /** Reads a file as a picture or as text, if it is one. */
 async function read(sandbox: Sandbox, path: string): Promise<Content> {
   const most = PICTURE.test(path) ? MAX_PICTURE_BYTES : MAX_TEXT_BYTES;
-  const stat = await json<FileStat>(ofSandbox(sandbox.id, `/stat${query({ path })}`));
+  const stat = await json<FileStat>(ofSandbox(sandbox.id, `/stat${query({ path })}`), inThisLife(sandbox));
   if (!stat.is_file) return { what: "odd", stat };
   if ((stat.size ?? 0) > most) return { what: "long", stat };
-  const raw = new Uint8Array(await (await ask(ofSandbox(sandbox.id, `/files${query({ path, limit: most + 1 })}`))).arrayBuffer());
+  const raw = new Uint8Array(await (await ask(ofSandbox(sandbox.id, `/files${query({ path, limit: most + 1 })}`), inThisLife(sandbox))).arrayBuffer());
   if (raw.length > most) return { what: "long", stat };
   // It is drawn from its pixels, so that no address of it exists that a browser could open as a page.
   const picture = PICTURE.test(path) ? await createImageBitmap(new Blob([raw])).catch(() => undefined) : undefined;

@@ -1,7 +1,7 @@
 /** A sandbox's files: a tree, what is in one, and ways in and out. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, json, ofSandbox, query, sentence } from "./api.js";
+import { ask, inThisLife, json, ofSandbox, query, sentence } from "./api.js";
 import { download } from "./download.js";
 import { Lost, drafts, isBelow, useDrafts } from "./drafts.js";
 import { FileView } from "./file.js";
@@ -18,7 +18,7 @@ function useFolders(sandbox: Sandbox, root: string) {
   const [open, setOpen] = useState(new Set<string>());
   const load = async (path: string) => {
     try {
-      const { entries } = await json<{ entries: DirEntry[] }>(ofSandbox(sandbox.id, `/list${query({ path })}`));
+      const { entries } = await json<{ entries: DirEntry[] }>(ofSandbox(sandbox.id, `/list${query({ path })}`), inThisLife(sandbox));
       const rank = (entry: DirEntry) => (entry.file_type === "directory" ? 0 : 1);
       entries.sort((one, other) => rank(one) - rank(other) || one.name.localeCompare(other.name));
       setFolders((now) => new Map(now).set(path, entries));

@@ -1,7 +1,7 @@
 /** What changes by itself: the event log as it grows, and what sandboxes use while somebody looks. */
 
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { Refused, events, json, ofSandbox, sentence } from "./api.js";
+import { Refused, events, inThisLife, json, ofSandbox, sentence } from "./api.js";
 import type { Event, Sandbox, Usage } from "./types.js";
 
 /** How many events are kept here. */
@@ -137,8 +137,7 @@ export function samplesOf(id: string): Sample[] {
 
 /** Asks what a sandbox uses. One that sleeps is left asleep. */
 export async function sample(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
-  const headers = { "eyot-life": sandbox.life };
-  const { usage } = await json<{ usage: Usage }>(ofSandbox(sandbox.id, "/usage"), { headers, signal });
+  const { usage } = await json<{ usage: Usage }>(ofSandbox(sandbox.id, "/usage"), { ...inThisLife(sandbox), signal });
   const kept = samples.get(sandbox.id) ?? [];
   const before = kept.at(-1);
   const at = performance.now();

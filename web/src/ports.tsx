@@ -1,7 +1,7 @@
 /** Ports that something listens on, and links to see them in a browser. */
 
 import { useState } from "preact/hooks";
-import { ask, json, ofSandbox, query } from "./api.js";
+import { ask, inThisLife, json, ofSandbox, query } from "./api.js";
 import { clock } from "./format.js";
 import { useLoaded } from "./live.js";
 import { Empty, Failure, Field, Loading } from "./parts.js";
@@ -14,8 +14,7 @@ const LISTENS = "0A";
 const OWN = [3128, 1080, 53];
 
 async function listening(sandbox: Sandbox, signal: AbortSignal): Promise<number[]> {
-  const headers = { "eyot-life": sandbox.life };
-  const read = async (path: string) => (await ask(ofSandbox(sandbox.id, `/files${query({ path })}`), { headers, signal })).text();
+  const read = async (path: string) => (await ask(ofSandbox(sandbox.id, `/files${query({ path })}`), { ...inThisLife(sandbox), signal })).text();
   // There is none of IPv6 where there is no IPv6.
   const [first, second] = await Promise.allSettled(TABLES.map(read));
   if (first?.status === "rejected") throw first.reason;

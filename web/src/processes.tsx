@@ -1,7 +1,7 @@
 /** What runs: the started processes with their logs, and everything else. */
 
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { ask, events, json, ofSandbox, query, sentence } from "./api.js";
+import { ask, events, inThisLife, json, ofSandbox, query, sentence } from "./api.js";
 import { outcome } from "./events.js";
 import { bytes, clock, plain, took } from "./format.js";
 import { useWhileVisible } from "./live.js";
@@ -28,12 +28,11 @@ export function Processes({ sandbox }: { sandbox: Sandbox }) {
   const [command, setCommand] = useState("");
   const [error, say] = useState<unknown>();
   const [ending, end] = useState<Ending>();
-  const headers = { "eyot-life": sandbox.life };
   const load = async (signal?: AbortSignal) => {
     try {
-      const { processes } = await json<{ processes: Process[] }>(ofSandbox(sandbox.id, "/processes"), { headers, signal });
+      const { processes } = await json<{ processes: Process[] }>(ofSandbox(sandbox.id, "/processes"), { ...inThisLife(sandbox), signal });
       setStarted(processes);
-      const { processes: all } = await json<{ processes: LiveProcess[] }>(ofSandbox(sandbox.id, "/live"), { headers, signal });
+      const { processes: all } = await json<{ processes: LiveProcess[] }>(ofSandbox(sandbox.id, "/live"), { ...inThisLife(sandbox), signal });
       setLive(all);
       fail(undefined);
     } catch (problem) {
@@ -140,7 +139,7 @@ function Log({ sandbox, process }: { sandbox: Sandbox; process: string }) {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const follow = async () => {
       const path = ofSandbox(sandbox.id, `/processes/${process}/logs${query({ follow: true, tail_bytes: KEPT })}`);
-      for await (const { event, data } of events(path, { signal: stop.signal, headers: { "eyot-life": sandbox.life } })) {
+      for await (const { event, data } of events(path, { ...inThisLife(sandbox), signal: stop.signal })) {
         if (event === "problem") throw new Error((data as { detail: string }).detail);
         const piece = data as { stream?: "stdout" | "stderr"; data?: string };
         if (!piece.stream || piece.data === undefined) continue;

@@ -1,7 +1,7 @@
 /** Terminals in tabs. They live on the server: a page that is loaded again finds them as they were. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, json, ofSandbox } from "./api.js";
+import { ask, inThisLife, json, ofSandbox } from "./api.js";
 import { Confirm, Empty, Failure, Loading } from "./parts.js";
 import type { Attached } from "./terminal.js";
 import type { Sandbox, Terminal } from "./types.js";
@@ -30,7 +30,7 @@ export function Terminals({ sandbox }: { sandbox: Sandbox }) {
   const load = async () => {
     fail(undefined);
     try {
-      const { terminals } = await json<{ terminals: Terminal[] }>(ofSandbox(sandbox.id, "/terminals"));
+      const { terminals } = await json<{ terminals: Terminal[] }>(ofSandbox(sandbox.id, "/terminals"), inThisLife(sandbox));
       set(terminals);
       const before = sessionStorage.getItem(chosen);
       choose((terminals.find((one) => one.id === before) ?? terminals[0])?.id);

@@ -78,8 +78,22 @@ test("an edit is there again after another file, another view and another page",
   assert.equal(await read("a.txt"), "a.txt\n");
 });
 
-test("an edit is there again after the sandbox has slept, and is saved then", async () => {
+test("what the page reads by itself does not wake a sandbox that somebody puts to sleep", async () => {
+  let goOn;
+  const held = new Promise((done) => { goOn = done; });
+  await page.route("**/list?*", async (route) => {
+    await held;
+    await route.continue();
+  });
+  const [reading] = await Promise.all([page.waitForRequest("**/list?*"), page.getByRole("button", { name: "Look again" }).click()]);
   await server.call("POST", `/v1/sandboxes/${sandbox.id}/sleep`);
+  goOn();
+  assert.equal((await reading.response()).status(), 503);
+  await page.unroute("**/list?*");
+  assert.equal((await server.call("GET", `/v1/sandboxes/${sandbox.id}`)).status, "sleeping");
+});
+
+test("an edit is there again after the sandbox has slept, and is saved then", async () => {
   await page.getByText("The sandbox sleeps.").waitFor();
   await server.call("POST", `/v1/sandboxes/${sandbox.id}/wake`);
   await holds("my edit\n");
