@@ -82,7 +82,7 @@ export function ofSandbox(id: string, rest = ""): string {
   return `/v1/sandboxes/${encodeURIComponent(id)}${rest}`;
 }
 
-/** What ties a request to the present life of a sandbox: one that has fallen asleep since then is left asleep. For all that the page reads by itself. */
+/** Binds a request to the present life of a sandbox, so that one that has fallen asleep is left asleep. For all that the page asks by itself. */
 export function inThisLife(sandbox: { life: string }): Options {
   return { headers: { "eyot-life": sandbox.life } };
 }

@@ -1,7 +1,7 @@
 /** Terminals in tabs. They live on the server: a page that is loaded again finds them as they were. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, inThisLife, json, ofSandbox } from "./api.js";
+import { type Options, ask, inThisLife, json, ofSandbox } from "./api.js";
 import { Confirm, Empty, Failure, Loading } from "./parts.js";
 import type { Attached } from "./terminal.js";
 import type { Sandbox, Terminal } from "./types.js";
@@ -17,10 +17,10 @@ export function Terminals({ sandbox }: { sandbox: Sandbox }) {
     activate(id);
     if (id) sessionStorage.setItem(chosen, id);
   };
-  const open = async () => {
+  const open = async (options: Options = {}) => {
     fail(undefined);
     try {
-      const made = await json<Terminal>(ofSandbox(sandbox.id, "/terminals"), { method: "POST", json: { size: { rows: 24, cols: 80 } } });
+      const made = await json<Terminal>(ofSandbox(sandbox.id, "/terminals"), { ...options, method: "POST", json: { size: { rows: 24, cols: 80 } } });
       set((now) => [...(now ?? []), made]);
       choose(made.id);
     } catch (error) {
@@ -30,11 +30,11 @@ export function Terminals({ sandbox }: { sandbox: Sandbox }) {
   const load = async () => {
     fail(undefined);
     try {
-      const { terminals } = await json<{ terminals: Terminal[] }>(ofSandbox(sandbox.id, "/terminals"), inThisLife(sandbox));
+      const { terminals } = await json<{ terminals: Terminal[] }>(ofSandbox(sandbox.id, "/terminals"));
       set(terminals);
       const before = sessionStorage.getItem(chosen);
       choose((terminals.find((one) => one.id === before) ?? terminals[0])?.id);
-      if (terminals.length === 0) await open();
+      if (terminals.length === 0) await open(inThisLife(sandbox));
     } catch (error) {
       fail(error);
     }

@@ -78,22 +78,38 @@ test("an edit is there again after another file, another view and another page",
   assert.equal(await read("a.txt"), "a.txt\n");
 });
 
-test("what the page reads by itself does not wake a sandbox that somebody puts to sleep", async () => {
-  let goOn;
-  const held = new Promise((done) => { goOn = done; });
-  await page.route("**/list?*", async (route) => {
-    await held;
-    await route.continue();
-  });
-  const [reading] = await Promise.all([page.waitForRequest("**/list?*"), page.getByRole("button", { name: "Look again" }).click()]);
-  await server.call("POST", `/v1/sandboxes/${sandbox.id}/sleep`);
-  goOn();
-  assert.equal((await reading.response()).status(), 503);
-  await page.unroute("**/list?*");
-  assert.equal((await server.call("GET", `/v1/sandboxes/${sandbox.id}`)).status, "sleeping");
+test("what the page asks by itself does not wake a sandbox that somebody puts to sleep", async () => {
+  const file = (name) => tree().getByRole("treeitem", { name });
+  const asked = [
+    ["**/list?*", () => page.getByRole("button", { name: "Look again" }).click()],
+    ["**/stat?*", () => file("b.txt").click()],
+    ["**/terminals", () => view("Terminal"), "POST"],
+  ];
+  for (const [path, act, method = "GET"] of asked) {
+    let goOn;
+    const held = new Promise((done) => { goOn = done; });
+    const isAsked = (request) => request.method() === method;
+    await page.route(path, async (route) => {
+      if (isAsked(route.request())) await held;
+      await route.continue();
+    });
+    const [request] = await Promise.all([page.waitForRequest((request) => isAsked(request) && request.url().includes(path.slice(3).split("?")[0])), act()]);
+    await server.call("POST", `/v1/sandboxes/${sandbox.id}/sleep`);
+    goOn();
+    assert.equal((await request.response()).status(), 503, path);
+    assert.equal((await server.call("GET", `/v1/sandboxes/${sandbox.id}`)).status, "sleeping", path);
+    await page.unroute(path);
+    await page.getByText("The sandbox sleeps.").waitFor();
+    await server.call("POST", `/v1/sandboxes/${sandbox.id}/wake`);
+    await page.getByText("The sandbox sleeps.").waitFor({ state: "detached" });
+  }
+  await view("Files");
+  await openFile("a.txt");
+  await holds("my edit\n");
 });
 
 test("an edit is there again after the sandbox has slept, and is saved then", async () => {
+  await server.call("POST", `/v1/sandboxes/${sandbox.id}/sleep`);
   await page.getByText("The sandbox sleeps.").waitFor();
   await server.call("POST", `/v1/sandboxes/${sandbox.id}/wake`);
   await holds("my edit\n");
