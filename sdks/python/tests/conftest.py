@@ -23,6 +23,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         pytest.exit("these tests need a server: set EYOT_BIN to the program `eyot`", returncode=3)
 
 
+def skip_without_users(sandbox: Sandbox | AsyncSandbox) -> None:
+    """Skips a test that runs commands as other users, where a sandbox has one user alone."""
+    if sandbox.info is None or sandbox.info.isolation["identity"] != "range":
+        pytest.skip("this host gives sandboxes a single identity, which has no other users")
+
+
 @pytest.fixture(scope="session")
 def state(worker_environment: pytest.MonkeyPatch) -> Iterator[str]:
     """A state folder, in the environment of whatever starts a server."""
