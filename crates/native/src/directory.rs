@@ -144,7 +144,7 @@ impl Layout<'_> {
     }
 
     fn make_target(&self, source: &Path, target: &SandboxPath) -> io::Result<()> {
-        if target.as_str().starts_with("/usr/") || target.as_str() == "/usr" {
+        if self.image.is_skeleton() && is_in_usr(target) {
             return Ok(());
         }
         if fs::metadata(source)?.is_dir() {
@@ -163,33 +163,45 @@ impl Layout<'_> {
     }
 }
 
+/// Tells whether a path is in `/usr`, which is the host's own and read-only where the image is `host`.
+fn is_in_usr(path: &SandboxPath) -> bool {
+    Path::new(path.as_str()).starts_with("/usr")
+}
+
 fn absolute(path: &str) -> io::Result<SandboxPath> {
     SandboxPath::parse(&format!("/{path}")).map_err(io::Error::other)
 }
 
-/// Checks the caller's mounts against the host. Returns the canonical path of each source, in the
-/// order of the mounts. These checked paths are the ones to bind.
+/// Checks the caller's mounts against the host and the image. Returns the canonical path of each
+/// source, in the order of the mounts. These checked paths are the ones to bind.
 ///
 /// # Errors
 /// `Invalid`, with the field's name: if a source is missing, is neither a directory nor a regular
-/// file, or would show a part of the state folder inside; or if nothing can be mounted onto a
-/// target.
-pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir) -> Result<Vec<String>> {
+/// file, or would show a part of the state folder inside; or if it can't be mounted onto its target.
+pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir, image: &Image) -> Result<Vec<String>> {
     let mut sources = Vec::new();
     for mount in &spec.spec().mounts {
-        sources.push(check_source(&mount.source, state)?);
-        let persistent = matches!(spec.spec().workspace, WorkspaceSpec::Persistent { .. });
-        if persistent && mount.target.strip_prefix(spec.workdir()).is_some() {
-            return Err(Error::invalid("mounts.target", "must not be in a persistent workspace"));
-        }
-        if mount.target.as_str().starts_with("/usr") && !Path::new(mount.target.as_str()).exists() {
-            return Err(Error::invalid(
-                "mounts.target",
-                "must exist when it is in `/usr`, which is read-only",
-            ));
-        }
+        let source = check_source(&mount.source, state)?;
+        check_target(&mount.target, source.as_ref(), spec, image)?;
+        sources.push(source);
     }
     Ok(sources)
+}
+
+/// Checks that a source can be mounted onto a target.
+fn check_target(target: &SandboxPath, source: &Path, spec: &ValidSpec, image: &Image) -> Result<()> {
+    let invalid = |reason: &str| Err(Error::invalid("mounts.target", reason));
+    let persistent = matches!(spec.spec().workspace, WorkspaceSpec::Persistent { .. });
+    if persistent && target.strip_prefix(spec.workdir()).is_some() {
+        return invalid("must not be in a persistent workspace");
+    }
+    if image.is_skeleton() && is_in_usr(target) && !Path::new(target.as_str()).exists() {
+        return invalid("must exist when it is in `/usr`, which is read-only");
+    }
+    if spec.workdir().strip_prefix(target).is_some() && !source.is_dir() {
+        return invalid("is where commands start, so its source must be a directory");
+    }
+    Ok(())
 }
 
 /// Returns the canonical path of a mount's source.

@@ -81,7 +81,7 @@ impl Maker<'_> {
                 (image, None, spec.clone())
             }
         };
-        let sources = check_mounts(&spec, self.state)?;
+        let sources = check_mounts(&spec, self.state, &image)?;
         Ok(Prepared { spec, sources, disk, groups, image, held })
     }
 

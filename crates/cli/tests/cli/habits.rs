@@ -65,6 +65,29 @@ fn the_working_directory_is_one_option_on_every_command() {
 }
 
 #[test]
+fn a_folder_is_mounted_where_commands_start_in_one_line() {
+    let machine = Machine::new();
+    machine.write("project/x.sh", "echo from the host in $PWD");
+    let at = |target: &str| format!("{}:{target}", machine.path_text("project"));
+    for (target, workdir) in [("/app", "/app"), ("/workspace", "/workspace"), ("/app", "/app/")] {
+        let words = ["run", "--rm", "-v", &at(&format!("{target}:ro")), "-w", workdir, "sh", "x.sh"];
+        assert_eq!(machine.run(&words).success(), format!("from the host in {target}\n"));
+    }
+    machine.run(&["create", "dev", "--mount", &at("/workspace")]).success();
+    assert_eq!(machine.run(&["read", "dev", "x.sh"]).success(), "echo from the host in $PWD");
+    assert!(machine.run(&["write", "dev", "new", "--content", ""]).failure(125).contains("read-only"));
+    machine.run(&["rm", "dev"]).success();
+    assert!(machine.path("project/x.sh").exists());
+    let file = format!("{}:/app", machine.path_text("project/x.sh"));
+    for workdir in ["/app", "/app/below"] {
+        let ran = machine.run(&["run", "--mount", &file, "-w", workdir, "true"]);
+        assert!(ran.failure(125).contains("`mounts.target` is where commands start"), "{ran:?}");
+    }
+    let kept = ["run", "--mount", &at("/workspace"), "--workspace", "kept", "true"];
+    assert!(machine.run(&kept).failure(125).contains("must not be in a persistent workspace"));
+}
+
+#[test]
 fn a_volume_of_docker_is_a_mount_that_says_what_may_be_written() {
     let machine = Machine::new();
     machine.write("shared/file", "content");
@@ -296,17 +319,6 @@ fn a_sandbox_that_ended_is_told_of_with_the_reason_as_long_as_its_name_is_free()
         assert!(said.contains("`eyot events --sandbox gone`"), "{said}");
     }
     assert!(machine.run(&["exec", "never", "--", "true"]).failure(125).contains("eyot ls"));
-}
-
-#[test]
-fn a_mount_where_commands_start_says_how_to_have_it() {
-    let machine = Machine::new();
-    machine.write("project/note", "from the host");
-    let mount = format!("{}:/workspace", machine.path_text("project"));
-    let ran = machine.run(&["create", "dev", "--mount", &mount]);
-    assert!(ran.failure(2).contains("--workdir /home/user"), "{ran:?}");
-    machine.run(&["create", "dev", "--mount", &mount, "--workdir", "/home/user"]).success();
-    assert_eq!(machine.run(&["read", "dev", "/workspace/note"]).success(), "from the host");
 }
 
 #[test]

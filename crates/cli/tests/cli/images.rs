@@ -46,6 +46,24 @@ fn an_image_is_imported_listed_used_and_removed() {
 }
 
 #[test]
+fn a_folder_is_mounted_over_the_working_directory_of_an_image_and_into_its_usr() {
+    let machine = Machine::new();
+    machine.run(&["image", "import", &layout(&machine, Some("app:1"))]).success();
+    machine.write("project/note", "from the host");
+    let at = |target: &str| format!("{}:{target}:ro", machine.path_text("project"));
+    let (app, usr) = (at("/app"), at("/usr/src/mine"));
+    machine.run(&["create", "one", "--image", "app:1", "-v", &app]).success();
+    machine.run(&["create", "two", "--image", "app:1", "-v", &usr, "-w", "/usr/src/mine"]).success();
+    for name in ["one", "two"] {
+        assert_eq!(machine.run(&["read", name, "note"]).success(), "from the host", "{name}");
+        machine.run(&["stop", name]).success();
+        assert_eq!(machine.run(&["read", name, "note"]).success(), "from the host", "{name}");
+    }
+    let on_host = machine.run(&["create", "-v", &at("/usr/src/mine-alone")]);
+    assert!(on_host.failure(125).contains("`/usr`, which is read-only"), "{on_host:?}");
+}
+
+#[test]
 fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
     let machine = Machine::new();
     let layout = layout(&machine, None);

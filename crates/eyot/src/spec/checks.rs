@@ -29,7 +29,7 @@ impl SandboxSpec {
         };
         check_workdir(&workdir, self.image.as_deref())?;
         check_workspace(&self.workspace)?;
-        check_mounts(&self.mounts, &workdir)?;
+        check_mounts(&self.mounts)?;
         check_manifest(&self.manifest)?;
         check_env("env", &self.env)?;
         check_texts("metadata", &self.metadata)?;
@@ -85,7 +85,7 @@ fn check_workspace(workspace: &WorkspaceSpec) -> Result<()> {
     }
 }
 
-pub(super) fn check_mounts(mounts: &[Mount], workdir: &SandboxPath) -> Result<()> {
+fn check_mounts(mounts: &[Mount]) -> Result<()> {
     if mounts.len() > MAX_ENTRIES {
         return Err(Error::invalid(
             "mounts",
@@ -98,11 +98,8 @@ pub(super) fn check_mounts(mounts: &[Mount], workdir: &SandboxPath) -> Result<()
         if !source.is_absolute() {
             return Err(Error::invalid("mounts.source", format!("must be absolute: {}", source.display())));
         }
-        if target.is_root() || target == workdir {
-            let why = format!("must not be `/` or the working directory: {target}");
-            let hint = "mount it at a folder below, such as /workspace/src, or let commands start elsewhere: \
-                        --workdir /home/user (`workdir` in a spec)";
-            return Err(Error::invalid("mounts.target", why).with_hint(hint));
+        if target.is_root() {
+            return Err(Error::invalid("mounts.target", "must not be `/`"));
         }
         if let Some(base) = reserved_base(target).filter(|base| *base != "/usr" && *base != "/etc") {
             return Err(Error::invalid("mounts.target", format!("must not be in `{base}`: {target}")));

@@ -1,7 +1,7 @@
 //! The defaults of an image, where a spec leaves something open.
 
 use super::ValidSpec;
-use super::checks::{check_env, check_mounts, check_user, check_workdir};
+use super::checks::{check_env, check_user, check_workdir};
 use crate::error::Result;
 use crate::path::SandboxPath;
 
@@ -24,7 +24,7 @@ impl ValidSpec {
     /// that can't be one (`/`, or in a directory that sandboxes own) is not taken.
     ///
     /// # Errors
-    /// `Invalid`: a mount lies where the image's working directory is.
+    /// `Invalid`: a variable or the user of the image can't be a sandbox's.
     pub fn with_image_defaults(&self, defaults: ImageDefaults) -> Result<Self> {
         let mut fitted = self.clone();
         for (name, value) in defaults.env {
@@ -39,7 +39,6 @@ impl ValidSpec {
         if let Some(workdir) =
             defaults.workdir.filter(|_| self.has_default_workdir).and_then(|path| usable(&path))
         {
-            check_mounts(&fitted.spec.mounts, &workdir)?;
             fitted.spec.workdir = Some(workdir.clone());
             fitted.workdir = workdir;
         }

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use eyot::{ErrorKind, ExecOptions, Mount, Sandbox, SandboxPath, SandboxSpec, WorkspaceSpec};
+use eyot::{
+    ErrorKind, ExecOptions, Mount, Sandbox, SandboxPath, SandboxProvider, SandboxSpec, WorkspaceSpec,
+};
 use libtest_mimic::{Failed, Trial};
 
 use crate::state::State;
@@ -16,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_persistent_workspace_goes_with_its_sandbox_when_asked_to", goes_along),
         trial("the_user_of_a_sandbox_can_write_to_the_top_of_its_new_persistent_workspace", of_another_user),
         trial("a_mount_is_read_only_unless_asked_otherwise", mounts),
+        trial("a_writable_mount_may_be_where_commands_start_and_its_files_stay", mount_as_workdir),
         trial("a_mount_whose_source_is_missing_is_refused_by_name", missing_mount),
         trial("a_mount_that_shows_the_state_folder_is_refused", mount_of_the_state),
         trial("k09_the_hosts_proc_and_sys_can_not_be_mounted", mount_of_the_kernels),
@@ -117,6 +120,37 @@ async fn mounts() -> Result<(), Failed> {
         "what was written is not on the host",
     )?;
     ensure(folder.path().join("ro/f").exists(), "destroying the sandbox removed a mounted file")
+}
+
+async fn mount_as_workdir() -> Result<(), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("x"), "of the host")?;
+    if rustix::process::geteuid().is_root() {
+        chown(folder.path(), Some(1000), Some(1000))?;
+    }
+    let workdir = SandboxPath::parse("/app")?;
+    let mounts = vec![Mount { source: folder.path().into(), target: workdir.clone(), writable: true }];
+    let mut spec = SandboxSpec { mounts, workdir: Some(workdir), ..SandboxSpec::default() };
+    spec.manifest.files.insert("given".into(), b"at the create".to_vec().into());
+    spec.security.readonly_rootfs = true;
+    let mut sandbox = Sandbox::create(&*provider, spec).await?;
+    let large = vec![b'x'; 1 << 20];
+    sandbox.write("large", large.clone()).await?;
+    for life in ["first", "second"] {
+        let script = format!("pwd; cat x given; echo; echo more > {life}");
+        let result = sandbox.exec(script, ExecOptions::default()).await?;
+        ensure(result.stdout_text() == "/app\nof the hostat the create\n", format!("{result:?}"))?;
+        ensure(sandbox.read("large").await? == large, "the large file is another")?;
+        provider.sleep(sandbox.id().as_str()).await?;
+        sandbox = Sandbox::wake(&*provider, sandbox.id().as_str()).await?;
+    }
+    sandbox.destroy().await?;
+    for name in ["x", "given", "large", "first", "second"] {
+        ensure(folder.path().join(name).exists(), format!("`{name}` is not on the host"))?;
+    }
+    state.assert_empty()
 }
 
 async fn missing_mount() -> Result<(), Failed> {
