@@ -2,8 +2,8 @@
 
 use clap::Args;
 
+use super::environment::EnvironmentArgs;
 use super::spec::SpecArgs;
-use super::values::{EnvArg, parse_env};
 use crate::durations;
 use crate::sizes::parse_bytes;
 
@@ -78,9 +78,9 @@ pub struct ExecArgs {
     /// Directory to run it in, relative to the sandbox's working directory
     #[arg(long, short = 'w', alias = "cwd", value_name = "DIR")]
     pub workdir: Option<String>,
-    /// A variable for this command; K alone takes the value from eyot's environment
-    #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
-    pub env: Vec<EnvArg>,
+    /// The variables.
+    #[command(flatten)]
+    pub environment: EnvironmentArgs,
     /// The user that runs it
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,
@@ -115,9 +115,9 @@ pub struct ShArgs {
     /// Directory to begin in
     #[arg(long, short = 'w', alias = "cwd", value_name = "DIR")]
     pub workdir: Option<String>,
-    /// A variable for this shell; K alone takes the value from eyot's environment
-    #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
-    pub env: Vec<EnvArg>,
+    /// The variables.
+    #[command(flatten)]
+    pub environment: EnvironmentArgs,
     /// The user whose shell to start
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,

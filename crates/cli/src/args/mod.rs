@@ -4,6 +4,7 @@
 mod backup;
 mod bench;
 mod docker;
+mod environment;
 mod events;
 mod exec;
 mod files;
@@ -54,7 +55,7 @@ pub use spec::SpecArgs;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
 pub use update::{ChangeArgs, UpdateArgs};
-pub use values::{MOST_SLOTS, NetworkArg, ProviderArg, parse_pull, resolve_env};
+pub use values::{MOST_SLOTS, NetworkArg, ProviderArg, parse_pull};
 pub use workspace::{WorkspaceArgs, WorkspaceCommand};
 
 const EXAMPLES: &str = "\

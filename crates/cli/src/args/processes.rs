@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use eyot::{LogStream, ProcessId, Signal};
 
-use super::values::{EnvArg, parse_env};
+use super::environment::EnvironmentArgs;
 use crate::durations;
 use crate::sizes::parse_bytes;
 
@@ -24,9 +24,9 @@ pub struct StartArgs {
     /// Directory to run it in, relative to the sandbox's working directory
     #[arg(long, short = 'w', alias = "cwd", value_name = "DIR")]
     pub workdir: Option<String>,
-    /// A variable for this process; K alone takes the value from eyot's environment
-    #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
-    pub env: Vec<EnvArg>,
+    /// The variables.
+    #[command(flatten)]
+    pub environment: EnvironmentArgs,
     /// The user that runs it
     #[arg(long, short, value_name = "USER")]
     pub user: Option<String>,

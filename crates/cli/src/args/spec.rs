@@ -1,7 +1,6 @@
 //! The spec of a new sandbox, as flags. Flags win over `--spec`, which wins over `EYOT_*` and the
 //! configuration files.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,11 @@ use eyot::{
 };
 use eyot_engine::{NameInPool, shown_name};
 
+use super::environment::environment;
 use super::values::{
-    EnvArg, NetworkArg, parse_cpus, parse_disk, parse_env, parse_env_file, parse_extra_host, parse_file,
-    parse_memory, parse_mount, parse_on_idle, parse_pair, parse_pids, parse_publish, parse_pull,
-    parse_requirement, parse_volume, resolve_env,
+    EnvArg, NetworkArg, parse_cpus, parse_disk, parse_env, parse_extra_host, parse_file, parse_memory,
+    parse_mount, parse_on_idle, parse_pair, parse_pids, parse_publish, parse_pull, parse_requirement,
+    parse_volume,
 };
 use crate::config::{Defaults, SetFields};
 use crate::durations::{self, DeadlineArg};
@@ -209,7 +209,7 @@ impl SpecArgs {
         self.set_what_it_is(&mut spec);
         self.set_limits(&mut spec);
         self.set_container(&mut spec.container);
-        spec.env.extend(self.environment()?);
+        spec.env.extend(environment(&self.env_file, &self.env)?);
         self.add_manifest(&mut spec)?;
         defaults.fill(&mut spec, set);
         if let (None, Some(workdir)) = (&spec.workdir, workdir) {
@@ -267,19 +267,6 @@ impl SpecArgs {
         if let Some(action) = self.on_idle {
             spec.lifecycle.on_idle = action;
         }
-    }
-
-    fn environment(&self) -> Result<BTreeMap<String, String>, Failure> {
-        let mut variables = Vec::new();
-        for file in &self.env_file {
-            let shown = file.display();
-            let text = fs::read_to_string(file)
-                .map_err(|error| Failure::host(format!("read the env file `{shown}`"), error))?;
-            let parsed = parse_env_file(&text);
-            variables.extend(parsed.map_err(|reason| Failure::usage(format!("`{shown}`, {reason}")))?);
-        }
-        variables.extend(self.env.iter().cloned());
-        resolve_env(&variables, |name| std::env::var(name).ok())
     }
 
     fn add_manifest(&self, spec: &mut SandboxSpec) -> Result<(), Failure> {

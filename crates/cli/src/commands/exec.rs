@@ -2,7 +2,7 @@
 
 use eyot::Command;
 
-use crate::args::{ExecArgs, resolve_env};
+use crate::args::ExecArgs;
 use crate::attach::{self, Attachment};
 use crate::context::Context;
 use crate::errors::Failure;
@@ -12,7 +12,7 @@ pub async fn run(args: ExecArgs, context: &Context) -> Result<u8, Failure> {
     let attachment = Attachment {
         command: Command::argv(args.command),
         cwd: args.workdir,
-        env: resolve_env(&args.env, |name| std::env::var(name).ok())?,
+        env: args.environment.resolve()?,
         user: args.user,
         timeout_ms: args.timeout.or(args.timeout_ms),
         max_output_bytes: args.max_output_bytes,

@@ -2,7 +2,7 @@
 
 use eyot::{Command, Sandbox};
 
-use crate::args::{ShArgs, TerminalArgs, resolve_env};
+use crate::args::{ShArgs, TerminalArgs};
 use crate::attach::{self, Attachment};
 use crate::context::Context;
 use crate::errors::{COMMAND_NOT_FOUND, Failure};
@@ -35,7 +35,7 @@ async fn shell(
     let attachment = Attachment {
         command: Command::argv([program]),
         cwd: args.workdir.clone(),
-        env: resolve_env(&args.env, |name| std::env::var(name).ok())?,
+        env: args.environment.resolve()?,
         user: args.user.clone(),
         // A person is not a command that forgot to end.
         timeout_ms: Some(eyot::Limits::MAX),

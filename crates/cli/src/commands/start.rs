@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use eyot::{Command, MAX_STDIN_BYTES, PtySize, StartOptions};
 use futures_util::StreamExt;
 
-use crate::args::{StartArgs, resolve_env};
+use crate::args::StartArgs;
 use crate::attach::{not_started, shell_line};
 use crate::context::Context;
 use crate::errors::Failure;
@@ -14,7 +14,7 @@ use crate::stdio::stdin_stream;
 const TERMINAL: PtySize = PtySize { rows: 24, cols: 80 };
 
 pub async fn run(args: StartArgs, context: &Context) -> Result<u8, Failure> {
-    let env = resolve_env(&args.env, |name| std::env::var(name).ok())?;
+    let env = args.environment.resolve()?;
     let sandbox = context.awake(&args.name).await?;
     let stdin = if args.interactive { all_of_stdin().await? } else { Bytes::new() };
     let options = StartOptions {

@@ -65,6 +65,25 @@ fn the_working_directory_is_one_option_on_every_command() {
 }
 
 #[test]
+fn variables_come_from_files_on_every_command_and_an_option_goes_before_a_file() {
+    let machine = Machine::new();
+    let file = machine.write("variables", "# of the app\nA=of the file\nB=b\n");
+    let print = ["sh", "-c", "echo $A $B"];
+    machine.create("dev");
+    for command in [&["run"][..], &["exec", "dev"]] {
+        let (word, name) = command.split_first().unwrap();
+        let options = [&[*word, "--env-file", &file, "-e", "B=mine"], name, &["--"], &print].concat();
+        assert_eq!(machine.run(&options).success(), "of the file mine\n", "{command:?}");
+    }
+    let shell = machine.run_with_input(&["sh", "--env-file", &file, "dev"], b"echo $B");
+    assert_eq!(shell.success(), "b\n");
+    machine.run(&[&["start", "--env-file", &file, "dev", "--"], &print[..]].concat()).success();
+    assert_eq!(machine.run(&["logs", "-f", "dev", "p1"]).success(), "of the file b\n");
+    let missing = machine.run(&["exec", "--env-file", "/nonexistent", "dev", "true"]);
+    assert!(missing.failure(125).contains("read the env file `/nonexistent`"), "{missing:?}");
+}
+
+#[test]
 fn a_folder_is_mounted_where_commands_start_in_one_line() {
     let machine = Machine::new();
     machine.write("project/x.sh", "echo from the host in $PWD");
