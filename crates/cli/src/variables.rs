@@ -49,10 +49,18 @@ pub fn refuse_misspelt(names: impl Iterator<Item = String>) -> Result<(), Failur
     Ok(())
 }
 
-/// Returns the name that this one was meant to be. A unit may be missing (`EYOT_MEMORY`).
+/// Ends of names that say once more what the value is.
+const ADDED: [&str; 6] = ["_DIR", "_FOLDER", "_MS", "_PATH", "_SECONDS", "_URL"];
+
+/// Returns the name that this one was meant to be. A unit may be missing (`EYOT_MEMORY`), and a word
+/// may be added (`EYOT_STATE_DIR`).
 fn meant(name: &str) -> Option<String> {
     if KNOWN.contains(&name) {
         return None;
+    }
+    let short = ADDED.iter().find_map(|end| name.strip_suffix(end)).filter(|short| KNOWN.contains(short));
+    if let Some(short) = short {
+        return Some(short.to_owned());
     }
     let with_unit =
         KNOWN.iter().find(|known| known.strip_prefix(name).is_some_and(|unit| unit.starts_with('_')));
@@ -72,6 +80,9 @@ mod tests {
             ("IDLE_TIMEOUTS", "IDLE_TIMEOUT"),
             ("POOL_MEMORY", "POOL_MEMORY_MIB"),
             ("STATES", "STATE"),
+            ("STATE_DIR", "STATE"),
+            ("SERVER_URL", "SERVER"),
+            ("TIMEOUT_MS", "TIMEOUT"),
         ] {
             assert_eq!(meant(typed).as_deref(), Some(ours), "{typed}");
         }

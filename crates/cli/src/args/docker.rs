@@ -155,6 +155,7 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (_, "--entrypoint") => "the command is all that runs: write the program first",
         (_, "--memory-swap") => "--memory limits memory; a sandbox has no swap beyond it",
         (_, "--tmpfs") => "/tmp, /run and /dev/shm are writable in every sandbox",
+        (_, "--shm-size") => "/run and /dev/shm together hold half of what --memory allows",
         _ => return None,
     })
 }
@@ -195,6 +196,8 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
             "a server's key is in the variable EYOT_API_KEY; `docker login` is for registries"
         }
         "tag" | "push" => "`docker push`, then `eyot image pull IMAGE`",
+        "compose" => "`eyot create NAME` creates one sandbox; there is no file for several",
+        "diff" => "`eyot watch NAME PATH` prints what changes from now on",
         "info" => "`eyot doctor` shows what this host can do",
         _ => return None,
     })

@@ -169,13 +169,24 @@ pub fn parse_mount(text: &str) -> Result<Mount, String> {
         _ => (text, false),
     };
     let Some((source, target)) = rest.rsplit_once(':').filter(|(source, _)| !source.is_empty()) else {
-        return Err("must be SRC:DST or SRC:DST:rw".to_owned());
+        return Err(of_fields(text).unwrap_or_else(|| "must be SRC:DST or SRC:DST:rw".to_owned()));
     };
     if let Some(refusal) = unknown_access(text) {
         return Err(refusal);
     }
     let target = SandboxPath::parse(target).map_err(|error| error.to_string())?;
     Ok(Mount { source: absolute(Path::new(source))?, target, writable })
+}
+
+/// Says how a mount is written that Docker writes as fields: `type=bind,src=SRC,dst=DST,readonly`.
+fn of_fields(text: &str) -> Option<String> {
+    let field = |names: &[&str]| {
+        let mut fields = text.split(',').filter_map(|field| field.split_once('='));
+        fields.find(|(name, _)| names.contains(name)).map(|(_, value)| value)
+    };
+    let source = field(&["source", "src"])?;
+    let target = field(&["target", "destination", "dst"])?;
+    Some(with_access(&format!("{source}:{target}")))
 }
 
 /// Parses `SRC:DST:ro` or `SRC:DST:rw`. Without the last part Docker means `rw` and `--mount` means

@@ -92,8 +92,19 @@ fn image_hint(command: &[String]) -> Option<String> {
     if !(is_tagged || USUAL_IMAGES.contains(&first.as_str())) || first.contains(char::is_whitespace) {
         return None;
     }
-    let rest = if rest.is_empty() { "COMMAND".to_owned() } else { rest.join(" ") };
+    let words: Vec<String> = rest.iter().map(|word| shell_word(word)).collect();
+    let rest = if rest.is_empty() { "COMMAND".to_owned() } else { words.join(" ") };
     Some(format!("an image is named by an option: eyot run --image {first} -- {rest}"))
+}
+
+/// Quotes a word for a shell, if it needs that.
+fn shell_word(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+=:@%,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// Says what can be done about a name that another sandbox has.

@@ -141,6 +141,10 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["update", "dev", "--image", "node:22"], "`eyot create NAME`"),
         (&["run", "--ulimit", "nofile=9", "true"], "`ulimit` in a shell"),
         (&["run", "--dns", "9.9.9.9", "true"], "as this host does"),
+        (&["run", "--shm-size", "1g", "true"], "half of what --memory allows"),
+        (&["run", "--mount", "type=bind,src=/a,dst=/b", "true"], "write /a:/b:ro, or /a:/b:rw if"),
+        (&["compose", "up"], "`eyot create NAME`"),
+        (&["diff", "dev"], "`eyot watch NAME PATH`"),
         (&["run", "--expose", "80", "true"], "eyot browse NAME PORT"),
         (&["run", "--pid", "host", "true"], "namespaces of its own"),
         (&["image", "rm", "--dangling", "x"], "`eyot image rm --help` lists its options"),
@@ -204,6 +208,7 @@ fn an_image_in_the_programs_place_gets_a_hint_that_can_be_copied_and_a_missing_p
     let machine = Machine::new();
     for (words, ours) in [
         (&["alpine", "echo", "hi"][..], "eyot run --image alpine -- echo hi"),
+        (&["alpine", "sh", "-c", "echo it's"], r"eyot run --image alpine -- sh -c 'echo it'\''s'"),
         (&["no-such-image:3"], "eyot run --image no-such-image:3 -- COMMAND"),
         (&["ghcr.io/team/app", "app"], "eyot run --image ghcr.io/team/app -- app"),
     ] {
