@@ -1,10 +1,13 @@
 //! Signals to the program, and a reader that goes away: the command is told or killed, and a
 //! throw-away sandbox never remains.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdout};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::machine::Machine;
 
@@ -56,6 +59,43 @@ fn being_terminated_or_hung_up_destroys_the_sandbox() {
         send(&child, signal);
         assert_eq!(child.wait().unwrap().code(), Some(code));
         machine.assert_empty();
+    }
+}
+
+/// Returns the process of a sandbox's guest, with which everything in the sandbox ends.
+fn guest(machine: &Machine, id: &str) -> OwnedFd {
+    let mark = std::fs::read_link(machine.state().join("sandboxes").join(id).join("ready")).unwrap();
+    let number = mark.to_str().unwrap().split(' ').next().unwrap().parse().unwrap();
+    pidfd_open(Pid::from_raw(number).unwrap(), PidfdFlags::empty()).unwrap()
+}
+
+/// Lists what a folder of the state folder holds.
+fn left_in(machine: &Machine, folder: &str) -> Vec<OsString> {
+    let entries = std::fs::read_dir(machine.state().join(folder)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name()).collect()
+}
+
+#[test]
+fn a_run_that_is_killed_ends_its_sandbox_and_the_next_command_removes_what_is_left() {
+    for options in [&["run"][..], &["run", "--name", "gone", "--workspace", "kept", "--destroy-workspace"]] {
+        let machine = Machine::new();
+        let line = "echo ready; exec sleep 4712";
+        let options = [options, &["--idle-timeout", "100ms", "--", "sh", "-c", line]].concat();
+        let mut child = machine.spawn(&mut machine.command(&options));
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut String::new()).unwrap();
+        let id = machine.run(&["ls", "-q"]).success().trim().to_owned();
+        let guest = guest(&machine, &id);
+        send(&child, Signal::KILL);
+        assert_eq!(child.wait().unwrap().code(), None);
+        let soon = Timespec { tv_sec: 20, tv_nsec: 0 };
+        let ended = poll(&mut [PollFd::new(&guest, PollFlags::IN)], Some(&soon)).unwrap();
+        assert_eq!(ended, 1, "the sandbox lives on");
+        assert!(left_in(&machine, "sandboxes").contains(&id.into()), "who has removed it?");
+        machine.assert_empty();
+        for folder in ["sandboxes", "workspaces"] {
+            assert_eq!(left_in(&machine, folder), [""; 0], "{folder}");
+        }
     }
 }
 
