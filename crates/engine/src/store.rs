@@ -22,6 +22,7 @@ mod removing;
 mod row;
 mod schema;
 mod sleep_state;
+mod spare;
 mod statement;
 mod waking;
 
@@ -107,13 +108,14 @@ impl Store {
         let one_at_a_time = lock(path).map_err(host)?;
         check(&one_at_a_time)?;
         make_private(path).map_err(host)?;
-        let opened = Connection::open(path).map_err(failed("open the store")).and_then(|mut connection| {
-            connection.busy_timeout(BUSY).map_err(failed("open the store"))?;
-            schema::prepare(&mut connection)?;
-            Ok(connection)
-        });
-        let connection = opened.map_err(|error| or_disk_full(error, Some(folder)))?;
+        let connection = match connect(path, folder) {
+            Err(error) if error.kind() == ErrorKind::Quota && spare::give_up(folder) => {
+                connect(path, folder)?
+            }
+            connected => connected?,
+        };
         mark::note(&one_at_a_time);
+        spare::keep(folder);
         let identity = StoreIdentity::File(path.canonicalize().map_err(host)?);
         Ok(Arc::new(Self { connection: Mutex::new(connection), folder: Some(folder.to_owned()), identity }))
     }
@@ -248,7 +250,20 @@ fn or_disk_full(error: Error, folder: Option<&Path>) -> Error {
     }
     let message = error.to_string();
     let what = message.split(": ").next().unwrap_or_default();
-    Error::new(ErrorKind::Quota, format!("{what}: {DISK_FULL}")).with_source(error)
+    Error::new(ErrorKind::Quota, format!("{what}: {DISK_FULL}"))
+        .with_hint("free space there; `eyot rm NAME` destroys a sandbox with its files")
+        .with_source(error)
+}
+
+/// Opens the file of a store in this folder, and brings an older one up to date. `quota`: the disk is
+/// full.
+fn connect(path: &Path, folder: &Path) -> Result<Connection> {
+    let opened = Connection::open(path).map_err(failed("open the store")).and_then(|mut connection| {
+        connection.busy_timeout(BUSY).map_err(failed("open the store"))?;
+        schema::prepare(&mut connection)?;
+        Ok(connection)
+    });
+    opened.map_err(|error| or_disk_full(error, Some(folder)))
 }
 
 /// Returns whether there is no room for what a transaction writes.

@@ -92,17 +92,18 @@ fn a_server_with_few_files_answers_and_makes_sandboxes_whatever_clients_hold() {
     assert!(log.contains("the limit of open files leaves") && !log.contains("can't be taken"), "{log}");
 }
 
-/// Runs shell lines with the state folder on a separate disk of 4 MiB. `$0` is eyot.
-fn on_a_small_disk(machine: &Machine, lines: &str) -> Ran {
+/// Runs shell lines with the state folder on a separate disk of this size. `$0` is eyot.
+fn on_a_disk_of(size: &str, machine: &Machine, lines: &str) -> Ran {
     std::fs::create_dir_all(machine.state()).unwrap();
-    let script = format!("mount -t tmpfs -o size=4m,mode=0700 small \"$EYOT_STATE\" && {lines}");
+    let script = format!("mount -t tmpfs -o size={size},mode=0700 small \"$EYOT_STATE\" && {lines}");
     Ran::from(machine.command_by(&["unshare", "-Urm", "sh", "-c", &script], &[]).output().unwrap())
 }
 
 #[test]
 fn a_disk_that_is_full_is_said_to_be_so_and_what_was_there_is_kept() {
     let machine = Machine::new();
-    let ran = on_a_small_disk(
+    let ran = on_a_disk_of(
+        "4m",
         &machine,
         "$0 -q keys create first >/dev/null &&
          dd if=/dev/zero of=\"$EYOT_STATE/fill\" bs=4096 2>/dev/null;
@@ -115,4 +116,19 @@ fn a_disk_that_is_full_is_said_to_be_so_and_what_was_there_is_kept() {
     let text = ran.text();
     let keys = |name: &str| text.lines().any(|line| line.starts_with(name));
     assert!(keys("first") && keys("fourth") && !keys("second") && !keys("third"), "{ran:?}");
+}
+
+#[test]
+fn a_disk_that_is_full_to_its_last_block_leaves_the_store_room_to_take_things_away() {
+    let machine = Machine::new();
+    let ran = on_a_disk_of(
+        "20m",
+        &machine,
+        "$0 -q keys create first >/dev/null && ls \"$EYOT_STATE/eyot.db.spare\" >&2;
+         dd if=/dev/zero of=\"$EYOT_STATE/fill\" bs=4096 2>/dev/null;
+         $0 -q keys revoke first; echo $?;
+         rm \"$EYOT_STATE/fill\"; $0 keys ls; ls \"$EYOT_STATE/eyot.db.spare\" >&2",
+    );
+    assert!(ran.text().starts_with("0\n"), "{ran:?}");
+    assert_eq!(ran.stderr.matches("eyot.db.spare\n").count(), 2, "{ran:?}");
 }

@@ -137,7 +137,7 @@ impl StateFacts {
 const MARKS: [&str; 2] = ["sandboxes", "eyot.db"];
 
 /// The entries that a state folder may have before the first sandbox: Eyot's own files, and those of a new disk.
-const OWN: [&str; 16] = [
+const OWN: [&str; 17] = [
     "blocks",
     "cgroups",
     "docker",
@@ -145,6 +145,7 @@ const OWN: [&str; 16] = [
     "eyot.db-shm",
     "eyot.db-wal",
     "eyot.db.lock",
+    "eyot.db.spare",
     "gate",
     "images",
     "layers",
