@@ -69,7 +69,7 @@ pub fn note_unusable_mounts(mounts: &[Mount], context: &Context) {
 
 fn with_existing_hint(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::AlreadyExists => {
+        ErrorKind::AlreadyExists if error.hint().is_none() => {
             error.with_hint("use another name, or --get-or-create if the one that is there will do")
         }
         _ => error,

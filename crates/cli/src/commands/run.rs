@@ -110,7 +110,9 @@ fn shell_word(word: &str) -> String {
 /// Says what can be done about a name that another sandbox has.
 fn with_taken_hint(failure: Failure, asked: &SpecArgs) -> Failure {
     match (&failure, &asked.name) {
-        (Failure::Error { error, .. }, Some(name)) if error.kind() == ErrorKind::AlreadyExists => {
+        (Failure::Error { error, .. }, Some(name))
+            if error.kind() == ErrorKind::AlreadyExists && !failure.has_hint() =>
+        {
             let pool = name.pool.as_ref();
             let named = pool.map_or_else(|| name.name.to_string(), |pool| shown_name(pool, &name.name));
             failure.hint(format!(

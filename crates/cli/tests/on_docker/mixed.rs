@@ -62,6 +62,12 @@ fn foreign() {
     assert_eq!(on_docker(&mine, &["ls", "-q"]).success(), "");
     on_docker(&mine, &["rm", "--all"]).success();
     assert!(on_docker(&mine, &["rm", name]).failure(125).contains("adopt"));
+    for words in [&["create", name][..], &["run", "--name", name, "true"]] {
+        let ran = on_docker(&mine, words);
+        assert!(ran.failure(125).contains("`eyot --provider docker ls` shows whose it is"), "{ran:?}");
+    }
+    let words = ["run", "--publish", "80", "true"];
+    assert!(on_docker(&mine, &words).failure(2).contains("--net bridge"));
     assert!(mine.run(&["adopt", name]).failure(2).contains("--provider docker adopt"));
     assert!(on_docker(&mine, &["adopt", name]).failure(125).contains("docker stop"));
     theirs.run(&["sleep", name]).success();

@@ -85,7 +85,9 @@ fn check_ports(ports: &[u16], network: NetworkMode) -> Result<()> {
     match () {
         () if ports.is_empty() => Ok(()),
         () if matches!(network, NetworkMode::None | NetworkMode::Host) => {
-            refused("can't be published without a network of the engine: use the network `bridge`".to_owned())
+            let why = "can't be published without a network of the engine: use the network `bridge`";
+            refused(why.to_owned())
+                .map_err(|error| error.with_hint("add it: --net bridge, or `network` in a spec"))
         }
         () if distinct.contains(&0) => refused("must be from 1 to 65535, not 0".to_owned()),
         () if distinct.len() != ports.len() => refused("has a port twice".to_owned()),

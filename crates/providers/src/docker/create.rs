@@ -226,12 +226,18 @@ async fn check_runtime(engine: &Engine, spec: &SandboxSpec) -> Result<()> {
 
 /// Refuses a spec that asks for something that Docker can't do. Nothing is made before.
 fn refuse_what_docker_cannot(spec: &SandboxSpec) -> Result<()> {
-    let refuse =
-        |option: &str| Err(SandboxOperationUnsupported::new("create", super::NAME, &[option]).into());
+    let refuse = |option: &str, hint: &str| {
+        let refused = SandboxOperationUnsupported::new("create", super::NAME, &[option]);
+        Err(Error::from(refused).with_hint(hint))
+    };
     labels::check(spec)?;
     match () {
-        () if !spec.mounts.is_empty() => refuse("mounts"),
-        () if spec.egress != eyot::EgressRules::default() => refuse("egress"),
+        () if !spec.mounts.is_empty() => {
+            refuse("mounts", "`eyot cp` copies files in; native sandboxes have folders of the host")
+        }
+        () if spec.egress != eyot::EgressRules::default() => {
+            refuse("egress", "--net bridge has no rules; native sandboxes have them")
+        }
         () => Ok(()),
     }
 }
@@ -249,6 +255,7 @@ mod tests {
             let error = refuse_what_docker_cannot(&serde_json::from_str(json).unwrap()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported);
             assert_eq!(error.to_string(), format!("docker does not support create with \"{named}\""));
+            assert!(error.hint().is_some_and(|hint| hint.contains("native")), "{error:?}");
         }
         let error =
             refuse_what_docker_cannot(&serde_json::from_str(r#"{"labels":{"dev.eyot.id":"x"}}"#).unwrap());
