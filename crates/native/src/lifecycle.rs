@@ -32,7 +32,7 @@ impl LifecycleKeeper for Keeper {
             record.info.spec.lifecycle = lifecycle;
             record.write(&directory).map_err(|error| {
                 if directory.exists() {
-                    Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error)
+                    Error::host("write the sandbox's record", error)
                 } else {
                     gone(error)
                 }

@@ -163,6 +163,18 @@ fn a_damaged_sandbox_is_listed_so_and_rm_all_removes_it_and_says_so() {
 }
 
 #[test]
+fn a_change_that_can_not_be_written_says_why() {
+    let machine = Machine::with_sandbox();
+    let id = machine.run(&["ls", "-q"]).success().trim().to_owned();
+    let in_the_way = machine.state().join("sandboxes").join(id).join("sandbox.json.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let ran = machine.run(&["update", "box", "--ttl", "1d"]);
+    assert!(ran.failure(125).contains("write the sandbox's record: is a directory"), "{ran:?}");
+    std::fs::remove_dir(in_the_way).unwrap();
+    machine.run(&["update", "box", "--ttl", "1d"]).success();
+}
+
+#[test]
 fn a_sandbox_whose_guest_was_killed_is_dead_until_it_is_woken_or_used() {
     let machine = Machine::with_sandbox();
     machine.run(&["exec", "box", "--", "sh", "-c", "echo kept > note"]).success();
