@@ -1,7 +1,8 @@
 //! The names of Eyot's variables. One that is misspelt would be passed over in silence, and with it
 //! the limit that it was to set.
 
-use crate::args::nearest;
+use eyot::internal::nearest;
+
 use crate::errors::Failure;
 
 /// The beginning of every variable of Eyot's.

@@ -69,6 +69,41 @@ pub enum Capability {
     Sleep,
 }
 
+impl Capability {
+    /// Returns the capability in words, such as `started processes with logs`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Shell => "shell lines",
+            Self::Argv => "programs with arguments",
+            Self::Pty => "terminals",
+            Self::Signals => "signals to processes",
+            Self::KillTree => "ending whole process trees",
+            Self::Users => "commands as other users",
+            Self::Processes => "started processes with logs",
+            Self::Beneath => "paths confined to a directory",
+            Self::RangedRead => "reading parts of files",
+            Self::Append => "appending to files",
+            Self::AtomicWrite => "replacing files atomically",
+            Self::Symlinks => "symbolic links",
+            Self::Glob => "finding files",
+            Self::Grep => "finding lines",
+            Self::Tar => "trees as tar archives",
+            Self::Dial => "connections to ports",
+            Self::Watch => "watching files",
+            Self::Usage => "usage of resources",
+            Self::LiveProcesses => "listing everything that runs",
+            Self::Reopen => "use by later processes",
+            Self::PersistentWorkspace => "persistent workspaces",
+            Self::Mounts => "folders of the host",
+            Self::NetworkHost => "network of the host",
+            Self::NetworkEgress => "network egress",
+            Self::Deadlines => "deadlines without an Eyot process",
+            Self::ChangeDeadlines => "changing deadlines",
+            Self::Sleep => "sleep and wake",
+        }
+    }
+}
+
 /// The set of what a provider can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

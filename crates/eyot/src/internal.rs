@@ -8,6 +8,7 @@ use std::fmt;
 use crate::error::Error;
 
 pub use crate::error::system_reason;
+pub use crate::nearest::nearest;
 pub use crate::now::now_ms;
 pub use crate::sandbox::{SandboxInternals, refuse_another_id};
 pub use crate::spec::{check_labels, check_lifecycle, check_rules};

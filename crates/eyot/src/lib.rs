@@ -20,6 +20,7 @@ pub mod internal;
 mod isolation;
 mod kept;
 pub mod linux_capability;
+mod nearest;
 mod network;
 mod now;
 mod observer;

@@ -3,8 +3,8 @@
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, Error, Subcommand};
+use eyot::internal::nearest;
 
-use super::misspelt::nearest;
 use super::{Cli, CliCommand};
 
 /// Adds our word to an error about an argument: for Docker's, and for a misspelt command. `words` are
