@@ -1,7 +1,12 @@
-//! Eyot's providers beyond the native one, each a module and a cargo feature.
+//! Eyot's providers: a table with a row for each, and those beyond the native one. Each is a module
+//! and a cargo feature.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "docker")]
 pub mod docker;
+#[cfg(feature = "native")]
+pub mod native;
+pub mod registry;
 #[cfg(feature = "remote")]
 pub mod remote;
+pub mod row;

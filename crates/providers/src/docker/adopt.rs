@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum, Volume};
 use bollard::query_parameters::ListVolumesOptionsBuilder;
-use eyot::{Error, ErrorKind, Result, SandboxId, WorkspaceSpec};
+use eyot::{Error, ErrorKind, Result, WorkspaceSpec};
 use serde::{Deserialize, Serialize};
 
 use super::engine::is_absent;
@@ -15,51 +15,7 @@ use super::host::Host;
 use super::labels::{ID, MAC, RECORD, Record, SCHEMA, SCHEMA_VERSION, STATE, WORKSPACE};
 use super::state::{Notes, OpenState};
 use super::workspace::{is_ours, volume_name};
-
-/// Something on the Engine with Eyot's labels that this state folder does not know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Foreign {
-    /// The kind: a container, or the volume of a persistent workspace.
-    pub kind: ForeignKind,
-    /// The name that the Engine has for it. Somebody else chose it.
-    pub name: String,
-    /// The reason why it is foreign.
-    pub why: &'static str,
-}
-
-/// The kind of a [`Foreign`] thing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ForeignKind {
-    /// A container.
-    Container,
-    /// The volume of a persistent workspace.
-    Volume,
-}
-
-impl ForeignKind {
-    /// Returns the kind as a word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Container => "container",
-            Self::Volume => "volume",
-        }
-    }
-}
-
-/// The result of an adoption.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Adopted {
-    /// The kind of what was adopted.
-    pub kind: ForeignKind,
-    /// The name of the sandbox, or of the volume.
-    pub name: String,
-    /// The sandbox's id; `None` for a volume.
-    pub id: Option<SandboxId>,
-    /// The volume of the sandbox's persistent workspace, if it does not belong to this state
-    /// folder. It stays when the sandbox ends, unless it is adopted too.
-    pub foreign_volume: Option<String>,
-}
+use crate::row::{Adopted, Foreign, ForeignKind};
 
 const BEFORE: &str = "it was made before labels were signed";
 const ANOTHERS: &str = "another state folder made it";

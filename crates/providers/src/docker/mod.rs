@@ -33,6 +33,7 @@ mod pieces;
 mod provider;
 mod published;
 mod relay;
+mod row;
 mod seal;
 mod sleep;
 mod state;
@@ -40,12 +41,14 @@ mod sweep;
 mod wake;
 mod workspace;
 
-pub use adopt::{Adopted, Foreign, ForeignKind};
 pub use baseline::Baseline;
 pub use engine::SandboxDockerUnavailable;
 pub use image::{DENO_IMAGE, NODE_IMAGE, PYTHON_IMAGE};
 pub use images::EngineImages;
 pub use provider::{DockerOptions, DockerProvider, capabilities};
+pub use row::{ROW, open};
+
+pub use crate::row::{Adopted, Foreign, ForeignKind};
 
 /// The provider's name.
 const NAME: &str = "docker";

@@ -10,12 +10,13 @@ use eyot::{
 };
 use eyot_image::AllowedImages;
 
-use super::adopt::{self, Adopted, Foreign};
+use super::adopt;
 use super::engine::Engine;
 use super::host::Host;
 use super::image::{DENO_IMAGE, Fetchable, NODE_IMAGE, PYTHON_IMAGE};
 use super::state::State;
 use super::{create, destroy, find, image, isolation, sleep, sweep, wake, workspace};
+use crate::row::{Adopted, Foreign};
 
 /// The options of a provider. Making one touches nothing.
 #[derive(Debug, Clone)]

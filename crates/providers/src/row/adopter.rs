@@ -1,0 +1,62 @@
+//! Sandboxes on a shared backend that this state folder does not know. They are left alone until an
+//! operator adopts them.
+
+use async_trait::async_trait;
+use eyot::{Result, SandboxId};
+use serde::Serialize;
+
+/// Lists what is foreign on a backend, and adopts it.
+#[async_trait]
+pub trait SandboxAdopter: Send + Sync {
+    /// Lists what looks like Eyot's but does not belong to this state folder. None of it is ever
+    /// used or removed.
+    async fn foreign(&self) -> Result<Vec<Foreign>>;
+
+    /// Adopts something [`Foreign`], by the name of its sandbox or its own.
+    async fn adopt(&self, named: &str) -> Result<Adopted>;
+}
+
+/// Something on a backend with Eyot's marks that this state folder does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Foreign {
+    /// The kind: a container, or the volume of a persistent workspace.
+    pub kind: ForeignKind,
+    /// The name that the backend has for it. Somebody else chose it.
+    pub name: String,
+    /// The reason why it is foreign.
+    pub why: &'static str,
+}
+
+/// The kind of a [`Foreign`] thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ForeignKind {
+    /// A container.
+    Container,
+    /// The volume of a persistent workspace.
+    Volume,
+}
+
+impl ForeignKind {
+    /// Returns the kind as a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Container => "container",
+            Self::Volume => "volume",
+        }
+    }
+}
+
+/// The result of an adoption.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Adopted {
+    /// The kind of what was adopted.
+    pub kind: ForeignKind,
+    /// The name of the sandbox, or of the volume.
+    pub name: String,
+    /// The sandbox's id; `None` for a volume.
+    pub id: Option<SandboxId>,
+    /// The volume of the sandbox's persistent workspace, if it does not belong to this state
+    /// folder. It stays when the sandbox ends, unless it is adopted too.
+    pub foreign_volume: Option<String>,
+}
