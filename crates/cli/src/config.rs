@@ -12,13 +12,19 @@ use eyot::{PullPolicy, SandboxName, SandboxSpec};
 use eyot_engine::{DefaultLimits, PoolOptions, PoolQuotas};
 use eyot_image::ImagePattern;
 use eyot_image::pull::PullOptions;
+use eyot_providers::registry::{find, names};
+use eyot_providers::row::ProviderRow;
 use serde::Deserialize;
 
-use crate::args::{NetworkArg, ProviderArg, parse_pull};
+use crate::args::{NetworkArg, parse_pull};
 use crate::durations::{self, DeadlineArg};
 use crate::errors::{Failure, USAGE};
 use crate::usual_quotas::UsualQuotas;
 use crate::variables::refuse_misspelt;
+
+mod provider_options;
+
+pub use provider_options::ConfiguredOptions;
 
 const MACHINE_FILE: &str = "/etc/eyot/config.toml";
 
@@ -31,7 +37,10 @@ pub struct Config {
     /// The filter of diagnostics on stderr, as in `EYOT_LOG`.
     pub log: Option<String>,
     /// The provider of sandboxes, as `--provider`.
-    pub provider: Option<ProviderArg>,
+    #[serde(deserialize_with = "provider_options::provider")]
+    pub provider: Option<&'static ProviderRow>,
+    /// The options of each provider, as `--provider-option`.
+    pub providers: ConfiguredOptions,
     /// The server whose sandboxes are used, as `--server`.
     pub server: Option<String>,
     /// The defaults of new sandboxes. Flags and a spec win over them.
@@ -318,13 +327,14 @@ impl Config {
             processes: variable(&lookup, "EYOT_POOL_PROCESSES")?,
         };
         let provider = lookup("EYOT_PROVIDER").map(|text| {
-            ProviderArg::from_str(&text, false)
-                .map_err(|_| wrong_variable("EYOT_PROVIDER", &text, &"use native or docker"))
+            find(&text)
+                .map_err(|_| wrong_variable("EYOT_PROVIDER", &text, &format!("use {}", names().join(" or "))))
         });
         Ok(Self {
             state: None,
             log: lookup("EYOT_LOG"),
             provider: provider.transpose()?,
+            providers: ConfiguredOptions::default(),
             server: lookup("EYOT_SERVER"),
             defaults,
             quotas,
@@ -341,6 +351,7 @@ impl Config {
             state: self.state.or(below.state),
             log: self.log.or(below.log),
             provider: self.provider.or(below.provider),
+            providers: self.providers.over(below.providers),
             server: self.server.or(below.server),
             defaults: self.defaults.over(below.defaults),
             quotas: self.quotas.over(below.quotas),
@@ -434,6 +445,7 @@ fn wrong_variable(name: &str, text: &str, reason: &dyn std::fmt::Display) -> Fai
 mod tests {
     use super::*;
     use crate::usual_quotas::HostSize;
+    use eyot_providers::registry::rows;
 
     #[test]
     fn an_unknown_key_is_refused_with_its_line() {
@@ -510,11 +522,14 @@ mod tests {
         let page = include_str!("../../../docs/configuration.md");
         let (_, block) = page.split_once("```toml\n").unwrap();
         let config = Config::parse(block.split_once("```").unwrap().0).unwrap();
-        let Config { state, log, provider, server, defaults, quotas, images, registries } = config;
+        let Config { state, log, provider, providers, server, defaults, quotas, images, registries } = config;
         assert!(
             state.is_some()
                 && log.is_some()
                 && provider.is_some()
+                && rows().iter().all(|row| {
+                    row.options.iter().all(|option| providers.of(row).get(option.name).is_some())
+                })
                 && server.is_some()
                 && !images.is_empty()
                 && !registries.mirrors.is_empty()

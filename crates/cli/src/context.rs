@@ -11,14 +11,16 @@ use eyot_image::{AllowedImages, ImageName};
 use eyot_providers::remote::{RemoteOptions, RemoteServer};
 use serde_json::Value;
 
-use crate::args::{GlobalArgs, ProviderArg, SpecArgs};
+use crate::args::{GlobalArgs, SpecArgs};
 use crate::bars::progress;
 use crate::config::{Config, SetFields};
 use crate::departed::what_became_of;
 use crate::errors::{Failure, USAGE};
 use crate::output::Output;
 use crate::pools::Pool;
-use crate::provider::{self, ProviderSettings, Simulated};
+use crate::provider::{
+    self, Makes, ProviderOptions, ProviderRow, ProviderSettings, SandboxAdopter, Simulated,
+};
 use crate::sandbox_names::{self, PooledSandbox, SandboxNames};
 
 /// The context of one command.
@@ -49,11 +51,13 @@ impl Context {
     pub fn load(global: &GlobalArgs) -> Result<Self, Failure> {
         let config = Config::load()?;
         let state = global.state.as_deref().or(config.state.as_deref());
-        let state = state.map(absolute).transpose()?;
-        let kind = global.provider.or(config.provider).unwrap_or_default();
-        let simulated = std::env::var_os(SIMULATED_VARIABLE);
-        let simulated =
-            simulated.map(|file| Simulated::read(Path::new(&file))).transpose()?.unwrap_or_default();
+        let state = state.map(absolute).transpose()?.unwrap_or_else(provider::default_state_folder);
+        let row = global.provider.or(config.provider).unwrap_or_else(provider::default_row);
+        let mut provider_settings = ProviderSettings::new(row, state);
+        provider_settings.options = options(row, global, &config)?;
+        if let Some(file) = std::env::var_os(SIMULATED_VARIABLE) {
+            Simulated::read(Path::new(&file))?.simulate(&mut provider_settings);
+        }
         let server = match global.server.as_deref().or(config.server.as_deref()) {
             // Said to be none: what the variable or the configuration names does not count.
             None | Some("") => None,
@@ -66,11 +70,17 @@ impl Context {
                 pool: None,
             }),
         };
+        if server.is_some() && !global.provider_option.is_empty() {
+            return Err(Failure::usage(
+                "--provider-option is about this host's sandboxes, and a server is named",
+            )
+            .hint("leave `--server` and EYOT_SERVER out, or say `--server ''`"));
+        }
         Ok(Self {
             output: Output::new(global),
             config,
             server,
-            provider_settings: ProviderSettings { state, simulated, kind, ..ProviderSettings::default() },
+            provider_settings,
             verbose: global.verbose > 0,
         })
     }
@@ -81,7 +91,7 @@ impl Context {
         if let Some(server) = self.server()? {
             return Ok(server.provider(None).await?);
         }
-        Ok(provider::open(&self.settings_with_images(None), provider::Makes::One)?)
+        Ok(self.settings_with_images(None).open(Makes::One)?)
     }
 
     /// Opens the provider of a new sandbox that others are to find: without a pool that is the pool
@@ -95,7 +105,7 @@ impl Context {
             return Ok(server.provider(pool).await?);
         }
         let provider = self.provider().await?;
-        provider::make_state_folder(&self.provider_settings)?;
+        self.make_state_folder()?;
         let folder = self.state_folder()?;
         let default = SandboxName::parse(DEFAULT_SANDBOX)?;
         let pool = pool.unwrap_or(&default);
@@ -132,15 +142,21 @@ impl Context {
         }
     }
 
-    /// Refuses flags that only the Docker provider takes, unless a server decides.
+    /// Refuses flags of containers where the provider makes none, unless a server decides.
     pub fn refuse_docker_flags(&self, spec: &SpecArgs) -> Result<(), Failure> {
         match spec
             .docker_flag()
-            .filter(|_| self.server.is_none() && self.provider_settings.kind == ProviderArg::Native)
+            .filter(|_| self.server.is_none() && !self.provider_settings.row.takes_container_options)
         {
-            Some(flag @ "--publish") => Err(Failure::usage(format!("{flag} needs --provider docker"))
-                .hint("`eyot browse NAME PORT` opens a port of any sandbox on this host's loopback")),
-            Some(flag) => Err(Failure::usage(format!("{flag} needs --provider docker"))),
+            Some(flag) => {
+                let providers = provider::names_where(|row| row.takes_container_options);
+                let failure = Failure::usage(format!("{flag} needs --provider {providers}"));
+                Err(match flag {
+                    "--publish" => failure
+                        .hint("`eyot browse NAME PORT` opens a port of any sandbox on this host's loopback"),
+                    _ => failure,
+                })
+            }
             None => Ok(()),
         }
     }
@@ -148,13 +164,24 @@ impl Context {
     /// Returns what a sandbox can't do with what it mounts from this host, as a sentence. A server's
     /// folders are its own.
     pub fn why_not_usable(&self, mount: &Mount) -> Option<String> {
-        let kind = self.provider_settings.kind;
-        if self.server.is_some() { None } else { provider::why_not_usable(kind, mount) }
+        if self.server.is_some() { None } else { (self.provider_settings.row.why_not_usable)(mount) }
+    }
+
+    /// Returns what adopts the sandboxes of other state folders, where the provider has such. A
+    /// server's are its own.
+    pub fn adopter(&self) -> Option<Arc<dyn SandboxAdopter>> {
+        let adopter = self.provider_settings.row.adopter.filter(|_| self.server.is_none())?;
+        Some(adopter(&self.provider_settings))
+    }
+
+    /// Makes the state folder, for a command that keeps something in it.
+    fn make_state_folder(&self) -> Result<(), Failure> {
+        Ok((self.provider_settings.row.make_state_folder)(&self.provider_settings)?)
     }
 
     fn settings_with_images(&self, only: Option<AllowedImages>) -> ProviderSettings {
-        let sources = provider::image_sources(&self.config.registries, only, progress(self.output));
-        ProviderSettings { images: Some(sources), ..self.provider_settings.clone() }
+        let sources = provider::image_sources(&self.config.registries, only.clone(), progress(self.output));
+        ProviderSettings { images: Some(sources), fetched: only, ..self.provider_settings.clone() }
     }
 
     /// Opens the pool of this name. The configured defaults apply to its sandboxes.
@@ -193,10 +220,11 @@ impl Context {
     }
 
     async fn open_engine(&self, provider_settings: ProviderSettings) -> Result<Engine, Failure> {
-        let provider = provider::open(&provider_settings, provider::Makes::Many)?;
-        provider::make_state_folder(&provider_settings)?;
+        let provider = provider_settings.open(Makes::Many)?;
+        self.make_state_folder()?;
         let engine = Engine::open(provider, &self.state_folder()?).await?;
-        Ok(engine.with_other_providers(move |name| provider::of_name(&provider_settings, name)))
+        let configured = self.config.providers.clone();
+        Ok(engine.with_other_providers(move |name| provider::of_name(&provider_settings, &configured, name)))
     }
 
     /// Opens the store of sandboxes and keys. If there is none it is created through the engine,
@@ -222,7 +250,7 @@ impl Context {
 
     /// Returns the state folder. One that another user controls is refused.
     pub fn state_folder(&self) -> Result<PathBuf, Failure> {
-        let folder = self.provider_settings.state.clone().unwrap_or_else(provider::default_state_folder);
+        let folder = self.provider_settings.state.clone();
         provider::check_state_folder(&folder)?;
         Ok(folder)
     }
@@ -291,6 +319,13 @@ impl Context {
         let file = self.store_file()?;
         if Store::is_missing(&file) { Ok(None) } else { Ok(Some(Store::open(file)?)) }
     }
+}
+
+/// Returns the options of the provider: flags over the configuration.
+fn options(row: &ProviderRow, global: &GlobalArgs, config: &Config) -> Result<ProviderOptions, Failure> {
+    let pairs = global.provider_option.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let flags = ProviderOptions::parse(row, pairs).map_err(|error| Failure::with_code(error, USAGE))?;
+    Ok(flags.over(config.providers.of(row)))
 }
 
 /// Makes the state folder's path absolute, since it outlives our working directory.

@@ -3,50 +3,28 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{
-    Capabilities, Enforcement, Error, ErrorKind, Limits, LimitsEnforced, Mount, Result, SandboxNamer,
-    SandboxProvider,
-};
+use eyot::{Enforcement, Error, ErrorKind, Limits, LimitsEnforced, Result, SandboxNamer, SandboxProvider};
 use eyot_engine::store::Store;
 use eyot_image::{AllowedImages, ImageSource, ImageStore, ImageUse, Progress};
-use eyot_native::host;
-use eyot_native::{ImageSources, NativeOptions, NativeProvider, default_state_dir};
-use eyot_providers::docker::{DockerOptions, DockerProvider, EngineImages};
+use eyot_native::{ImageSources, default_state_dir, host};
+use eyot_providers::docker::EngineImages;
+use eyot_providers::native::{self, options};
 use serde::Deserialize;
 
-use crate::args::{MOST_SLOTS, ProviderArg};
-use crate::config::RegistrySettings;
+use crate::args::MOST_SLOTS;
+use crate::config::{ConfiguredOptions, RegistrySettings};
 
 const _: () = assert!(MOST_SLOTS == eyot_native::MOST_SLOTS, "native has another limit");
 
-/// The number of sandboxes that a command makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Makes {
-    /// One at most.
-    One,
-    /// Many.
-    Many,
-}
-
 pub use eyot_native::KeptWorkspace;
 pub use eyot_native::host::{Finding, Report, Status};
-pub use eyot_providers::docker::Foreign;
-
-/// The settings with which a provider is opened.
-#[derive(Debug, Clone, Default)]
-pub struct ProviderSettings {
-    /// The state folder; `None`: the default one.
-    pub state: Option<PathBuf>,
-    /// For tests: simulated facts about the host.
-    pub simulated: Simulated,
-    /// The provider.
-    pub kind: ProviderArg,
-    /// The number of half-made sandboxes that native keeps for the next creates.
-    pub slots: usize,
-    /// The sources of images that native's state folder does not have. On Docker, the names that are
-    /// fetched.
-    pub images: Option<Arc<ImageSources>>,
-}
+pub use eyot_providers::docker::open as open_docker;
+pub use eyot_providers::native::SLOTS;
+pub use eyot_providers::registry::{default_row, find, rows};
+pub use eyot_providers::row::{
+    BenchMethod, Foreign, ImagesOfProvider, Makes, OptionValue, ProviderCheck, ProviderOptions, ProviderRow,
+    ProviderSettings, SandboxAdopter, WorkspacesOfProvider,
+};
 
 /// Simulated facts about the host, for tests: see `NativeOptions`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -63,82 +41,33 @@ impl Simulated {
         let text = std::fs::read_to_string(file).map_err(|error| refuse(&error))?;
         serde_json::from_str(&text).map_err(|error| refuse(&error))
     }
-}
 
-impl ProviderSettings {
-    /// Returns the same settings with another state folder.
-    pub fn at(&self, state: PathBuf) -> Self {
-        Self { state: Some(state), ..self.clone() }
-    }
-
-    fn options(&self, makes: Makes) -> NativeOptions {
-        let mut options = NativeOptions { in_process: makes == Makes::One, ..NativeOptions::default() };
-        if let Some(state) = &self.state {
-            options.state = state.clone();
-        }
-        options.slots = if makes == Makes::Many { self.slots } else { 0 };
-        options.images = self.images.clone();
-        options.simulated = self.simulated.facts.clone();
-        options.fail_step = self.simulated.fail_step.clone();
-        options
+    /// Puts them into the settings of a provider.
+    pub fn simulate(self, settings: &mut ProviderSettings) {
+        settings.simulated = self.facts;
+        settings.fail_step = self.fail_step;
     }
 }
 
-/// Opens the provider of these settings.
-pub fn open(settings: &ProviderSettings, makes: Makes) -> Result<Arc<dyn SandboxProvider>> {
-    match settings.kind {
-        ProviderArg::Native => Ok(NativeProvider::new(settings.options(makes))?),
-        ProviderArg::Docker => Ok(docker_provider(settings)),
-    }
-}
-
-/// Makes the state folder of native sandboxes, for a command that keeps something in it.
-pub fn make_state_folder(settings: &ProviderSettings) -> Result<()> {
-    match settings.kind {
-        ProviderArg::Native => NativeProvider::new(settings.options(Makes::One))?.make_state_folder(),
-        ProviderArg::Docker => Ok(()),
-    }
+/// Returns the names of the providers of which this holds, as `native`, or `native or docker`.
+pub fn names_where(holds: impl Fn(&ProviderRow) -> bool) -> String {
+    let names: Vec<&str> = rows().iter().filter(|row| holds(row)).map(|row| row.name).collect();
+    names.join(" or ")
 }
 
 /// Opens the provider of this name for the same state folder; `None` if there is none, or if it
 /// cannot be opened here.
-pub fn of_name(settings: &ProviderSettings, name: &str) -> Option<Arc<dyn SandboxProvider>> {
-    let kind = <ProviderArg as clap::ValueEnum>::from_str(name, false).ok()?;
-    open(&ProviderSettings { kind, ..settings.clone() }, Makes::One)
+pub fn of_name(
+    settings: &ProviderSettings,
+    configured: &ConfiguredOptions,
+    name: &str,
+) -> Option<Arc<dyn SandboxProvider>> {
+    let row = find(name).ok()?;
+    settings
+        .of(row, configured.of(row))
+        .open(Makes::One)
         .inspect_err(|error| tracing::debug!(%error, name, "open the provider that made a sandbox"))
         .ok()
-}
-
-/// Opens Docker's provider, whichever provider the settings name.
-pub fn docker_provider(settings: &ProviderSettings) -> Arc<DockerProvider> {
-    let state = settings.state.clone().unwrap_or_else(default_state_folder);
-    let fetched = settings.images.as_ref().and_then(|images| images.only.clone());
-    DockerProvider::new(DockerOptions { fetched, ..DockerOptions::node(state) })
-}
-
-/// Returns the capabilities of a provider's sandboxes, without opening it.
-pub fn capabilities(kind: ProviderArg) -> Capabilities {
-    match kind {
-        ProviderArg::Native => eyot_native::capabilities(),
-        ProviderArg::Docker => eyot_providers::docker::capabilities(),
-    }
-}
-
-/// Returns what a sandbox of this provider can't do with what it mounts from this host, as a sentence
-/// with the reason, where that can be foreseen.
-pub fn why_not_usable(kind: ProviderArg, mount: &Mount) -> Option<String> {
-    let Mount { source, target, writable } = mount;
-    match kind {
-        ProviderArg::Native => {
-            let unreadable = eyot_native::why_not_readable(source);
-            let unwritable = || eyot_native::why_not_writable(source).filter(|_| *writable);
-            unreadable
-                .map(|why| format!("a sandbox can't read {target}: {why}"))
-                .or_else(|| unwritable().map(|why| format!("a sandbox can't write to {target}: {why}")))
-        }
-        // The Engine may be on another host, and its root may write everywhere.
-        ProviderArg::Docker => None,
-    }
 }
 
 /// Returns a sandbox's limit of memory, in MiB: what its spec says, or the default where one is held.
@@ -206,16 +135,36 @@ pub fn check_state_folder(state: &Path) -> Result<()> {
     host::check_folder(state)
 }
 
-/// Reports what this host can do for sandboxes in that state folder, and whether a Docker Engine
-/// answers, which only matters to users of that provider.
+/// Reports what this host can do for native sandboxes in that state folder, and whether the other
+/// providers can be used, which only matters to their users.
 pub async fn diagnose(settings: &ProviderSettings) -> Result<Report> {
-    let mut report = host::diagnose(settings.options(Makes::One)).await?;
-    let (finding, answers) = docker(settings).await;
-    report.findings.push(finding);
-    if settings.kind == ProviderArg::Docker {
-        report.works = answers;
+    let mut report = host::diagnose(options(settings, Makes::One)).await?;
+    for row in rows().iter().filter(|row| **row != native::ROW) {
+        let is_wanted = row == settings.row;
+        let settings =
+            if is_wanted { settings.clone() } else { settings.of(row, ProviderOptions::default()) };
+        let check = settings.check().await;
+        if is_wanted {
+            report.works = check.usable;
+        }
+        if row.check.is_some() {
+            report.findings.push(finding(row, check, is_wanted));
+        }
     }
     Ok(report)
+}
+
+/// Returns the finding about another provider than the native one.
+fn finding(row: &'static ProviderRow, check: ProviderCheck, is_wanted: bool) -> Finding {
+    let ProviderCheck { usable, why, fix, cause, .. } = check;
+    let (status, why) = if usable {
+        (Status::Ok, format!("{why}: --provider {}", row.name))
+    } else {
+        let hint = fix.map(|fix| format!("; {fix}")).unwrap_or_default();
+        let status = if is_wanted { Status::Error } else { Status::Info };
+        (status, format!("{why}{hint}"))
+    };
+    Finding { id: row.name, cause, status, why, fix: None }
 }
 
 /// Adds what `eyot doctor` finds to an error of a state folder without room, for a command that
@@ -233,21 +182,6 @@ pub async fn with_cause(error: Error, settings: &ProviderSettings) -> Error {
         None => explained,
     };
     explained.with_source(error)
-}
-
-async fn docker(settings: &ProviderSettings) -> (Finding, bool) {
-    let found = docker_provider(settings).version().await;
-    let answers = found.is_ok();
-    let (status, cause, why) = match found {
-        Ok(version) => (Status::Ok, None, format!("an Engine {version} answers: --provider docker")),
-        Err(error) => {
-            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            let is_wanted = settings.kind == ProviderArg::Docker;
-            let status = if is_wanted { Status::Error } else { Status::Info };
-            (status, Some("no-engine"), format!("{error}{hint}"))
-        }
-    };
-    (Finding { id: "docker", cause, status, why, fix: None }, answers)
 }
 
 /// Returns the AppArmor profile that lets a program create sandboxes.

@@ -7,7 +7,6 @@ use std::path::Path;
 use eyot::Limits;
 use eyot_engine::{DefaultLimits, PoolQuotas};
 
-use crate::args::ProviderArg;
 use crate::context::Context;
 use crate::errors::Failure;
 
@@ -75,7 +74,7 @@ impl UsualQuotas {
     pub fn for_this_host(context: &Context) -> Result<Self, Failure> {
         let state = context.state_folder()?;
         // An Engine's disk may be another host's, and it holds no limit of it.
-        let on_disk = (context.provider_settings.kind == ProviderArg::Native).then_some(state.as_path());
+        let on_disk = context.provider_settings.row.keeps_files_in_state_folder.then_some(state.as_path());
         let size = HostSize::read(on_disk)
             .map_err(|error| Failure::host("find out how large this host is", error))?;
         Ok(Self::of(&size))

@@ -26,8 +26,8 @@ pub struct BenchArgs {
     /// The number of rounds; five more rounds warm up
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
-    /// Also measure with this many idle sandboxes (0: don't)
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4000))]
+    /// Also measure with this many idle sandboxes (0: don't); native, at most 4000
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub live: u32,
     /// As root, also measure sandboxes from slots for this many seconds, one after another (0: don't)
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=3600))]

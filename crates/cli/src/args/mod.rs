@@ -30,6 +30,7 @@ mod workspace;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
+use eyot_providers::row::ProviderRow;
 
 pub use backup::{BackupArgs, RestoreArgs};
 pub use bench::{BenchArgs, BenchImage};
@@ -53,7 +54,7 @@ pub use spec::SpecArgs;
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
 pub use update::{ChangeArgs, UpdateArgs};
-pub use values::{MOST_SLOTS, NetworkArg, ProviderArg, parse_pull};
+pub use values::{MOST_SLOTS, NetworkArg, parse_pull};
 pub use workspace::{WorkspaceArgs, WorkspaceCommand};
 
 const EXAMPLES: &str = "\
@@ -88,9 +89,13 @@ pub struct GlobalArgs {
     /// Folder that holds the sandboxes [env: EYOT_STATE]
     #[arg(long, global = true, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// The provider of sandboxes: native or docker [default: native] [env: EYOT_PROVIDER]
+    // The help comes from the table of providers.
     #[arg(long, global = true, value_name = "NAME", hide_possible_values = true)]
-    pub provider: Option<ProviderArg>,
+    #[arg(value_parser = values::provider_parser(), help = values::provider_help())]
+    pub provider: Option<&'static ProviderRow>,
+    /// An option of the provider; may be repeated. `eyot providers` lists them
+    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = values::parse_pair)]
+    pub provider_option: Vec<(String, String)>,
     /// Use the sandboxes of an Eyot server: http://HOST:PORT, https://… (EYOT_CA_CERT: trusted instead of the system) or unix:/PATH; its key is in EYOT_API_KEY [env: EYOT_SERVER]
     #[arg(long, global = true, value_name = "URL")]
     pub server: Option<String>,

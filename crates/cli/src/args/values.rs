@@ -5,8 +5,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use eyot::internal::system_reason;
 use eyot::{IdleAction, Limits, Mount, NetworkMode, PullPolicy, Requirement, SandboxPath};
+
+use eyot_providers::registry::{default_row, find, names, rows};
+use eyot_providers::row::ProviderRow;
 
 use crate::errors::Failure;
 use crate::sizes::parse_mib;
@@ -25,15 +29,16 @@ pub enum NetworkArg {
     Host,
 }
 
-/// A provider of sandboxes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProviderArg {
-    /// This Linux host itself
-    #[default]
-    Native,
-    /// A Docker Engine
-    Docker,
+/// Returns the parser of a provider's name. It offers the names of the table to completions.
+pub fn provider_parser() -> impl TypedValueParser<Value = &'static ProviderRow> {
+    PossibleValuesParser::new(rows().iter().map(|row| PossibleValue::new(row.name).help(row.summary)))
+        .try_map(|name| find(&name))
+}
+
+/// Returns the help of the option that names the provider.
+pub fn provider_help() -> String {
+    let (names, default) = (names().join(" or "), default_row().name);
+    format!("The provider of sandboxes: {names} [default: {default}] [env: EYOT_PROVIDER]")
 }
 
 impl From<NetworkArg> for NetworkMode {

@@ -10,6 +10,7 @@ use eyot::{Command, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
 use serde::Serialize;
 
 use super::items::quantile;
+use super::memory::available_kib;
 use crate::errors::Failure;
 
 /// The costs of many idle sandboxes.
@@ -145,15 +146,4 @@ async fn destroy(sandboxes: &[Sandbox]) -> Result<(), Failure> {
         sandbox.destroy().await?;
     }
     Ok(())
-}
-
-/// Returns the host's `MemAvailable`, in KiB.
-fn available_kib() -> Result<f64, Failure> {
-    let text = std::fs::read_to_string("/proc/meminfo")
-        .map_err(|error| Failure::host("read how much memory is available", error))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    number.ok_or_else(|| {
-        Failure::host("read how much memory is available", std::io::ErrorKind::InvalidData.into())
-    })
 }

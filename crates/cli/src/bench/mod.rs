@@ -2,10 +2,12 @@
 //! same operation of the host and with other isolators that are installed, so that a noisy machine
 //! disturbs all alike.
 
+mod calls;
 pub mod crowd;
 mod engine_rounds;
 pub mod images;
 mod items;
+mod memory;
 mod over_http;
 mod peers;
 mod report;
@@ -13,6 +15,7 @@ mod rounds;
 pub mod sustained;
 pub mod transfers;
 
+pub use calls::{CallRounds, LiveCalls};
 pub use engine_rounds::EngineRounds;
 pub use items::{Item, Items, quantile};
 pub use over_http::OverHttp;

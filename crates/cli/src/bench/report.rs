@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::crowd::Crowd;
 use super::items::BenchRow;
 use super::transfers::MeasuredCopy;
-use super::{Items, SkippedPeer};
+use super::{Items, LiveCalls, SkippedPeer};
 
 /// The provider that was measured.
 #[derive(Debug, Serialize)]
@@ -25,6 +25,13 @@ pub enum BenchSubject {
         /// The image that all containers were made from.
         image: String,
     },
+    /// A provider that is compared with nothing.
+    #[serde(untagged)]
+    Other {
+        /// The name.
+        #[serde(rename = "provider")]
+        name: &'static str,
+    },
 }
 
 impl BenchSubject {
@@ -37,6 +44,7 @@ impl BenchSubject {
         match self {
             Self::Native { root: true } => "as root (a range of ids)".to_owned(),
             Self::Native { root: false } => "as an ordinary user (one id)".to_owned(),
+            Self::Other { name } => format!("provider {name}"),
             Self::Docker { engine, image } => format!("Docker Engine {engine}, image `{image}`"),
         }
     }
@@ -58,6 +66,9 @@ pub struct BenchReport {
     pub left_out: Vec<SkippedPeer>,
     /// Many live sandboxes, if `--live` was given.
     pub crowd: Option<Crowd>,
+    /// The same for a provider that is measured by its calls alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveCalls>,
     /// Copies between two sandboxes, if `--transfer` was given.
     pub copied: Vec<MeasuredCopy>,
 }
@@ -72,6 +83,7 @@ impl BenchReport {
             rows: items.rows(),
             left_out,
             crowd: None,
+            live: None,
             copied: Vec::new(),
         }
     }
@@ -88,6 +100,9 @@ impl BenchReport {
         }
         if let Some(crowd) = &self.crowd {
             text.push_str(&crowd_lines(crowd));
+        }
+        if let Some(live) = &self.live {
+            text.push_str(&live_lines(live));
         }
         if !self.copied.is_empty() {
             text.push_str(
@@ -121,6 +136,15 @@ fn copied_line(copied: &MeasuredCopy) -> String {
     let MeasuredCopy { what, transfer_ms, tar_ms, memory_kib, .. } = copied;
     let (ratio, memory_mib) = (transfer_ms / tar_ms, *memory_kib as f64 / 1024.0);
     format!("| {what} | {transfer_ms:.0} ms | {tar_ms:.0} ms | {ratio:.2} | {memory_mib:.1} MiB |\n")
+}
+
+fn live_lines(live: &LiveCalls) -> String {
+    let LiveCalls { live, memory_each_kib, process_memory_mib, create_p50_us, echo_p50_us } = live;
+    format!(
+        "\n| with {live} live sandboxes | |\n|---|---|\n| memory of each | {memory_each_kib:.0} KiB |\n\
+         | memory of this process | {process_memory_mib:.0} MiB |\n\
+         | create, p50, while they were made | {create_p50_us:.0} µs |\n| `echo hi`, p50 | {echo_p50_us:.0} µs |\n"
+    )
 }
 
 fn crowd_lines(crowd: &Crowd) -> String {

@@ -12,7 +12,6 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::for_stdout;
 use crate::pools::Pools;
-use crate::provider;
 use crate::signals::Signals;
 use crate::toolsets::{served, toolsets};
 
@@ -25,7 +24,7 @@ pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
     let (tools, pool) = match Pools::of(context).await? {
         Pools::Remote(server) => served(&server, args.pool.as_ref(), &names, options).await?,
         Pools::Local(engine) => {
-            let tools = toolsets(&names, options, &provider::capabilities(context.provider_settings.kind))?;
+            let tools = toolsets(&names, options, &(context.provider_settings.row.capabilities)())?;
             let pool = args.pool.map_or_else(|| SandboxName::parse(DEFAULT_SANDBOX), Ok)?;
             (tools, context.pool_of(&engine, pool)?)
         }

@@ -3,11 +3,11 @@
 use eyot::{SandboxInfo, SandboxStatus};
 use serde_json::{Value, json};
 
-use crate::args::{LsArgs, ProviderArg};
+use crate::args::LsArgs;
 use crate::context::Context;
 use crate::durations::{age, moment, since};
 use crate::errors::Failure;
-use crate::provider::{Foreign, docker_provider};
+use crate::provider::Foreign;
 use crate::redaction;
 use crate::sandbox_names::SandboxNames;
 use crate::table::Table;
@@ -35,20 +35,19 @@ pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
     if let [first, ..] = foreign.as_slice() {
         context.output.note(&format!(
             "foreign ones are not of this state folder, and are neither used nor removed; if Eyot has made \
-             one: eyot --provider docker adopt {}",
-            first.name
+             one: eyot --provider {} adopt {}",
+            context.provider_settings.row.name, first.name
         ));
     }
     Ok(0)
 }
 
-/// Returns the Engine's containers and volumes that look like Eyot's but that this state folder
-/// does not know.
+/// Returns the containers and volumes that look like Eyot's but that this state folder does not
+/// know, where the provider has such.
 async fn foreign(context: &Context) -> Result<Vec<Foreign>, Failure> {
-    if context.server()?.is_none() && context.provider_settings.kind == ProviderArg::Docker {
-        Ok(docker_provider(&context.provider_settings).foreign().await?)
-    } else {
-        Ok(Vec::new())
+    match context.adopter() {
+        Some(adopter) => Ok(adopter.foreign().await?),
+        None => Ok(Vec::new()),
     }
 }
 

@@ -54,11 +54,12 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use crate::args::{Cli, CliCommand, ProviderArg};
+use crate::args::{Cli, CliCommand};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::logging;
 use crate::output::Output;
+use crate::provider::{OptionValue, SLOTS, names_where};
 
 /// The time that work on other threads has to clean up after an interruption.
 const CLEAN_UP: Duration = Duration::from_secs(2);
@@ -74,7 +75,7 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
         CliCommand::Init(args) => init::run(&args, Output::new(&cli.global)),
         command => {
             let mut context = Context::load(&cli.global)?;
-            context.provider_settings.slots = slots(&command, &context)?;
+            set_slots(&command, &mut context)?;
             let is_server = matches!(command, CliCommand::Serve(_));
             logging::start(context.config.log.as_deref(), cli.global.verbose, is_server)?;
             match &command {
@@ -91,23 +92,33 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
 /// The slots of a server that is told no number. Its clients wait for creates all day.
 const SLOTS_OF_A_SERVER: usize = 2;
 
-/// Returns the number of half-made sandboxes that a command keeps.
-fn slots(command: &CliCommand, context: &Context) -> Result<usize, Failure> {
+/// Sets the number of half-made sandboxes that a command keeps. A number of the command's own wins
+/// over the option of the provider.
+fn set_slots(command: &CliCommand, context: &mut Context) -> Result<(), Failure> {
     let (asked, default) = match command {
         CliCommand::Serve(args) => (args.slots, SLOTS_OF_A_SERVER),
         CliCommand::Mcp(args) => (args.slots, 0),
-        _ => (None, 0),
+        _ => return Ok(()),
     };
-    if asked.is_some_and(|slots| slots > 0) {
-        if context.provider_settings.kind != ProviderArg::Native {
-            let failure = Failure::usage("only the provider native has slots");
-            return Err(failure.hint("leave --slots out"));
-        }
-        if !rustix::process::geteuid().is_root() {
-            context.output.note("only root has slots: each sandbox is made when it is asked for");
-        }
+    let settings = &mut context.provider_settings;
+    if settings.row.option(SLOTS).is_none() {
+        return match asked {
+            None | Some(0) => Ok(()),
+            Some(_) => {
+                let providers = names_where(|row| row.option(SLOTS).is_some());
+                let failure = Failure::usage(format!("only the provider {providers} has slots"));
+                Err(failure.hint("leave --slots out"))
+            }
+        };
     }
-    Ok(asked.unwrap_or(default))
+    let slots = asked.or((settings.options.get(SLOTS).is_none()).then_some(default));
+    if let Some(slots) = slots {
+        settings.set(SLOTS, OptionValue::Number(slots as u64))?;
+    }
+    if asked.is_some_and(|slots| slots > 0) && !rustix::process::geteuid().is_root() {
+        context.output.note("only root has slots: each sandbox is made when it is asked for");
+    }
+    Ok(())
 }
 
 /// Returns the reason why a command is only about this host, if it is: it refuses a server.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::args::{ProviderArg, VerifyArgs};
+use crate::args::VerifyArgs;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::{printable, say};
@@ -19,7 +19,7 @@ const FAILS: u8 = 1;
 const UNPROVEN: u8 = 3;
 
 pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
-    if context.provider_settings.kind != ProviderArg::Native {
+    if !context.provider_settings.row.tries_threats {
         return Err(Failure::usage("`eyot verify` tries native sandboxes, not a Docker Engine's")
             .hint("docs/testing.md says which tests try those"));
     }

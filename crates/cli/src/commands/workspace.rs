@@ -7,20 +7,16 @@ use indicatif::HumanBytes;
 use serde_json::json;
 
 use super::rm::settle;
-use crate::args::{ProviderArg, WorkspaceArgs, WorkspaceCommand};
+use crate::args::{WorkspaceArgs, WorkspaceCommand};
 use crate::confirm::{DECLINED, confirm};
 use crate::context::Context;
 use crate::durations::{age, since};
 use crate::errors::Failure;
-use crate::provider::{self, KeptWorkspace};
+use crate::provider::{self, KeptWorkspace, ProviderRow, WorkspacesOfProvider};
 use crate::table::Table;
 
 pub async fn run(args: WorkspaceArgs, context: &Context) -> Result<u8, Failure> {
-    if context.provider_settings.kind == ProviderArg::Docker {
-        return Err(Failure::usage("the workspaces of containers are volumes of the Docker Engine").hint(
-            "`docker volume ls --filter name=eyot-workspace-` lists them, and `docker volume rm` removes one",
-        ));
-    }
+    refuse_without_workspaces(context.provider_settings.row)?;
     let state = if context.has_no_state()? { None } else { Some(context.state_folder()?) };
     if state.is_some() {
         // A sandbox whose time is over has no workspace any more; the list removes it.
@@ -31,6 +27,17 @@ pub async fn run(args: WorkspaceArgs, context: &Context) -> Result<u8, Failure> 
             show(&state.as_deref().map_or(Ok(Vec::new()), provider::kept_workspaces)?, context)
         }
         WorkspaceCommand::Rm { names, force } => remove(&names, force, state.as_deref(), context),
+    }
+}
+
+/// Refuses a provider whose persistent workspaces are not in the state folder.
+fn refuse_without_workspaces(row: &ProviderRow) -> Result<(), Failure> {
+    match row.workspaces {
+        WorkspacesOfProvider::StateFolder => Ok(()),
+        WorkspacesOfProvider::Elsewhere { place, hint } => Err(Failure::usage(place).hint(hint)),
+        WorkspacesOfProvider::None => {
+            Err(Failure::usage(format!("the provider {} has no persistent workspaces", row.name)))
+        }
     }
 }
 

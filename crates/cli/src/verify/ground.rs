@@ -9,7 +9,7 @@ use eyot::{Error, ErrorKind, Lifecycle, Result, Sandbox, SandboxProvider, Sandbo
 use eyot_probes::World;
 use tempfile::TempDir;
 
-use crate::provider::{self, ProviderSettings};
+use crate::provider::{Makes, ProviderSettings};
 
 /// The folder and the provider of the tests.
 pub struct VerifyGround {
@@ -25,12 +25,12 @@ impl VerifyGround {
     /// The reason why no sandbox can be created, in the words of every command.
     pub async fn prepare(settings: &ProviderSettings, state: PathBuf) -> Result<Self> {
         // A folder that sandboxes can't live in is refused.
-        provider::make_state_folder(settings)?;
+        (settings.row.make_state_folder)(settings)?;
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Setup, "prepare a folder to verify in: failed").with_source(error)
         };
         let folder = tempfile::Builder::new().prefix("verify-").tempdir_in(&state).map_err(failed)?;
-        let provider = provider::open(&settings.at(folder.path().join("state")), provider::Makes::Many)?;
+        let provider = settings.at(folder.path().join("state")).open(Makes::Many)?;
         let lifecycle = Lifecycle { ttl_ms: Some(60_000), ..Lifecycle::default() };
         let spec = SandboxSpec { lifecycle, ..SandboxSpec::default() };
         Sandbox::create(&*provider, spec).await?.destroy().await?;

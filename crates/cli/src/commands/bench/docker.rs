@@ -14,7 +14,7 @@ use crate::args::BenchArgs;
 use crate::bench::{BenchReport, BenchSubject, EngineRounds, Items, SkippedPeer};
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::provider::docker_provider;
+use crate::provider::open_docker;
 
 /// The time after which the sandboxes of a killed benchmark are removed, in milliseconds.
 const TTL_MS: u64 = 3_600_000;
@@ -22,7 +22,7 @@ const TTL_MS: u64 = 3_600_000;
 /// Measures everything that the arguments ask for.
 pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport, Failure> {
     refuse_what_is_native(args)?;
-    let provider = docker_provider(&context.provider_settings);
+    let provider = open_docker(&context.provider_settings);
     let engine = provider.version().await?;
     let named = args
         .image

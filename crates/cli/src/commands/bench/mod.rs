@@ -1,16 +1,18 @@
 //! `eyot bench`: measures sandboxes on this machine, beside the host's own operations and other
 //! isolators; or, with `--provider docker`, beside the Engine's own operations.
 
+mod calls;
 mod compare;
 mod docker;
 mod native;
 
 use indicatif::ProgressBar;
 
-use crate::args::{BenchArgs, ProviderArg};
+use crate::args::BenchArgs;
 use crate::bench::{BenchReport, Items};
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::provider::BenchMethod;
 
 const WARM_UP: u32 = 5;
 
@@ -18,9 +20,10 @@ pub async fn run(args: BenchArgs, context: &Context) -> Result<u8, Failure> {
     if let Some(other) = &args.compare {
         return compare::run(other, args.rounds, context).await;
     }
-    let report = match context.provider_settings.kind {
-        ProviderArg::Native => native::measure(&args, context).await?,
-        ProviderArg::Docker => docker::measure(&args, context).await?,
+    let report = match context.provider_settings.row.bench {
+        BenchMethod::BesideHost => native::measure(&args, context).await?,
+        BenchMethod::BesideEngine => docker::measure(&args, context).await?,
+        BenchMethod::Calls => calls::measure(&args, context).await?,
     };
     print(&report, context)?;
     Ok(0)

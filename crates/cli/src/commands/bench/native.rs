@@ -15,14 +15,19 @@ use crate::bench::{
 };
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::provider::{self, ProviderSettings};
+use crate::provider::{self, Makes, OptionValue, SLOTS};
+
+/// The most sandboxes that are kept alive: each has processes, mounts and a connection.
+const MOST_LIVE: u32 = 4000;
 
 /// Measures everything that the arguments ask for.
 pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport, Failure> {
+    if args.live > MOST_LIVE {
+        return Err(Failure::usage(format!("--live is at most {MOST_LIVE} for native sandboxes")));
+    }
     raise_open_files()?;
     let folder = own_folder(&context.state_folder()?)?;
-    let provider =
-        provider::open(&context.provider_settings.at(folder.path().join("state")), provider::Makes::Many)?;
+    let provider = context.provider_settings.at(folder.path().join("state")).open(Makes::Many)?;
     let peers = Peers::find(folder.path());
     let mut items = measure_rounds(args, context, provider.as_ref(), folder.path(), &peers).await?;
     if args.sustained > 0
@@ -75,7 +80,7 @@ async fn measure_rounds(
 }
 
 /// The number of slots that are measured.
-const SLOTS: usize = 4;
+const MEASURED_SLOTS: u64 = 4;
 
 /// Opens a provider of sandboxes from slots, with a state folder of its own; `None` for an ordinary
 /// user, who has none.
@@ -86,9 +91,9 @@ fn provider_with_slots(
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
     }
-    let settings = context.provider_settings.at(folder.join("slots-state"));
-    let settings = ProviderSettings { slots: SLOTS, ..settings };
-    Ok(Some(provider::open(&settings, provider::Makes::Many)?))
+    let mut settings = context.provider_settings.at(folder.join("slots-state"));
+    settings.set(SLOTS, OptionValue::Number(MEASURED_SLOTS))?;
+    Ok(Some(settings.open(Makes::Many)?))
 }
 
 fn this_program() -> Result<PathBuf, Failure> {

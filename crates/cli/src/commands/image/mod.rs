@@ -10,22 +10,18 @@ use eyot_image::{ImageInfo, ImageName, ImageStore, PruneReport};
 use indicatif::HumanBytes;
 
 use super::rm::settle;
-use crate::args::{ImageArgs, ImageCommand, ProviderArg};
+use crate::args::{ImageArgs, ImageCommand};
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::provider;
+use crate::provider::{self, ImagesOfProvider};
 use crate::table::Table;
-
-/// The note for a user of Docker's provider.
-const ENGINES_OWN: &str = "these are the images of native sandboxes; the Engine keeps its own: \
-    docker images, docker pull, docker load, docker rmi";
 
 pub async fn run(args: ImageArgs, context: &Context) -> Result<u8, Failure> {
     if let Some(server) = context.server()? {
         return on_server::run(args.command, server.images().as_ref(), context).await;
     }
-    if context.provider_settings.kind == ProviderArg::Docker {
-        context.output.note(ENGINES_OWN);
+    if let ImagesOfProvider::Elsewhere(note) = context.provider_settings.row.images {
+        context.output.note(note);
     }
     match args.command {
         ImageCommand::Import(args) => import::run(args, context).await,

@@ -16,7 +16,6 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::open_files::OpenFiles;
-use crate::provider;
 use crate::signals::Signals;
 use crate::stdio;
 use crate::toolsets::{served, toolsets};
@@ -46,7 +45,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Result<McpServer, Failure> {
-    let capabilities = provider::capabilities(context.provider_settings.kind);
+    let capabilities = (context.provider_settings.row.capabilities)();
     let tools = toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
     let template = template(args, context)?;
     note_unusable_mounts(&template.mounts, context);
