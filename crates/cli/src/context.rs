@@ -167,6 +167,16 @@ impl Context {
         if self.server.is_some() { None } else { (self.provider_settings.row.why_not_usable)(mount) }
     }
 
+    /// Returns the settings of a provider: those of the command, or those of another with its
+    /// configured options.
+    pub fn settings_of(&self, row: &'static ProviderRow) -> ProviderSettings {
+        if row == self.provider_settings.row {
+            self.provider_settings.clone()
+        } else {
+            self.provider_settings.of(row, self.config.providers.of(row))
+        }
+    }
+
     /// Returns what adopts the sandboxes of other state folders, where the provider has such. A
     /// server's are its own.
     pub fn adopter(&self) -> Option<Arc<dyn SandboxAdopter>> {

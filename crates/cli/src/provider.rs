@@ -22,8 +22,8 @@ pub use eyot_providers::docker::open as open_docker;
 pub use eyot_providers::native::SLOTS;
 pub use eyot_providers::registry::{default_row, find, rows};
 pub use eyot_providers::row::{
-    BenchMethod, Foreign, ImagesOfProvider, Makes, OptionValue, ProviderCheck, ProviderOptions, ProviderRow,
-    ProviderSettings, SandboxAdopter, WorkspacesOfProvider,
+    BenchMethod, Foreign, ImagesOfProvider, Makes, OptionSchema, OptionValue, ProviderCheck, ProviderOptions,
+    ProviderRow, ProviderSettings, SandboxAdopter, WorkspacesOfProvider,
 };
 
 /// Simulated facts about the host, for tests: see `NativeOptions`.

@@ -1,8 +1,22 @@
-//! The arguments of `doctor` and `verify`, which are about the host.
+//! The arguments of `providers`, `doctor` and `verify`, which are about the host.
 
 use std::path::PathBuf;
 
 use clap::Args;
+
+const PROVIDERS_EXAMPLES: &str = "\
+Examples:
+  eyot providers
+  eyot providers --json                        for a program to read
+  eyot --provider docker --provider-option image=debian:12 run -- id
+
+Looks whether each can make sandboxes here: a native one is made and removed, and a Docker Engine is \
+asked for its version. `eyot doctor` says more about this host.";
+
+/// `eyot providers`
+#[derive(Debug, Args)]
+#[command(after_help = PROVIDERS_EXAMPLES)]
+pub struct ProvidersArgs {}
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:

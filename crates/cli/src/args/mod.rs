@@ -38,7 +38,7 @@ pub use docker::with_our_word;
 pub use events::EventsArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
 pub use files::{CpArgs, GlobArgs, GrepArgs, ReadArgs, WatchArgs, WriteArgs};
-pub use host::{DoctorArgs, VerifyArgs};
+pub use host::{DoctorArgs, ProvidersArgs, VerifyArgs};
 pub use image::{BuildBaseArgs, ImageArgs, ImageCommand, ImportArgs, ImportSource, PullArgs};
 pub use init::{InitArgs, InitFlueArgs, InitFramework};
 pub use mcp::{McpAccessArgs, McpArgs};
@@ -203,6 +203,7 @@ commands! {
     Mcp(McpArgs), "mcp", "Give MCP clients the tools; each session has its own sandboxes";
     Init(InitArgs), "init", "Connect a project of an agent framework to Eyot";
     Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
+    Providers(ProvidersArgs), "providers", "List the providers of sandboxes, and what each can do here";
     Doctor(DoctorArgs), "doctor", "Show what this host can do, what it can't, and how to fix it";
     Verify(VerifyArgs), "verify", "Test on this host that sandboxes keep their promises";
     Completions(CompletionsArgs), "completions", "Print a completion script for a shell";

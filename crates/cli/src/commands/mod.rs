@@ -28,6 +28,7 @@ mod mcp;
 mod net;
 mod pool;
 mod preview;
+mod providers;
 mod ps;
 mod read;
 mod restore;
@@ -126,6 +127,7 @@ fn of_this_host(command: &CliCommand) -> Option<&'static str> {
     Some(match command {
         CliCommand::Adopt(_) => "`adopt` notes what this host's state folder has",
         CliCommand::Doctor(_) => "`doctor` looks at this host",
+        CliCommand::Providers(_) => "`providers` looks at this host",
         CliCommand::Verify(_) => "`verify` tries the sandboxes of this host",
         CliCommand::Bench(_) => "`bench` measures this host",
         CliCommand::Workspace(_) => "`workspace` lists what this host's state folder keeps",
@@ -182,6 +184,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Mcp(args) => Box::pin(mcp::run(args, context)).await,
         CliCommand::Bench(args) => Box::pin(bench::run(args, context)).await,
         CliCommand::Verify(args) => Box::pin(verify::run(&args, context)).await,
+        CliCommand::Providers(_) => providers::run(context).await,
         CliCommand::Doctor(args) => doctor::run(&args, context).await,
         CliCommand::Completions(_)
         | CliCommand::Man(_)

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 47] = [
+const COMMANDS: [&str; 48] = [
     "run",
     "create",
     "ls",
@@ -44,6 +44,7 @@ const COMMANDS: [&str; 47] = [
     "mcp",
     "init",
     "bench",
+    "providers",
     "doctor",
     "verify",
     "completions",

@@ -21,6 +21,7 @@ mod parent;
 mod pool;
 mod previews;
 mod processes;
+mod providers;
 mod quotas;
 mod running;
 mod sandboxes;
