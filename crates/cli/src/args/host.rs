@@ -41,9 +41,11 @@ Examples:
   eyot verify --filter K11 --filter contract   some rows
   eyot verify --filter setuid --verbose        cases by name, with each result
   eyot verify --list
+  eyot --provider docker verify                the contract, on another provider
   eyot verify --json > report.json
 
-Tries every known threat from inside sandboxes, and every rule of the contract, on this host. Rows \
+Tries every known threat from inside sandboxes, and every rule of the contract, on this host; with a \
+provider other than native, the contract. Rows \
 that pass may have cases that don't apply here (a program is missing); what this host can't enforce \
 is said. Everything happens in a folder of its own, which is gone afterwards. A case that fails beside \
 others is tried again alone.

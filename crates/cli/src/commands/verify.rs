@@ -9,8 +9,9 @@ use crate::args::VerifyArgs;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::{printable, say};
+use crate::provider::ProviderRow;
 use crate::table::Table;
-use crate::verify::{self, CaseResult, CaseStatus, VerifyCase, VerifyGround};
+use crate::verify::{self, CONTRACT, CaseResult, CaseStatus, VerifyCase, VerifyGround};
 
 /// Exit code: a promise is not kept.
 const FAILS: u8 = 1;
@@ -19,18 +20,13 @@ const FAILS: u8 = 1;
 const UNPROVEN: u8 = 3;
 
 pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
-    if !context.provider_settings.row.tries_threats {
-        return Err(Failure::usage("`eyot verify` tries native sandboxes, not a Docker Engine's")
-            .hint("docs/testing.md says which tests try those"));
-    }
-    let mut cases = verify::all();
+    let row = context.provider_settings.row;
+    let mut cases = verify::all(row.tries_threats);
     if !args.filter.is_empty() {
         cases.retain(|case| args.filter.iter().any(|wanted| case.matches(wanted)));
     }
     if cases.is_empty() {
-        return Err(
-            Failure::usage("`--filter` matches nothing").hint("`eyot verify --list` shows what there is")
-        );
+        return Err(nothing_matches(row));
     }
     if args.list {
         return list(&cases, context);
@@ -38,7 +34,9 @@ pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
     if args.slow {
         eyot_probes::want_slow();
     }
-    let ground = Arc::new(VerifyGround::prepare(&context.provider_settings, context.state_folder()?).await?);
+    let image = context.config.defaults.image.as_deref();
+    let state = context.state_folder()?;
+    let ground = Arc::new(VerifyGround::prepare(&context.provider_settings, state, image).await?);
     let progress = VerifyProgress::new(cases.len(), context);
     let tried = verify::run(cases, &ground, &|one| progress.follow(one)).await;
     progress.bar.finish_and_clear();
@@ -51,6 +49,20 @@ pub async fn run(args: &VerifyArgs, context: &Context) -> Result<u8, Failure> {
     }
     cleared?;
     Ok(report.exit_code())
+}
+
+/// Says why there is nothing to try.
+fn nothing_matches(row: &ProviderRow) -> Failure {
+    if row.tries_threats {
+        return Failure::usage("`--filter` matches nothing").hint("`eyot verify --list` shows what there is");
+    }
+    let name = row.name;
+    let failure = Failure::usage(format!(
+        "`--filter` matches no rule of the contract, which is what is tried on {name}"
+    ));
+    failure.hint(format!(
+        "`eyot --provider {name} verify --list` shows the rules; threats are tried on native sandboxes"
+    ))
 }
 
 fn list(cases: &[VerifyCase], context: &Context) -> Result<u8, Failure> {
@@ -198,17 +210,37 @@ fn page(report: &VerifyReport, everything: bool) -> String {
     }
     let Summary { pass, fail, unsteady, not_tried, not_enforced, not_applicable } = report.summary;
     if fail > 0 {
-        text.push_str("\nEach case that fails has failed twice, the second time alone. It is a hole in the isolation.\n");
+        let of_contract = report.rows.iter().all(|row| row.id == CONTRACT || row.status != CaseStatus::Fail);
+        let means =
+            if of_contract { "The provider breaks the contract." } else { "It is a hole in the isolation." };
+        text.push_str(&format!("\nEach case that fails has failed twice, the second time alone. {means}\n"));
     }
     if unsteady + not_tried > 0 {
         text.push_str("\nUnsteady cases failed beside others and held alone; not tried is one without a sandbox. Neither is proven: \
                        try them on a host that is less busy, with --filter NAME.\n");
+    }
+    if let [row] = report.rows.as_slice()
+        && row.id == CONTRACT
+    {
+        text.push_str(&rules_line(row));
+        return text;
     }
     text.push_str(&format!(
         "\n{pass} rows pass, {fail} fail, {unsteady} are unsteady, {not_tried} were not tried, {not_enforced} are not \
          enforced here, {not_applicable} don't apply here.\n"
     ));
     text
+}
+
+/// Returns the numbers of rules where nothing but the contract was tried.
+fn rules_line(row: &VerifyRow) -> String {
+    let count = |status: CaseStatus| row.cases.iter().filter(|case| case.status == status).count();
+    let (hold, broken, not_here) =
+        (count(CaseStatus::Pass), count(CaseStatus::Fail), count(CaseStatus::NotApplicable));
+    let unproven = row.cases.len() - hold - broken - not_here;
+    format!(
+        "\n{hold} rules hold, {broken} are broken, {unproven} are not proven, {not_here} don't apply here.\n"
+    )
 }
 
 #[cfg(test)]
@@ -244,5 +276,14 @@ mod tests {
         let page = page(&report(&[CaseStatus::NotTried]), false);
         assert!(page.contains("not tried       k01_a_case: a reason"), "{page}");
         assert!(!page.contains("FAIL") && page.contains("less busy"), "{page}");
+    }
+
+    #[test]
+    fn where_the_contract_alone_is_tried_its_rules_are_counted() {
+        let mut report = report(&[CaseStatus::Pass, CaseStatus::Fail, CaseStatus::NotApplicable]);
+        report.rows[0].id = CONTRACT;
+        let page = page(&report, false);
+        assert!(page.contains("1 rules hold, 1 are broken, 0 are not proven, 1 don't apply here."), "{page}");
+        assert!(page.contains("The provider breaks the contract."), "{page}");
     }
 }

@@ -84,16 +84,17 @@ impl CaseResult {
     }
 }
 
-/// Returns every case, in the order of the rows.
-pub fn all() -> Vec<VerifyCase> {
-    let mut threats: Vec<VerifyCase> = eyot_probes::cases().into_iter().filter_map(threat).collect();
+/// The id of the row with the rules of the contract.
+pub const CONTRACT: &str = "contract";
+
+/// Returns every case, in the order of the rows; without the threats if they are not tried.
+pub fn all(with_threats: bool) -> Vec<VerifyCase> {
+    let threats = if with_threats { eyot_probes::cases() } else { Vec::new() };
+    let mut threats: Vec<VerifyCase> = threats.into_iter().filter_map(threat).collect();
     let position = |case: &VerifyCase| eyot_probes::ROWS.iter().position(|row| row.id == case.row);
     threats.sort_by_key(position);
-    let rule = |case| VerifyCase {
-        row: "contract",
-        title: "the contract of every provider",
-        kind: Kind::Rule(case),
-    };
+    let rule =
+        |case| VerifyCase { row: CONTRACT, title: "the contract of every provider", kind: Kind::Rule(case) };
     threats.into_iter().chain(conformance::cases().into_iter().map(rule)).collect()
 }
 
@@ -114,7 +115,7 @@ impl VerifyCase {
     /// Tells whether a filter selects the case: by the id of its row, or by a part of its name.
     pub fn matches(&self, wanted: &str) -> bool {
         let is_row = |id: &str| id.eq_ignore_ascii_case(wanted);
-        if is_row("contract") || eyot_probes::ROWS.iter().any(|row| is_row(row.id)) {
+        if is_row(CONTRACT) || eyot_probes::ROWS.iter().any(|row| is_row(row.id)) {
             is_row(self.row)
         } else {
             self.name().contains(&wanted.to_lowercase())
@@ -124,7 +125,12 @@ impl VerifyCase {
     /// Tests the case.
     pub async fn attempt(self, ground: Arc<VerifyGround>) -> (CaseStatus, Option<String>) {
         let came_to = match self.kind {
-            Kind::Threat(case) => case.attempt(ground.world()).await.map(of_threat),
+            Kind::Threat(case) => match ground.world() {
+                Some(world) => case.attempt(world).await.map(of_threat),
+                None => {
+                    Ok((CaseStatus::NotApplicable, Some("no threat is tried on this provider".to_owned())))
+                }
+            },
             Kind::Rule(case) => case.attempt(ground).await.map(of_rule),
         };
         came_to.unwrap_or_else(|broken| (CaseStatus::Fail, Some(broken)))

@@ -4,7 +4,7 @@ mod case;
 mod ground;
 mod run;
 
-pub use case::{CaseResult, CaseStatus, VerifyCase, all};
+pub use case::{CONTRACT, CaseResult, CaseStatus, VerifyCase, all};
 pub use ground::VerifyGround;
 pub use run::run;
 

@@ -51,6 +51,10 @@ pub async fn run(
             results.insert(at, settled);
         }
     }
+    let settling = Arc::clone(ground);
+    if let Ok(Err(error)) = runtime.spawn(async move { settling.settle().await }).await {
+        tracing::warn!(%error, "a sandbox of a case was not destroyed");
+    }
     runtime.shutdown_background();
     Ok(results.into_values().collect())
 }

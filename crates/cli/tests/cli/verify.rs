@@ -32,10 +32,24 @@ fn progress_in_a_file_is_a_line_for_each_case() {
 }
 
 #[test]
-fn the_sandboxes_of_an_engine_are_not_what_is_tried() {
+fn on_another_provider_the_contract_is_tried_and_no_threat() {
     let machine = Machine::new();
+    let listed = machine.run(&["--provider", "docker", "verify", "--list"]).success();
+    assert!(listed.lines().skip(1).all(|line| line.starts_with("contract ")), "{listed}");
+    let all = machine.run(&["verify", "--list", "--filter", "contract"]).success();
+    assert_eq!(listed, all);
     let ran = machine.run(&["--provider", "docker", "verify", "--filter", "k5"]);
-    assert!(ran.failure(2).contains("native sandboxes"), "{ran:?}");
+    let said = ran.failure(2);
+    assert!(said.contains("no rule of the contract") && said.contains("native sandboxes"), "{ran:?}");
+    assert!(!machine.state().exists());
+}
+
+#[test]
+fn a_provider_that_can_make_no_sandbox_is_not_verified() {
+    let machine = Machine::new();
+    let nowhere = format!("address=unix://{}", machine.path_text("no-engine.sock"));
+    let ran = machine.run(&["--provider", "docker", "--provider-option", &nowhere, "verify"]);
+    assert!(ran.failure(125).contains("no Docker Engine answers"), "{ran:?}");
 }
 
 #[test]
