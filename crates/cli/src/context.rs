@@ -177,6 +177,16 @@ impl Context {
         }
     }
 
+    /// Refuses what a later process is to find, where sandboxes end with the process that makes them.
+    /// A server goes on. `operation` is a verb.
+    pub fn refuse_if_it_ends_with_us(&self, operation: &str) -> Result<(), Failure> {
+        if self.server.is_some() {
+            return Ok(());
+        }
+        let refused = self.provider_settings.row.refuse_if_it_ends_with_us(operation);
+        refused.map_err(|error| Failure::with_code(error, USAGE))
+    }
+
     /// Returns what adopts the sandboxes of other state folders, where the provider has such. A
     /// server's are its own.
     pub fn adopter(&self) -> Option<Arc<dyn SandboxAdopter>> {
@@ -268,6 +278,7 @@ impl Context {
     /// Returns the provider of a sandbox, and the name by which that provider knows it. `named` is
     /// an id, a name in the pool `default` or in no pool, or `pool/name`, as `eyot ls` shows it.
     pub async fn find(&self, named: &str) -> Result<(Arc<dyn SandboxProvider>, String), Failure> {
+        self.refuse_if_it_ends_with_us("use of a sandbox of an earlier command")?;
         if let Some((pool, name)) = named.split_once('/') {
             return match Pool::existing(SandboxName::parse(pool)?, self).await? {
                 Pool::Local(pool) => Ok((pool.as_provider(), name.to_owned())),

@@ -14,6 +14,7 @@ use crate::redaction;
 pub const WAIT: &str = "making the sandbox; the first one of an image takes longer";
 
 pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
+    context.refuse_if_it_ends_with_us("create")?;
     context.refuse_docker_flags(&args.spec)?;
     let asked = SpecArgs { name: args.name.or(args.spec.name.clone()), ..args.spec };
     let spec = asked.to_spec(&context.config.defaults)?;

@@ -55,6 +55,7 @@ async fn members(pool: SandboxName, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn create(args: PoolCreateArgs, context: &Context) -> Result<u8, Failure> {
+    context.refuse_if_it_ends_with_us("create")?;
     let service = |command: String| Service { command, cwd: None, env: Default::default() };
     let create = PoolCreate {
         image: args.image,

@@ -33,6 +33,9 @@ const USUAL_IMAGES: [&str; 12] = [
 ];
 
 pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
+    if args.keep {
+        context.refuse_if_it_ends_with_us("run --keep")?;
+    }
     context.refuse_docker_flags(&args.spec)?;
     let mut spec = args.spec.to_spec(&context.config.defaults)?;
     if !args.keep {
