@@ -35,7 +35,7 @@ struct Forbidden {
 }
 
 /// The contract knows no provider, no HTTP and no database, the engine and the tools know no provider and no HTTP; the server
-/// knows no provider.
+/// knows no provider. Without a feature the table of providers brings none.
 const FORBIDDEN: &[Forbidden] = &[
     Forbidden {
         package: "eyot",
@@ -67,6 +67,11 @@ const FORBIDDEN: &[Forbidden] = &[
         package: "eyot-tools",
         folder: "tools",
         packages: &["axum", "eyot-guest", "eyot-image", "eyot-providers", "eyot-server", "http", "hyper"],
+    },
+    Forbidden {
+        package: "eyot-providers",
+        folder: "providers",
+        packages: &["bollard", "eyot-guest", "eyot-image", "eyot-native", "reqwest"],
     },
     Forbidden {
         package: "eyot-server",
