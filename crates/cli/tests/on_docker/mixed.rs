@@ -1,6 +1,6 @@
 //! One state folder, two providers.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, Ran};
 use crate::{Boxed, Case, on_docker};
 
 pub fn trials() -> Vec<Case> {
@@ -9,6 +9,9 @@ pub fn trials() -> Vec<Case> {
         ("a_models_tools_work_on_docker", tools),
         ("a4_a_container_of_another_state_folder_is_listed_as_foreign_and_used_once_it_is_adopted", foreign),
         ("doctor_says_whether_an_engine_answers", doctor),
+        ("providers_says_which_engine_answers", providers),
+        ("verify_tries_the_rules_of_the_contract_on_containers", verify),
+        ("the_image_of_sandboxes_that_name_none_is_an_option_of_the_provider", default_image),
     ]
 }
 
@@ -81,4 +84,34 @@ fn doctor() {
     let findings = told.json()["findings"].clone();
     let docker = findings.as_array().unwrap().iter().find(|one| one["id"] == "docker").unwrap();
     assert_eq!((told.code, &docker["status"]), (Some(0), &"ok".into()), "{docker}");
+}
+
+fn providers() {
+    let machine = Machine::new();
+    let listed = on_docker(&machine, &["--json", "providers"]).json();
+    let docker = listed.as_array().unwrap().iter().find(|one| one["name"] == "docker").unwrap();
+    assert_eq!((&docker["usable"], &docker["in_use"]), (&true.into(), &true.into()), "{docker}");
+    assert!(docker["why"].as_str().unwrap().starts_with("an Engine "), "{docker}");
+}
+
+fn verify() {
+    let machine = Machine::new();
+    let words = ["--json", "verify", "--filter", "a_write_", "--filter", "exit_codes", "--filter", "egress"];
+    let ran = on_docker(&machine, &words);
+    let report = ran.json();
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!((ran.code, rows.len(), &rows[0]["id"]), (Some(0), 1, &"contract".into()), "{report}");
+    let cases = rows[0]["cases"].as_array().unwrap();
+    assert!(cases.len() > 3 && cases.iter().any(|case| case["status"] == "pass"), "{report}");
+}
+
+fn default_image() {
+    let machine = Machine::new();
+    let option = format!("image={}", crate::IMAGE);
+    let mut run =
+        machine.command(&["--provider", "docker", "--provider-option", &option, "run", "--", "id", "-u"]);
+    if let Some(host) = std::env::var_os("DOCKER_HOST") {
+        run.env("DOCKER_HOST", host);
+    }
+    Ran::from(run.output().unwrap()).success();
 }
