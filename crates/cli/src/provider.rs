@@ -1,4 +1,5 @@
-//! Opens the provider of sandboxes. This is the only file that knows which providers there are.
+//! The providers of sandboxes: the table that commands ask, and what only the native provider and
+//! its images have, such as the findings of `eyot doctor`. No other file names the native provider.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
