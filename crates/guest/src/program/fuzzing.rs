@@ -88,7 +88,7 @@ impl Glob {
     /// # Errors
     /// Whatever the guest would answer.
     pub fn new(text: &str, hidden: bool) -> Result<Self, Failure> {
-        Pattern::new(text, hidden).map(Self).map_err(Refusal::into_failure)
+        Pattern::new(text, hidden).map(Self).map_err(|refused| Refusal::from(refused).into_failure())
     }
 
     /// Tells whether the file at the end of these names matches, as a walk finds out: it does not

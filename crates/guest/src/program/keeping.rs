@@ -8,10 +8,10 @@ use super::connection::Call;
 use super::failure::failure;
 use super::guest::Guest;
 use super::kept_commands::DueStep;
-use super::kept_output::PIECE_BYTES;
 use super::output_stream::ReadOutcome;
 use super::processes::Finished;
 use super::spawn::text_of;
+use crate::kept_output::PIECE_BYTES;
 use crate::protocol::{Control, Exec, Failure, KeepTerms, Reply, Status, StopCause};
 
 impl Guest {

@@ -8,9 +8,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::call_handle::CallHandle;
 use super::failure::{failure, internal};
-use super::kept_output::KeptOutput;
 use super::kept_reader::KeptReader;
 use super::processes::{Finished, since_epoch_ms};
+use crate::kept_output::KeptOutput;
 use crate::protocol::{Event, Failure, KeepTerms, KeptEnd, KeptRecord, MAX_KEPT, Reply, Status, StopCause};
 
 /// A kept command.

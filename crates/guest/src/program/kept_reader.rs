@@ -1,7 +1,7 @@
 //! A call that reads the output of a kept command, piece by piece as its client takes them.
 
 use super::call_handle::CallHandle;
-use super::kept_output::{KeptOutput, PIECE_BYTES};
+use crate::kept_output::{KeptOutput, PIECE_BYTES};
 use crate::protocol::{CHANNEL_STDERR, LOG_PREFIX_BYTES, WINDOW};
 
 /// A call that reads kept output.

@@ -1,7 +1,7 @@
 //! A call that reads a started process's log, piece by piece as its client takes them.
 
 use super::call_handle::CallHandle;
-use super::log_ring::{LogRing, Positions, StreamSelection};
+use crate::log_ring::{LogRing, Positions, StreamSelection};
 use crate::protocol::{
     CHANNEL_STDERR, CHANNEL_STDOUT, LOG_PREFIX_BYTES, LogRange, LogRequest, MAX_PAYLOAD_BYTES, WINDOW,
 };

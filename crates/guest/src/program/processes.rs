@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::call_handle::CallHandle;
 use super::failure::failure;
 use super::log_reader::LogReader;
-use super::log_ring::LogRing;
+use crate::log_ring::LogRing;
 use crate::protocol::{Event, Failure, LogRequest, ProcessRecord, Reply, Status};
 
 /// The number of ended processes that are remembered.

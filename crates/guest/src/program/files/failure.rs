@@ -57,6 +57,18 @@ impl FileErrorKind {
     }
 }
 
+impl From<crate::glob_pattern::PatternError> for FileError {
+    fn from(refused: crate::glob_pattern::PatternError) -> Self {
+        Self::invalid(refused.0)
+    }
+}
+
+impl From<crate::tar_entry::EntryError> for FileError {
+    fn from(refused: crate::tar_entry::EntryError) -> Self {
+        Self::invalid(refused.reason).at(&refused.path)
+    }
+}
+
 /// A failure: its kind, and the end of a sentence. The caller puts the operation and the path
 /// before it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,14 +4,12 @@
 use rustix::fs::FileType;
 
 use super::failure::FileError;
-use super::glob_pattern::Pattern;
 use super::locate::Target;
 use super::walk::{Walk, is_passed_over};
+use crate::glob_pattern::Pattern;
+use crate::line_search::MAX_ANSWER_BYTES;
 use crate::program::call_io::CallIo;
 use crate::protocol::{GlobMatches, Location, Reply};
-
-/// The most bytes of paths in one answer, below what one message may have.
-pub const MAX_ANSWER_BYTES: usize = 6 << 20;
 
 /// Answers `Glob`: everything but directories, links not followed, by absolute path. Directories
 /// that can't be read are passed over.

@@ -1,87 +1,20 @@
-//! Finding lines by a regular expression, in linear time and bounded memory.
-//!
-//! Every regular file below the root is searched, hidden ones too; links are not followed, binary
-//! files are left out. A line longer than a mebibyte is searched in pieces, so that a match across
-//! two of them is missed.
+//! Finding lines in files: every regular file below the root is searched, hidden ones too, and
+//! links are not followed.
 
-use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::os::unix::ffi::OsStrExt;
+use std::io::BufReader;
 
-use globset::GlobMatcher;
-use regex::bytes::{Regex, RegexBuilder};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::failure::{FileError, FileErrorKind};
-use super::glob::MAX_ANSWER_BYTES;
-use super::glob_pattern::compile;
-use super::line::{Lines, Piece, display_text};
 use super::locate::Target;
 use super::regular;
 use super::walk::{Walk, is_passed_over};
+use crate::line_search::{Bounds, Matcher, Search, SearchHalt};
 use crate::program::call_io::{CallIo, Stopped};
-use crate::protocol::{GrepLine, GrepMatches, Location, Reply};
+use crate::protocol::{Location, Reply};
 
-/// The number of bytes at a file's beginning that are searched for a NUL.
-const BINARY_PROBE_BYTES: usize = 8 * 1024;
 const READ_BYTES: usize = 64 * 1024;
-
-/// The pattern, and the files to search.
-pub struct Matcher {
-    line: Regex,
-    include: Option<Include>,
-}
-
-enum Include {
-    Name(GlobMatcher),
-    Path(GlobMatcher),
-}
-
-/// Limits on the answer.
-pub struct Bounds {
-    /// Lines.
-    pub max_matches: u32,
-    /// Bytes of a line.
-    pub max_line_bytes: u32,
-}
-
-impl Matcher {
-    /// Compiles the patterns, or returns `invalid` with the reason in one line.
-    pub fn new(
-        pattern: &str,
-        literal: bool,
-        ignore_case: bool,
-        include: Option<&str>,
-    ) -> Result<Self, FileError> {
-        let pattern = if literal { regex::escape(pattern) } else { pattern.to_owned() };
-        let line = RegexBuilder::new(&pattern).case_insensitive(ignore_case).build().map_err(|error| {
-            let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            FileError::invalid(format!("the pattern is no regular expression: {reason}"))
-        })?;
-        let include = include.map(Include::new).transpose()?;
-        Ok(Self { line, include })
-    }
-
-    fn wants(&self, path: &[u8], name: &[u8]) -> bool {
-        match &self.include {
-            None => true,
-            Some(Include::Name(glob)) => glob.is_match(OsStr::from_bytes(name)),
-            Some(Include::Path(glob)) => glob.is_match(OsStr::from_bytes(path)),
-        }
-    }
-}
-
-impl Include {
-    fn new(glob: &str) -> Result<Self, FileError> {
-        if glob.len() > 4096 {
-            return Err(FileError::invalid("the include glob is longer than 4096 bytes"));
-        }
-        let matcher = compile(glob)?.compile_matcher();
-        Ok(if glob.contains('/') { Self::Path(matcher) } else { Self::Name(matcher) })
-    }
-}
 
 /// Answers `Grep`, sorted by path and line. The root may be a file. Below it, unreadable files are
 /// skipped.
@@ -92,14 +25,14 @@ pub fn grep(
     io: &mut dyn CallIo,
 ) -> Result<Reply, FileError> {
     let target = Target::new(root)?;
-    let mut search = Search { matcher, bounds, bytes: 0, found: GrepMatches::default() };
+    let mut search = Search::new(matcher, bounds);
     match target.open_directory() {
-        Ok(directory) => search.tree(root, Walk::new(directory, io)?, io)?,
+        Ok(directory) => tree(&mut search, root, Walk::new(directory, io)?, io)?,
         Err(problem) if problem.kind == FileErrorKind::NotDirectory => {
             let (file, _) = regular::open(&target)?;
             let name = root.path.rsplit('/').next().unwrap_or_default().as_bytes();
             if search.matcher.wants(name, name) {
-                search.file(&root.path, file, io)?;
+                search_file(&mut search, &root.path, file, io)?;
             }
         }
         Err(problem) => return Err(problem),
@@ -107,104 +40,34 @@ pub fn grep(
     Ok(Reply::Grep(search.found))
 }
 
-struct Search {
-    matcher: Matcher,
-    bounds: Bounds,
-    bytes: usize,
-    found: GrepMatches,
+fn tree(search: &mut Search, root: &Location, mut walk: Walk, io: &dyn CallIo) -> Result<(), FileError> {
+    let root = root.path.trim_end_matches('/');
+    while let Some(kind) = walk.next(io)? {
+        let visited = match kind {
+            FileType::Directory => walk.enter(io),
+            FileType::RegularFile if search.matcher.wants(walk.path(), walk.name().to_bytes()) => {
+                let path = format!("{root}/{}", String::from_utf8_lossy(walk.path()));
+                open(&walk).and_then(|file| search_file(search, &path, file, io))
+            }
+            _ => Ok(()),
+        };
+        match visited {
+            Err(problem) if !is_passed_over(&problem) && problem.kind != FileErrorKind::Internal => {
+                return Err(problem);
+            }
+            _ if search.found.truncated => return Ok(()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
-impl Search {
-    fn tree(&mut self, root: &Location, mut walk: Walk, io: &dyn CallIo) -> Result<(), FileError> {
-        let root = root.path.trim_end_matches('/');
-        while let Some(kind) = walk.next(io)? {
-            let visited = match kind {
-                FileType::Directory => walk.enter(io),
-                FileType::RegularFile if self.matcher.wants(walk.path(), walk.name().to_bytes()) => {
-                    let path = format!("{root}/{}", String::from_utf8_lossy(walk.path()));
-                    open(&walk).and_then(|file| self.file(&path, file, io))
-                }
-                _ => Ok(()),
-            };
-            match visited {
-                Err(problem) if !is_passed_over(&problem) && problem.kind != FileErrorKind::Internal => {
-                    return Err(problem);
-                }
-                _ if self.found.truncated => return Ok(()),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn file(&mut self, path: &str, file: File, io: &dyn CallIo) -> Result<(), FileError> {
-        let mut reader = BufReader::with_capacity(READ_BYTES, file);
-        let beginning = reader.fill_buf()?;
-        if beginning[..beginning.len().min(BINARY_PROBE_BYTES)].contains(&0) {
-            return Ok(());
-        }
-        let mut lines = Lines::new(reader);
-        let mut long = LongLine::default();
-        while let Some(piece) = lines.next()? {
-            if (piece.number % 4096 == 0 || piece.goes_on) && io.stopped() {
-                return Err(Stopped.into());
-            }
-            let most = self.bounds.max_line_bytes as usize;
-            long.begin(&piece, most);
-            if long.is_found(piece.goes_on) || !self.matcher.line.is_match(piece.bytes) {
-                continue;
-            }
-            let (line, is_cut) = long.text(&piece, most);
-            if !self.add(GrepLine {
-                path: path.to_owned(),
-                line_number: piece.number,
-                line,
-                line_truncated: is_cut,
-            }) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a line, or says that there is no more room.
-    fn add(&mut self, line: GrepLine) -> bool {
-        self.bytes += line.path.len() + line.line.len() + 24;
-        if self.found.matches.len() >= self.bounds.max_matches as usize || self.bytes > MAX_ANSWER_BYTES {
-            self.found.truncated = true;
-            return false;
-        }
-        self.found.matches.push(line);
-        true
-    }
-}
-
-/// The beginning of a line that comes in pieces, to be shown wherever in it the match is; and that
-/// it had one.
-#[derive(Default)]
-struct LongLine {
-    beginning: String,
-    found: bool,
-}
-
-impl LongLine {
-    fn begin(&mut self, piece: &Piece<'_>, most: usize) {
-        if !piece.goes_on {
-            self.found = false;
-            if piece.is_cut {
-                self.beginning = display_text(piece.bytes, most).0;
-            }
-        }
-    }
-
-    fn is_found(&self, goes_on: bool) -> bool {
-        goes_on && self.found
-    }
-
-    fn text(&mut self, piece: &Piece<'_>, most: usize) -> (String, bool) {
-        self.found = true;
-        if piece.goes_on { (self.beginning.clone(), true) } else { display_text(piece.bytes, most) }
-    }
+fn search_file(search: &mut Search, path: &str, file: File, io: &dyn CallIo) -> Result<(), FileError> {
+    let reader = BufReader::with_capacity(READ_BYTES, file);
+    search.file(path, reader, &|| io.stopped()).map_err(|halt| match halt {
+        SearchHalt::Stopped => Stopped.into(),
+        SearchHalt::Unreadable(error) => error.into(),
+    })
 }
 
 /// Opens the regular file that a walk found. Anything that was swapped in for it is refused.
@@ -219,6 +82,7 @@ fn open(walk: &Walk) -> Result<File, FileError> {
 mod tests {
     use super::*;
     use crate::program::files::fake_io::{FakeIo, at, beneath};
+    use crate::protocol::GrepMatches;
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
@@ -308,9 +172,9 @@ mod tests {
     fn f6_a_bad_or_exploding_pattern_is_refused_in_one_line() {
         for pattern in ["a(", "(?:a{1000}){1000}", "a\\"] {
             let problem = Matcher::new(pattern, false, false, None).err().unwrap();
-            assert!(problem.kind == FileErrorKind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
+            assert!(!problem.0.is_empty() && !problem.0.contains('\n'), "{problem:?}");
         }
-        assert_eq!(Matcher::new("a", false, false, Some("[")).err().unwrap().kind, FileErrorKind::Invalid);
+        assert!(Matcher::new("a", false, false, Some("[")).is_err());
     }
 
     #[test]

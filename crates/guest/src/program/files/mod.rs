@@ -13,9 +13,7 @@ mod failure;
 #[cfg(test)]
 mod fake_io;
 mod glob;
-mod glob_pattern;
 mod grep;
-mod line;
 mod list;
 mod locate;
 mod pass;
@@ -24,7 +22,6 @@ mod regular;
 mod remove;
 mod rename;
 mod stat;
-mod tar_entry;
 mod tar_in;
 mod tar_out;
 mod tree;
@@ -32,13 +29,14 @@ mod walk;
 mod watch;
 mod write;
 
+#[cfg(feature = "fuzzing")]
+pub use crate::glob_pattern::Pattern;
+use crate::line_search::{Bounds, Matcher};
 use crate::program::call_io::CallIo;
 use crate::protocol::{Failure, Reply, Request};
 #[cfg(feature = "fuzzing")]
 pub use failure::FileError as Refusal;
 use failure::{FileError, FileErrorKind};
-#[cfg(feature = "fuzzing")]
-pub use glob_pattern::Pattern;
 pub use regular::open_in_sandbox as open_regular;
 
 /// Serves one file request to its end: events and content go over `io`, and the answer is returned.
@@ -66,8 +64,8 @@ fn answer(request: Request, io: &mut dyn CallIo) -> Result<Reply, FileError> {
             glob::glob(&root, &pattern, hidden, max_results, io)
         }
         Request::Grep { root, pattern, literal, ignore_case, include, max_matches, max_line_bytes } => {
-            let matcher = grep::Matcher::new(&pattern, literal, ignore_case, include.as_deref())?;
-            grep::grep(&root, matcher, grep::Bounds { max_matches, max_line_bytes }, io)
+            let matcher = Matcher::new(&pattern, literal, ignore_case, include.as_deref())?;
+            grep::grep(&root, matcher, Bounds { max_matches, max_line_bytes }, io)
         }
         Request::TarOut(root) => tar_out::tar_out(&root, io),
         Request::TarIn(directory, max_bytes, max_entries) => {

@@ -15,10 +15,10 @@ use tar::{Archive, Entry};
 
 use super::failure::{FileError, FileErrorKind};
 use super::locate::{Name, Target, file_type, open_beneath};
-use super::tar_entry::{TarAction, TarPlan, plan};
 use super::write::write_all;
 use crate::program::call_io::{CallIo, Stopped};
 use crate::protocol::{Location, Reply};
+use crate::tar_entry::{TarAction, TarPlan, plan};
 
 /// The most bytes between one entry's content and the next one's: headers, long names, extensions.
 const MAX_HEADER_BYTES: u64 = 1 << 20;

@@ -1,18 +1,26 @@
 //! A glob pattern, cut at its slashes. So it is known of every directory whether anything below it
 //! can still match, and a name that begins with a dot can be held to a segment that spells the dot.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
-
-use super::failure::FileError;
 
 /// The longest pattern.
 const MAX_PATTERN_BYTES: usize = 4096;
 /// The longest that all the alternatives of a pattern may be together, once those that matter are
 /// spelt out.
 const MAX_SPELT_BYTES: usize = 64 * 1024;
+
+/// The reason why a pattern is refused: a sentence without its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternError(pub String);
+
+impl PatternError {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
 
 /// A pattern for paths relative to a directory.
 pub struct Pattern {
@@ -46,10 +54,10 @@ impl Pattern {
     /// spelt out.
     ///
     /// # Errors
-    /// `invalid`, with the reason: syntax, length, an absolute path, `..`.
-    pub fn new(text: &str, hidden: bool) -> Result<Self, FileError> {
+    /// The reason: syntax, length, an absolute path, `..`.
+    pub fn new(text: &str, hidden: bool) -> Result<Self, PatternError> {
         if text.len() > MAX_PATTERN_BYTES {
-            return Err(FileError::invalid(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes")));
+            return Err(PatternError::new(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes")));
         }
         if text.is_empty() || text.contains('\0') {
             return Err(not_relative());
@@ -87,7 +95,7 @@ impl Pattern {
                 Segment::AnyDepth => self.may_be_wild(name).then_some((which, at)),
                 Segment::Literal(text) => (text == name).then_some((which, at + 1)),
                 Segment::Wild { matcher, dotted } => ((*dotted || self.may_be_wild(name))
-                    && matcher.is_match(OsStr::from_bytes(name)))
+                    && matcher.is_match(&*name_of(name)))
                 .then_some((which, at + 1)),
             }
         };
@@ -120,26 +128,37 @@ impl Pattern {
     }
 }
 
-fn not_relative() -> FileError {
-    FileError::invalid("the pattern must be a relative path, and not empty")
+fn not_relative() -> PatternError {
+    PatternError::new("the pattern must be a relative path, and not empty")
+}
+
+/// A name as the matcher takes it.
+#[cfg(unix)]
+pub(crate) fn name_of(name: &[u8]) -> Cow<'_, OsStr> {
+    Cow::Borrowed(std::os::unix::ffi::OsStrExt::from_bytes(name))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn name_of(name: &[u8]) -> Cow<'_, OsStr> {
+    Cow::Owned(String::from_utf8_lossy(name).into_owned().into())
 }
 
 /// Compiles a glob in which `*` and `?` stay within a segment.
-pub fn compile(text: &str) -> Result<Glob, FileError> {
+pub fn compile(text: &str) -> Result<Glob, PatternError> {
     GlobBuilder::new(text)
         .literal_separator(true)
         .backslash_escape(true)
         .empty_alternates(true)
         .build()
-        .map_err(|error| FileError::invalid(format!("the pattern is no glob: {}", error.kind())))
+        .map_err(|error| PatternError::new(format!("the pattern is no glob: {}", error.kind())))
 }
 
-fn segments(text: &str) -> Result<Vec<Segment>, FileError> {
+fn segments(text: &str) -> Result<Vec<Segment>, PatternError> {
     let mut segments = Vec::new();
     for part in split(text, Cut::Slash) {
         match part {
             "" | "." => {}
-            ".." => return Err(FileError::invalid("the pattern must not contain `..`")),
+            ".." => return Err(PatternError::new("the pattern must not contain `..`")),
             "**" if matches!(segments.last(), Some(Segment::AnyDepth)) => {}
             "**" => segments.push(Segment::AnyDepth),
             part => segments.push(segment(part)?),
@@ -152,7 +171,7 @@ fn segments(text: &str) -> Result<Vec<Segment>, FileError> {
     Ok(segments)
 }
 
-fn segment(part: &str) -> Result<Segment, FileError> {
+fn segment(part: &str) -> Result<Segment, PatternError> {
     if !part.contains(['*', '?', '[', ']', '{', '}', '\\']) {
         return Ok(Segment::Literal(part.as_bytes().to_vec()));
     }
@@ -162,7 +181,7 @@ fn segment(part: &str) -> Result<Segment, FileError> {
 
 /// Spells out the braces that a pattern can't be cut with: those that hold a slash, and those that
 /// begin a segment, where it matters which of their alternatives begin with a dot.
-fn expand_braces(text: &str) -> Result<Vec<String>, FileError> {
+fn expand_braces(text: &str) -> Result<Vec<String>, PatternError> {
     let mut open = vec![text.to_owned()];
     let mut done = Vec::new();
     let mut bytes = 0;
@@ -175,7 +194,7 @@ fn expand_braces(text: &str) -> Result<Vec<String>, FileError> {
             let spelt = [&text[..start], choice, &text[end + 1..]].concat();
             bytes += spelt.len();
             if bytes > MAX_SPELT_BYTES {
-                return Err(FileError::invalid("the pattern has too many alternatives"));
+                return Err(PatternError::new("the pattern has too many alternatives"));
             }
             open.push(spelt);
         }
@@ -270,7 +289,6 @@ fn marks(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::files::failure::FileErrorKind;
 
     fn is_match(pattern: &str, hidden: bool, path: &str) -> bool {
         let pattern = Pattern::new(pattern, hidden).unwrap();
@@ -354,7 +372,7 @@ mod tests {
             ["", "/abs", "{x,/abs}/*", "{.a*,/*}*", "a[", "{a", "a/../b", "..", long.as_str(), bomb.as_str()]
         {
             let problem = Pattern::new(pattern, false).err().unwrap();
-            assert!(problem.kind == FileErrorKind::Invalid && !problem.reason.contains('\n'), "{problem:?}");
+            assert!(!problem.0.is_empty() && !problem.0.contains('\n'), "{problem:?}");
         }
     }
 }

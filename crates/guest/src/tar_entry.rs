@@ -5,10 +5,17 @@ use std::io::Read;
 use eyot_archive::link_stays_inside;
 use tar::{Entry, EntryType};
 
-use super::failure::FileError;
-
 /// The longest path, as the kernel has it.
 const MAX_PATH_BYTES: usize = 4095;
+
+/// A refused entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryError {
+    /// The entry's path, as the archive has it.
+    pub path: Vec<u8>,
+    /// The end of a sentence that begins with the path.
+    pub reason: &'static str,
+}
 
 /// An entry that may be made.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,11 +45,11 @@ pub enum TarAction {
     Nothing,
 }
 
-/// Plans an entry, or returns `invalid` naming it. Unpacking follows no link, so a symbolic one may
+/// Plans an entry, or says why it is refused. Unpacking follows no link, so a symbolic one may
 /// lead anywhere, as in a Python environment. With `confined` it must never lead out.
-pub fn plan<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<TarPlan, FileError> {
-    let shown = entry.path_bytes().into_owned();
-    attributes_of(entry, confined).map_err(|reason| FileError::invalid(reason).at(&shown))
+pub fn plan<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<TarPlan, EntryError> {
+    let path = entry.path_bytes().into_owned();
+    attributes_of(entry, confined).map_err(|reason| EntryError { path, reason })
 }
 
 fn attributes_of<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<TarPlan, &'static str> {

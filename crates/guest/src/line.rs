@@ -32,7 +32,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next piece; `None` at the end.
-    pub fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+    pub fn next_piece(&mut self) -> io::Result<Option<Piece<'_>>> {
         self.piece.clear();
         if (&mut self.reader).take(MAX_PIECE_BYTES).read_until(b'\n', &mut self.piece)? == 0 {
             return Ok(None);
@@ -65,7 +65,7 @@ mod tests {
     fn lines_are_counted_and_their_ends_left_out() {
         let mut lines = Lines::new(&b"a\r\n\nb"[..]);
         let mut seen = Vec::new();
-        while let Some(piece) = lines.next().unwrap() {
+        while let Some(piece) = lines.next_piece().unwrap() {
             seen.push((piece.number, piece.bytes.to_vec()));
         }
         assert_eq!(seen, [(1, b"a".to_vec()), (2, b"".to_vec()), (3, b"b".to_vec())]);
@@ -76,7 +76,7 @@ mod tests {
         let bytes = [vec![b'x'; 3 << 20], b"\nend\n".to_vec()].concat();
         let mut lines = Lines::new(&bytes[..]);
         let mut seen = Vec::new();
-        while let Some(piece) = lines.next().unwrap() {
+        while let Some(piece) = lines.next_piece().unwrap() {
             assert!(piece.bytes.len() <= 1 << 20);
             seen.push((piece.number, piece.goes_on));
         }
