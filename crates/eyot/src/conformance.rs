@@ -91,6 +91,12 @@ pub trait Fixture: Send + Sync + 'static {
         6
     }
 
+    /// Lists the rules that the provider can't keep although it has what they need, by their names, each with the
+    /// reason. They show as ignored. Keep it short, and say the same in the provider's documents.
+    fn exceptions(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Returns the sandboxes that are used for one case after another, where a case needs no more
     /// than an empty workspace. By default there are none, and every case has a sandbox of its own.
     fn reused(&self) -> Option<&ReusedSandboxes> {

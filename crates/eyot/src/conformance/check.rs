@@ -174,6 +174,13 @@ pub(super) async fn need_program(sandbox: &Sandbox, program: &str) -> Check {
     }
 }
 
+/// Tells whether the shell inside takes every name that Linux does: bytes that are no text, and line ends.
+pub(super) async fn takes_odd_names(sandbox: &Sandbox) -> Check<bool> {
+    let line = "mkdir .probe && : > .probe/\"$(printf 'a\\nb\\377')\"; ls .probe | od -An -tx1; rm -r .probe";
+    let listed = sh(sandbox, line).await?.stdout_text();
+    Ok(listed.split_whitespace().collect::<String>() == "610a62ff0a")
+}
+
 /// A deadline that comes after a command has said a word, in milliseconds.
 pub(super) fn after_a_word_ms() -> u64 {
     1_000 * u64::from(slowness())

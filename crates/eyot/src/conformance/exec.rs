@@ -8,7 +8,7 @@ use crate::sandbox::Sandbox;
 cases! {
     a_non_zero_exit_is_a_result_and_not_an_error(workspace) needs [Shell];
     exit_codes_from_0_to_255_come_back_as_they_were(workspace) needs [Shell];
-    death_by_a_signal_is_an_outcome_and_flattens_to_128_plus_its_number(workspace) needs [Shell];
+    death_by_a_signal_is_an_outcome_and_flattens_to_128_plus_its_number(workspace) needs [Shell, Signals];
     a_shell_that_saw_its_child_die_by_a_signal_exits_with_a_code(workspace) needs [Shell];
     a_shell_line_is_bash_source_where_there_is_bash(workspace) needs [Shell];
     a_shell_is_not_a_login_shell(workspace) needs [Shell];

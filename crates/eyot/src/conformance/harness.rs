@@ -26,6 +26,11 @@ pub fn main(fixture: impl Fixture) -> ExitCode {
         }
     };
     let fixture: Arc<dyn Fixture> = Arc::new(fixture);
+    let unknown = |name: &&str| cases().iter().all(|case| case.name != *name);
+    if let Some(name) = fixture.exceptions().iter().map(|(name, _)| *name).find(unknown) {
+        eprintln!("there is no rule `{name}` to make an exception of");
+        return ExitCode::FAILURE;
+    }
     let trials = cases().into_iter().map(|case| trial(case, runtime.clone(), fixture.clone())).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     runtime.block_on(settle());
@@ -53,6 +58,9 @@ impl Case {
         let provider = fixture.provider();
         if let Some(missing) = self.needs.iter().find(|need| !provider.capabilities().has(**need)) {
             return Ok(Verdict::NotHere(format!("{} has no capability {missing:?}", provider.name())));
+        }
+        if let Some((_, reason)) = fixture.exceptions().iter().find(|(name, _)| *name == self.name) {
+            return Ok(Verdict::NotHere((*reason).to_owned()));
         }
         let patience = HANG * slowness();
         let late = |_| Err(format!("it hangs: no answer within {} seconds", patience.as_secs()));
