@@ -50,10 +50,13 @@ impl Simulated {
     }
 }
 
-/// Returns the names of the providers of which this holds, as `native`, or `native or docker`.
+/// Returns the names of the providers of which this holds, as `native, docker or memory`.
 pub fn names_where(holds: impl Fn(&ProviderRow) -> bool) -> String {
     let names: Vec<&str> = rows().iter().filter(|row| holds(row)).map(|row| row.name).collect();
-    names.join(" or ")
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 /// Opens the provider of this name for the same state folder; `None` if there is none, or if it

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "docker")]
 pub mod docker;
+#[cfg(feature = "memory")]
+pub mod memory;
 #[cfg(feature = "native")]
 pub mod native;
 pub mod registry;

@@ -13,6 +13,8 @@ static ROWS: &[ProviderRow] = &[
     crate::native::ROW,
     #[cfg(feature = "docker")]
     crate::docker::ROW,
+    #[cfg(feature = "memory")]
+    crate::memory::ROW,
 ];
 
 /// Returns every provider of this build. The first is the default.
@@ -72,7 +74,7 @@ mod tests {
         assert!(find("cloud").unwrap_err().hint().unwrap_or_default().contains("docker"));
     }
 
-    #[cfg(any(feature = "native", feature = "docker"))]
+    #[cfg(any(feature = "native", feature = "docker", feature = "memory"))]
     #[test]
     fn a_provider_has_the_name_and_the_capabilities_of_its_row() {
         use crate::row::{Makes, ProviderSettings};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use eyot::conformance::{Fixture, ReusedSandboxes};
 use eyot::{Error, ErrorKind, Lifecycle, Result, Sandbox, SandboxProvider, SandboxSpec};
 use eyot_probes::World;
+use eyot_providers::row::ProviderTests;
 use tempfile::TempDir;
 
 use crate::provider::{Makes, ProviderSettings};
@@ -16,7 +17,7 @@ pub struct VerifyGround {
     world: Option<Arc<World>>,
     provider: Arc<dyn SandboxProvider>,
     spec: SandboxSpec,
-    rounds: usize,
+    tests: ProviderTests,
     reused: Option<ReusedSandboxes>,
     folder: TempDir,
 }
@@ -39,7 +40,7 @@ impl VerifyGround {
         Sandbox::create(&*provider, SandboxSpec { lifecycle, ..spec.clone() }).await?.destroy().await?;
         let world = if row.tries_threats { Some(Arc::new(World::new(folder.path())?)) } else { None };
         let reused = row.tests.reuses_sandboxes.then(ReusedSandboxes::default);
-        Ok(Self { world, provider, spec, rounds: row.tests.rounds, reused, folder })
+        Ok(Self { world, provider, spec, tests: row.tests, reused, folder })
     }
 
     /// Returns the scene of the threats, where they are tried.
@@ -85,7 +86,11 @@ impl Fixture for VerifyGround {
     }
 
     fn rounds(&self) -> usize {
-        self.rounds
+        self.tests.rounds
+    }
+
+    fn exceptions(&self) -> &'static [(&'static str, &'static str)] {
+        self.tests.exceptions
     }
 
     fn reused(&self) -> Option<&ReusedSandboxes> {

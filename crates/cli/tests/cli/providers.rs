@@ -62,9 +62,9 @@ fn an_unknown_provider_is_refused_with_those_there_are() {
     let machine = Machine::new();
     let ran = machine.run(&["--provider", "dokcer", "ls"]);
     let said = |words: &str| ran.stderr.contains(words);
-    assert!(ran.code == Some(2) && said("dokcer") && said("native, docker"), "{ran:?}");
+    assert!(ran.code == Some(2) && said("dokcer") && said("native, docker, memory"), "{ran:?}");
     let ran = Ran::from(machine.command(&["ls"]).env("EYOT_PROVIDER", "cloud").output().unwrap());
-    assert!(ran.failure(2).contains("use native or docker"), "{ran:?}");
+    assert!(ran.failure(2).contains("use native, docker or memory"), "{ran:?}");
     machine.write("home/.config/eyot/config.toml", "provider = \"dokcer\"\n");
     let ran = machine.run(&["ls"]);
     let said = ran.failure(2);
@@ -126,11 +126,24 @@ fn an_option_wins_over_the_file_and_the_file_over_the_default() {
 #[test]
 fn completions_offer_the_names_of_the_table() {
     let script = Machine::new().run(&["completions", "bash"]).success();
-    assert!(script.contains("native docker"), "completions lack the providers");
+    assert!(script.contains("native docker memory"), "completions lack the providers");
 }
 
 #[test]
 fn providers_is_about_this_host() {
     let refused = Machine::new().run(&["--server", "http://127.0.0.1:1", "providers"]);
     assert!(refused.failure(2).contains("a server is named"), "{refused:?}");
+}
+
+#[test]
+fn a_create_in_memory_is_refused_with_what_works_and_a_run_works() {
+    let machine = Machine::new();
+    let ran = machine.run(&["--provider", "memory", "create", "box"]);
+    let said = ran.failure(2);
+    assert!(["eyot run", "eyot mcp", "eyot serve"].iter().all(|way| said.contains(way)), "{said}");
+    assert!(!machine.state().exists());
+    let ran = machine.run(&["--provider", "memory", "run", "--", "echo", "hi"]);
+    assert_eq!(ran.success(), "hi\n");
+    let ran = machine.run(&["--provider", "memory", "run", "--", "sh", "-c", "cat /etc/hostname; exit 3"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
 }

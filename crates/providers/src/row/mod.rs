@@ -111,12 +111,14 @@ pub struct ProviderTests {
     /// One sandbox serves the cases that need no more than an empty workspace, since each takes long
     /// to make.
     pub reuses_sandboxes: bool,
+    /// The rules of the contract that it can't keep although it has what they need, with the reasons.
+    pub exceptions: &'static [(&'static str, &'static str)],
 }
 
 impl ProviderTests {
     /// Returns the tests of a provider that makes sandboxes quickly, of default specs.
     pub const fn quick() -> Self {
-        Self { spec: SandboxSpec::default, rounds: 6, reuses_sandboxes: false }
+        Self { spec: SandboxSpec::default, rounds: 6, reuses_sandboxes: false, exceptions: &[] }
     }
 }
 

@@ -1,0 +1,56 @@
+//! Whether a sandbox is used, and since when it is not.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The use of one sandbox.
+#[derive(Debug)]
+pub(super) struct Activity {
+    state: Mutex<Use>,
+}
+
+#[derive(Debug)]
+struct Use {
+    busy: usize,
+    last: Instant,
+}
+
+impl Activity {
+    /// Begins now.
+    pub(super) fn new() -> Self {
+        Self { state: Mutex::new(Use { busy: 0, last: Instant::now() }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Use> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is used until this is dropped.
+    pub(super) fn busy(self: &Arc<Self>) -> Busy {
+        self.lock().busy += 1;
+        Busy(self.clone())
+    }
+
+    /// It was used now.
+    pub(super) fn note(&self) {
+        self.lock().last = Instant::now();
+    }
+
+    /// Returns for how long nobody has used it.
+    pub(super) fn idle(&self) -> Duration {
+        let state = self.lock();
+        if state.busy > 0 { Duration::ZERO } else { state.last.elapsed() }
+    }
+}
+
+/// A use that lasts.
+#[derive(Debug)]
+pub(super) struct Busy(Arc<Activity>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.busy -= 1;
+        state.last = Instant::now();
+    }
+}

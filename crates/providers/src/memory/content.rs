@@ -1,0 +1,156 @@
+//! What a file holds. A file may have one hole, which takes no memory: `truncate -s 100G` makes it.
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// The bytes of one piece of a file that is read.
+const PIECE_BYTES: usize = 64 << 10;
+static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
+
+/// The bytes of a file: some, then perhaps a hole, then perhaps more. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileContent {
+    head: Arc<Vec<u8>>,
+    hole: u64,
+    tail: Arc<Vec<u8>>,
+}
+
+impl From<Vec<u8>> for FileContent {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { head: Arc::new(bytes), hole: 0, tail: Arc::default() }
+    }
+}
+
+impl FileContent {
+    /// The size of the file.
+    pub(super) fn len(&self) -> u64 {
+        self.stored().saturating_add(self.hole)
+    }
+
+    /// The bytes that take memory.
+    pub(super) fn stored(&self) -> u64 {
+        (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// Adds bytes at the end.
+    pub(super) fn append(&mut self, more: &[u8]) {
+        let last = if self.hole == 0 { &mut self.head } else { &mut self.tail };
+        Arc::make_mut(last).extend_from_slice(more);
+    }
+
+    /// Cuts the file, or makes it longer. Returns `false` if that needs a second hole.
+    pub(super) fn set_len(&mut self, len: u64) -> bool {
+        let (head, before_tail) = (self.head.len() as u64, self.head.len() as u64 + self.hole);
+        if len <= head {
+            Arc::make_mut(&mut self.head).truncate(usize::try_from(len).unwrap_or(usize::MAX));
+            (self.hole, self.tail) = (0, Arc::default());
+        } else if len <= before_tail || self.tail.is_empty() {
+            (self.hole, self.tail) = (len - head, Arc::default());
+        } else if len <= self.len() {
+            Arc::make_mut(&mut self.tail).truncate(usize::try_from(len - before_tail).unwrap_or(usize::MAX));
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// The piece at an offset: at most 64 KiB, and nothing behind `end`.
+    pub(super) fn piece(&self, range: &Range<u64>) -> Option<Bytes> {
+        let end = range.end.min(self.len());
+        if range.start >= end {
+            return None;
+        }
+        let most = usize::try_from(end - range.start).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let head = self.head.len() as u64;
+        let slice = |bytes: &Arc<Vec<u8>>, at: u64| {
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let piece = at..(at + most).min(bytes.len());
+            Bytes::from_owner(SharedBytes(bytes.clone())).slice(piece)
+        };
+        Some(if range.start < head {
+            slice(&self.head, range.start)
+        } else if range.start < head + self.hole {
+            let left = usize::try_from(head + self.hole - range.start).unwrap_or(usize::MAX);
+            Bytes::from_static(&ZEROS[..most.min(left)])
+        } else {
+            slice(&self.tail, range.start - head - self.hole)
+        })
+    }
+
+    /// All of it, or `None` if that is more than `most` bytes.
+    pub(super) fn to_vec(&self, most: u64) -> Option<Vec<u8>> {
+        if self.len() > most {
+            return None;
+        }
+        if self.hole == 0 {
+            return Some(self.head.to_vec());
+        }
+        let mut all = self.head.to_vec();
+        all.resize(all.len() + usize::try_from(self.hole).ok()?, 0);
+        all.extend_from_slice(&self.tail);
+        Some(all)
+    }
+
+    /// Reads it from the beginning.
+    pub(super) fn reader(&self) -> ContentReader {
+        ContentReader { content: self.clone(), at: 0 }
+    }
+}
+
+/// A position in a file that does not change any more.
+pub(super) struct ContentReader {
+    content: FileContent,
+    at: u64,
+}
+
+impl Read for ContentReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let range = self.at..self.at.saturating_add(buffer.len() as u64);
+        let Some(piece) = self.content.piece(&range) else { return Ok(0) };
+        buffer[..piece.len()].copy_from_slice(&piece);
+        self.at += piece.len() as u64;
+        Ok(piece.len())
+    }
+}
+
+struct SharedBytes(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for SharedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_grows_by_a_hole_and_is_cut_anywhere() {
+        let mut content = FileContent::from(b"head".to_vec());
+        assert!(content.set_len(10));
+        content.append(b"tail");
+        assert_eq!((content.len(), content.stored()), (14, 8));
+        assert_eq!(content.to_vec(14).unwrap(), b"head\0\0\0\0\0\0tail");
+        assert!(content.to_vec(13).is_none() && !content.clone().set_len(15));
+        for (len, left) in [(12, &b"head\0\0\0\0\0\0ta"[..]), (7, b"head\0\0\0"), (2, b"he"), (0, b"")] {
+            assert!(content.set_len(len));
+            assert_eq!(content.to_vec(20).unwrap(), left);
+        }
+    }
+
+    #[test]
+    fn a_read_goes_over_the_hole_in_pieces() {
+        let mut content = FileContent::from(vec![1; 10]);
+        assert!(content.set_len(200_000));
+        content.append(&[2; 5]);
+        let mut all = Vec::new();
+        content.reader().read_to_end(&mut all).unwrap();
+        assert_eq!(all, content.to_vec(u64::MAX).unwrap());
+        assert_eq!(content.piece(&(200_003..300_000)).unwrap(), &[2, 2][..]);
+        assert!(content.piece(&(200_005..300_000)).is_none());
+    }
+}

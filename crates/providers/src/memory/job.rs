@@ -1,0 +1,321 @@
+//! A command: the interpreter on a thread of its own, where its output goes, and its end.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bashkit::{BashBuilder, ExecutionLimits, MemoryLimits, SessionLimits};
+use bytes::Bytes;
+use eyot::{Command, Error, ExitStatus, LogStream, Result, Signal};
+use tokio_util::sync::CancellationToken;
+
+use super::end_mark::{EndMark, Mark};
+use super::files::MemoryFiles;
+use super::input::InputQueue;
+use super::programs;
+use super::shell_files::ShellFiles;
+use super::tasks::{RunningTask, Tasks};
+
+/// The rounds that the loops of one command may go, all together.
+const MAX_ROUNDS: usize = 50_000_000;
+/// What the values of one command may take while it runs.
+const MAX_LIVE_BYTES: usize = 128 << 20;
+/// The most of a command that is shown in lists.
+const MAX_SHOWN_BYTES: usize = 1024;
+const THREAD_STACK_BYTES: usize = 16 << 20;
+/// Longer than any command lives: its deadline is the handle's.
+const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Makes a fresh interpreter for each command.
+#[doc(alias = "BashFactory")]
+pub type ShellFactory = Arc<dyn Fn() -> BashBuilder + Send + Sync>;
+
+/// Where the output of a command goes.
+#[async_trait]
+pub(super) trait OutputSink: Send + Sync + 'static {
+    /// Takes output, once there is room for it.
+    async fn take(&self, stream: LogStream, bytes: Bytes);
+
+    /// Hears of the end, once.
+    fn end(&self, end: JobEnd);
+}
+
+/// The end of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobEnd {
+    /// It ended by itself, or was killed.
+    Ended {
+        status: ExitStatus,
+        /// What it left behind may still write.
+        output_open: bool,
+    },
+    /// Its sandbox ended.
+    WithSandbox,
+}
+
+/// Everything that a command needs.
+pub(super) struct Job {
+    pub factory: ShellFactory,
+    pub files: MemoryFiles,
+    pub tasks: Arc<Tasks>,
+    pub command: Command,
+    pub cwd: String,
+    pub env: BTreeMap<String, String>,
+    pub host_name: String,
+    pub input: Option<Arc<InputQueue>>,
+}
+
+/// A command that was started.
+pub(super) struct RunningJob {
+    sink: Arc<dyn OutputSink>,
+    end: OnceLock<JobEnd>,
+    stop: CancellationToken,
+    /// What the interpreter looks at wherever it works without waiting.
+    cancel: OnceLock<Arc<AtomicBool>>,
+    pub input: Option<Arc<InputQueue>>,
+    task: Mutex<Option<RunningTask>>,
+    pub pid: u32,
+    /// Its thread has ended.
+    is_over: AtomicBool,
+}
+
+impl RunningJob {
+    /// Kills it. Whoever waits for its end hears of it at once.
+    pub(super) fn kill(&self) {
+        self.finish(JobEnd::Ended { status: ExitStatus::Signaled(Signal::KILL.0), output_open: false });
+        self.stop();
+    }
+
+    /// Ends it with its sandbox.
+    pub(super) fn end_with_sandbox(&self) {
+        self.finish(JobEnd::WithSandbox);
+        self.stop();
+    }
+
+    /// Ends its thread, with whatever the command left behind.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+        if let Some(cancel) = self.cancel.get() {
+            cancel.store(true, Ordering::Relaxed);
+        }
+        if let Some(input) = &self.input {
+            input.close();
+        }
+    }
+
+    /// Tells whether the command has ended. What it left behind may still run.
+    pub(super) fn has_ended(&self) -> bool {
+        self.end.get().is_some()
+    }
+
+    /// Tells whether it was killed, and its thread has not noticed yet.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stop.is_cancelled() && !self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn finish(&self, end: JobEnd) {
+        if self.end.set(end).is_ok() {
+            drop(self.task.lock().unwrap_or_else(PoisonError::into_inner).take());
+            self.sink.end(end);
+        }
+    }
+
+    async fn take(&self, stream: LogStream, bytes: Bytes) {
+        if !self.has_ended() && !bytes.is_empty() {
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = self.sink.take(stream, bytes) => {}
+            }
+        }
+    }
+}
+
+impl Job {
+    /// The command as the list of processes shows it.
+    pub(super) fn argv(&self) -> Vec<String> {
+        match &self.command {
+            Command::Shell(line) => ["bash", "-c", line].map(str::to_owned).to_vec(),
+            Command::Argv(argv) => argv.clone(),
+        }
+    }
+
+    /// The command as text, perhaps cut.
+    pub(super) fn shown(&self) -> String {
+        let mut text = match &self.command {
+            Command::Shell(line) => line.clone(),
+            Command::Argv(argv) => argv.join(" "),
+        };
+        text.truncate(text.floor_char_boundary(MAX_SHOWN_BYTES));
+        text
+    }
+
+    /// The script: the command, and behind it the mark of its end. Whatever the command leaves
+    /// behind runs on after that.
+    fn script(&self) -> String {
+        let words = |argv: &[String]| argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        let end = format!("{} $?; {}", programs::END, programs::MARK);
+        match (&self.command, &self.input) {
+            (_, None) => format!("{} </dev/null; {end}", words(&self.argv())),
+            (Command::Argv(argv), Some(_)) => format!("{} | {{ {}; {end}; }}", programs::INPUT, words(argv)),
+            // A shell that is called reads all of its input before it begins; one that is forked does
+            // not.
+            (Command::Shell(line), Some(_)) => format!("{} | {{ ( {line}\n); {end}; }}", programs::INPUT),
+        }
+    }
+
+    fn builder(&self, mark: &Arc<EndMark>, ends: &CancellationToken) -> BashBuilder {
+        let limits = ExecutionLimits::new()
+            .max_work_units(u64::MAX)
+            .max_aggregate_input_bytes(u64::MAX)
+            .max_live_intermediate_bytes(MAX_LIVE_BYTES as u64)
+            .max_commands(usize::MAX)
+            .max_loop_iterations(MAX_ROUNDS)
+            .max_total_loop_iterations(MAX_ROUNDS)
+            .max_parser_operations(10_000_000)
+            .max_stdout_bytes(MAX_LIVE_BYTES)
+            .max_stderr_bytes(MAX_LIVE_BYTES)
+            .timeout(NO_TIMEOUT);
+        let memory = MemoryLimits::new().max_total_variable_bytes(MAX_LIVE_BYTES);
+        let files = ShellFiles { files: self.files.clone(), tasks: self.tasks.clone() };
+        let builder = (self.factory)()
+            .fs(Arc::new(files))
+            .limits(limits)
+            .memory_limits(memory)
+            .session_limits(SessionLimits::unlimited())
+            .username("user")
+            .hostname(&self.host_name)
+            .cwd(PathBuf::from(&self.cwd));
+        let builder = self.env.iter().fold(builder, |builder, (name, value)| builder.env(name, value));
+        programs::install(builder, self, mark, ends)
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The system starts no thread.
+    pub(super) fn start(self, sink: Arc<dyn OutputSink>) -> Result<Arc<RunningJob>> {
+        let task = self.tasks.add(self.argv(), 1);
+        let running = Arc::new(RunningJob {
+            sink,
+            end: OnceLock::new(),
+            stop: CancellationToken::new(),
+            cancel: OnceLock::new(),
+            input: self.input.clone(),
+            pid: task.pid,
+            is_over: AtomicBool::new(false),
+            task: Mutex::new(Some(task)),
+        });
+        let thread =
+            std::thread::Builder::new().name("eyot-memory".to_owned()).stack_size(THREAD_STACK_BYTES);
+        let its_own = running.clone();
+        let spawned = thread.spawn(move || {
+            run(&self, &its_own);
+            its_own.is_over.store(true, Ordering::Relaxed);
+        });
+        spawned.map_err(|error| Error::host("start a thread for the interpreter", error))?;
+        Ok(running)
+    }
+}
+
+/// Runs a command on this thread.
+fn run(job: &Job, running: &RunningJob) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::warn!(%error, "the interpreter has no runtime");
+            return running.kill();
+        }
+    };
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            () = running.stop.cancelled() => {}
+            () = interpret(job, running) => {}
+        }
+    });
+    if let Some(input) = &job.input {
+        input.close();
+    }
+}
+
+async fn interpret(job: &Job, running: &RunningJob) {
+    let mark = Arc::new(EndMark::new());
+    let mut bash = job.builder(&mark, &running.stop).build();
+    let cancel = running.cancel.get_or_init(|| bash.cancellation_token());
+    if running.stop.is_cancelled() {
+        cancel.store(true, Ordering::Relaxed);
+    }
+    let script = job.script();
+    let marks = [mark.stdout(), mark.stderr()].map(|mark| Arc::new(Mutex::new(mark)));
+    let send = |stream: LogStream, mark: &Arc<Mutex<Mark>>| {
+        let mark = mark.clone();
+        move |bytes: Vec<u8>| {
+            let mark = mark.clone();
+            async move {
+                let (before, is_mark) = mark.lock().unwrap_or_else(PoisonError::into_inner).pass(bytes);
+                running.take(stream, Bytes::from(before)).await;
+                if is_mark {
+                    mark.lock().unwrap_or_else(PoisonError::into_inner).set_through();
+                }
+                Ok(())
+            }
+        }
+    };
+    let executing = bash
+        .execute(&script)
+        .stdout_fn(send(LogStream::Stdout, &marks[0]))
+        .stderr_fn(send(LogStream::Stderr, &marks[1]));
+    let mut executing = pin!(executing.into_future());
+    // The command has ended once both marks have come through. If there is more to do then, it left
+    // something behind.
+    let result = poll_fn(|context| match executing.as_mut().poll(context) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending if mark.is_through() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await;
+    let status = |code: i32| ExitStatus::Exited(code & 0xff);
+    for (stream, held) in [LogStream::Stdout, LogStream::Stderr].into_iter().zip(&marks) {
+        let held = held.lock().unwrap_or_else(PoisonError::into_inner).take_held();
+        running.take(stream, Bytes::from(held)).await;
+    }
+    match result {
+        None => {
+            running.finish(JobEnd::Ended { status: status(mark.status().unwrap_or(0)), output_open: true });
+            if let Err(error) = executing.await {
+                tracing::debug!(%error, "what a command left behind in memory has ended");
+            }
+        }
+        Some(Ok(result)) => {
+            let status = status(mark.status().unwrap_or(result.exit_code));
+            running.finish(JobEnd::Ended { status, output_open: false });
+        }
+        Some(Err(error)) => {
+            let (code, text) = failure(&error);
+            running.take(LogStream::Stderr, Bytes::from(format!("bash: {text}\n"))).await;
+            let status = status(mark.status().unwrap_or(code));
+            running.finish(JobEnd::Ended { status, output_open: false });
+        }
+    }
+}
+
+/// The exit code and the words of what the interpreter refuses.
+fn failure(error: &bashkit::Error) -> (i32, String) {
+    match error {
+        bashkit::Error::Parse { message, line, .. } => {
+            (2, format!("-c: line {line}: syntax error: {message}"))
+        }
+        other => (1, other.to_string()),
+    }
+}
+
+/// A word as the shell reads it back.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,61 @@
+//! Sandboxes without processes: a bash interpreter over files in memory, on any operating system.
+//!
+//! They live with the process that made them. There is no network, and nothing of the host is inside.
+
+mod activity;
+mod clock;
+mod content;
+mod driver;
+mod end_mark;
+mod files;
+mod furniture;
+mod input;
+mod job;
+mod kept;
+mod life;
+mod names;
+mod node;
+mod pack;
+mod proc;
+mod processes;
+mod programs;
+mod provider;
+mod row;
+mod sandbox;
+mod search;
+mod shell_files;
+mod sinks;
+mod tasks;
+mod tree;
+mod truncate;
+mod unpack;
+mod walk;
+mod watchers;
+mod workspaces;
+
+pub use files::{DEFAULT_MAX_BYTES, MemoryFiles};
+pub use job::ShellFactory;
+pub use provider::{MemoryProvider, capabilities};
+pub use row::ROW;
+
+/// The provider's name.
+pub const NAME: &str = "memory";
+
+/// The rules of the contract that sandboxes in memory do not keep, with the reasons: the
+/// interpreter has neither processes nor descriptors, and its words are text.
+pub const EXCEPTIONS: &[(&str, &str)] = &[
+    ("f3_a_name_that_is_not_utf_8_is_listed_with_its_bytes", NAMES),
+    ("f3_odd_names_are_told_as_they_are", NAMES),
+    ("what_a_process_substitution_writes_is_output", SUBSTITUTION),
+    ("a_followed_log_holds_what_a_process_substitution_wrote", SUBSTITUTION),
+    (
+        "a_plain_command_leaves_no_output_open",
+        "no descriptors tell whether a background command can still write, so it is said that it can",
+    ),
+    (
+        "a_deadline_in_a_flood_is_kept",
+        "the output of a background command is passed on when it ends, not as it comes",
+    ),
+];
+const NAMES: &str = "the shell takes only text without line ends as names";
+const SUBSTITUTION: &str = "what `exec` sends into a process substitution is lost";

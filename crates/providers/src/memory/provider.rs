@@ -1,0 +1,310 @@
+//! The provider of sandboxes in memory. They live as long as the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use eyot::internal::now_ms;
+use eyot::{
+    Capabilities, Capability, Created, DiskEnforcement, Enforcement, Error, ErrorKind, Isolation,
+    LimitsEnforced, NetworkMode, Result, SandboxInfo, SandboxOperationUnsupported, SandboxProvider,
+    SandboxSpec, SandboxStatus, ValidSpec, WorkspaceSpec,
+};
+
+use super::clock::Clock;
+use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
+use super::job::ShellFactory;
+use super::life::LifeEnd;
+use super::sandbox::{Condition, MemorySandbox};
+use super::workspaces::Workspaces;
+use super::{NAME, furniture, programs};
+
+/// Makes sandboxes of an interpreter and files in memory. Clones have the same sandboxes.
+#[derive(Clone)]
+pub struct MemoryProvider {
+    shared: Arc<Shared>,
+    capabilities: Capabilities,
+}
+
+/// What the sandboxes of a provider have in common.
+pub(super) struct Shared {
+    factory: ShellFactory,
+    files: Option<MemoryFiles>,
+    live: Mutex<BTreeMap<String, Arc<MemorySandbox>>>,
+    workspaces: Workspaces,
+    clock: Clock,
+    programs: OnceLock<BTreeSet<String>>,
+}
+
+impl Shared {
+    fn live(&self) -> MutexGuard<'_, BTreeMap<String, Arc<MemorySandbox>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whether a script may call a program by this name.
+    pub(super) fn has_program(&self, name: &str) -> bool {
+        let known = || {
+            let names = (self.factory)().build().builtin_names().into_iter();
+            names.chain(programs::names().map(str::to_owned)).collect()
+        };
+        self.programs.get_or_init(known).contains(name)
+    }
+
+    /// Lets go of a sandbox that has ended. A persistent workspace is kept.
+    pub(super) fn forget(&self, sandbox: &MemorySandbox) {
+        if self.live().remove(sandbox.info.id.as_str()).is_none() {
+            return;
+        }
+        if let WorkspaceSpec::Persistent { id, destroy_on_session_destroy } = &sandbox.info.spec.workspace {
+            sandbox.files.release();
+            if *destroy_on_session_destroy && !sandbox.keeps_workspace.load(Ordering::Relaxed) {
+                self.workspaces.remove(id);
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let live = std::mem::take(&mut *self.live());
+        for sandbox in live.into_values() {
+            sandbox.destroy(LifeEnd::Destroy);
+        }
+    }
+}
+
+/// Returns the capabilities of a sandbox in memory.
+pub fn capabilities() -> Capabilities {
+    Capabilities::new([
+        Capability::Shell,
+        Capability::Argv,
+        Capability::KillTree,
+        Capability::Processes,
+        Capability::Beneath,
+        Capability::RangedRead,
+        Capability::Append,
+        Capability::AtomicWrite,
+        Capability::Symlinks,
+        Capability::Glob,
+        Capability::Grep,
+        Capability::Tar,
+        Capability::Watch,
+        Capability::Usage,
+        Capability::PersistentWorkspace,
+        Capability::Deadlines,
+        Capability::ChangeDeadlines,
+        Capability::Sleep,
+    ])
+}
+
+impl Default for MemoryProvider {
+    /// Makes a provider whose commands run in a bash without extras.
+    fn default() -> Self {
+        Self::new(Arc::new(bashkit::Bash::builder))
+    }
+}
+
+impl MemoryProvider {
+    /// Makes a provider whose commands run in what the factory makes.
+    pub fn new(factory: ShellFactory) -> Self {
+        Self::with(factory, None)
+    }
+
+    /// Makes a provider whose sandboxes all have these files. They stay when the sandboxes have
+    /// gone.
+    pub fn sharing(factory: ShellFactory, files: MemoryFiles) -> Self {
+        Self::with(factory, Some(files))
+    }
+
+    fn with(factory: ShellFactory, files: Option<MemoryFiles>) -> Self {
+        let shared = Shared {
+            factory,
+            files,
+            live: Mutex::default(),
+            workspaces: Workspaces::default(),
+            clock: Clock::default(),
+            programs: OnceLock::new(),
+        };
+        Self { shared: Arc::new(shared), capabilities: capabilities() }
+    }
+
+    fn find(&self, id_or_name: &str) -> Result<Arc<MemorySandbox>> {
+        let live = self.shared.live();
+        let is_it = |sandbox: &&Arc<MemorySandbox>| {
+            sandbox.info.id.as_str() == id_or_name || sandbox.info.name.as_str() == id_or_name
+        };
+        let missing = || Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`"));
+        live.values().find(is_it).cloned().ok_or_else(missing)
+    }
+
+    /// Makes the files of a sandbox, its working directory among them.
+    fn files(&self, spec: &ValidSpec) -> Result<MemoryFiles> {
+        let max_bytes = spec.spec().limits.disk_mib.map(|mib| mib.saturating_mul(1 << 20));
+        let max_bytes = max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
+        let files = match (&self.shared.files, &spec.spec().workspace) {
+            (Some(_), WorkspaceSpec::Persistent { .. }) => {
+                let refused = SandboxOperationUnsupported::new("create", NAME, &["workspace"]);
+                return Err(
+                    Error::from(refused).with_hint("the sandboxes of this provider have all files in common")
+                );
+            }
+            (None, WorkspaceSpec::Persistent { id, .. }) => {
+                return self.shared.workspaces.files_with(id, spec.workdir(), max_bytes);
+            }
+            (Some(files), _) => files.clone(),
+            (None, _) => MemoryFiles::with_max_bytes(max_bytes),
+        };
+        let mut held = files.lock();
+        let root = held.root;
+        furniture::make_directory(&mut held.tree, root, spec.workdir().as_str())?;
+        drop(held);
+        Ok(files)
+    }
+}
+
+/// Refuses what a sandbox in memory can't have.
+fn check(spec: &SandboxSpec) -> Result<()> {
+    let refuse = |option: &str| Err(SandboxOperationUnsupported::new("create", NAME, &[option]).into());
+    match () {
+        () if spec.network != NetworkMode::None => refuse("network"),
+        () if !spec.mounts.is_empty() => refuse("mounts"),
+        () if spec.image.is_some() => refuse("image"),
+        () if spec.user.as_deref().is_some_and(|user| !matches!(user, "user" | "1000")) => refuse("user"),
+        () if spec.security.readonly_rootfs => refuse("readonly_rootfs"),
+        () => Ok(()),
+    }
+}
+
+fn isolation() -> Isolation {
+    Isolation {
+        provider: NAME.to_owned(),
+        shares_host_kernel: false,
+        namespaces: Vec::new(),
+        identity: None,
+        no_new_privileges: true,
+        capabilities: Vec::new(),
+        seccomp: false,
+        seccomp_instructions: None,
+        landlock_abi: None,
+        network: NetworkMode::None,
+        readonly_rootfs: false,
+        cgroup_controllers: Vec::new(),
+        limits: LimitsEnforced {
+            memory: Enforcement::None,
+            cpus: Enforcement::None,
+            pids: Enforcement::None,
+            disk: DiskEnforcement::Quota,
+        },
+        runtime: None,
+        guest_out_of_reach: true,
+        shared_files: Vec::new(),
+        user_counts: None,
+    }
+}
+
+#[async_trait]
+impl SandboxProvider for MemoryProvider {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn isolation(&self) -> Result<Isolation> {
+        Ok(isolation())
+    }
+
+    async fn create(&self, spec: &ValidSpec) -> Result<Created> {
+        check(spec.spec())?;
+        let isolation = isolation();
+        if let Some(missing) = spec.spec().require.iter().find(|required| !isolation.holds(**required)) {
+            let reason = format!("{NAME} does not hold the required protection {missing:?}");
+            return Err(Error::new(ErrorKind::Setup, reason));
+        }
+        let is_taken =
+            |sandbox: &Arc<MemorySandbox>| sandbox.info.id == *spec.id() || sandbox.info.name == *spec.name();
+        let taken =
+            || Error::new(ErrorKind::AlreadyExists, format!("there is a sandbox `{}` already", spec.name()));
+        if self.shared.live().values().any(is_taken) {
+            return Err(taken());
+        }
+        let has_workspace = match &spec.spec().workspace {
+            WorkspaceSpec::Persistent { id, .. } => self.shared.workspaces.has(id),
+            WorkspaceSpec::Ephemeral => false,
+        };
+        let files = self.files(spec)?;
+        let condition = Condition::new(spec.spec().lifecycle.clone(), &self.shared.clock);
+        let info = SandboxInfo {
+            id: spec.id().clone(),
+            name: spec.name().clone(),
+            pool: None,
+            provider: NAME.to_owned(),
+            status: SandboxStatus::Running,
+            workdir: spec.workdir().clone(),
+            created_ms: now_ms(),
+            spec: spec.spec().clone(),
+            isolation: isolation.clone(),
+            life: condition.life.token.clone(),
+        };
+        let sandbox = Arc::new(MemorySandbox {
+            info,
+            env: spec.env(),
+            host_name: spec.hostname().as_str().to_owned(),
+            files,
+            factory: self.shared.factory.clone(),
+            capabilities: self.capabilities.clone(),
+            isolation,
+            clock: self.shared.clock.clone(),
+            provider: Arc::downgrade(&self.shared),
+            condition: Mutex::new(condition),
+            has_made_workspace: !has_workspace,
+            keeps_workspace: AtomicBool::new(false),
+        });
+        {
+            let mut live = self.shared.live();
+            if live.values().any(is_taken) {
+                drop(live);
+                if matches!(spec.spec().workspace, WorkspaceSpec::Persistent { .. }) {
+                    sandbox.files.release();
+                }
+                return Err(taken());
+            }
+            live.insert(sandbox.info.id.as_str().to_owned(), sandbox.clone());
+        }
+        sandbox.watch_deadlines().inspect_err(|_| sandbox.destroy(LifeEnd::Destroy))?;
+        sandbox.open()
+    }
+
+    async fn open(&self, id_or_name: &str) -> Result<Created> {
+        self.find(id_or_name)?.open()
+    }
+
+    async fn list(&self) -> Result<Vec<SandboxInfo>> {
+        Ok(self.shared.live().values().map(|sandbox| sandbox.info()).collect())
+    }
+
+    async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
+        Ok(self.find(id_or_name)?.info())
+    }
+
+    async fn remove(&self, id_or_name: &str) -> Result<()> {
+        self.find(id_or_name)?.destroy(LifeEnd::Destroy);
+        Ok(())
+    }
+
+    async fn sleep(&self, id_or_name: &str) -> Result<()> {
+        self.find(id_or_name)?.sleep();
+        Ok(())
+    }
+
+    async fn wake(&self, id_or_name: &str) -> Result<Created> {
+        self.find(id_or_name)?.wake()
+    }
+
+    async fn has_workspace(&self, id: &str) -> Result<bool> {
+        Ok(self.shared.workspaces.has(id))
+    }
+}

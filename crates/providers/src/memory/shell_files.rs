@@ -1,0 +1,315 @@
+//! The files as the interpreter asks for them. It follows links itself, so nothing here follows the
+//! last one.
+
+use std::io::{Error as IoError, ErrorKind as IoErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bashkit::{DirEntry, FileSystem, FileSystemExt, FileType, FsLimits, FsUsage, Metadata};
+use eyot::{Error, ErrorKind, WatchEventKind};
+
+use super::files::{HeldFiles, MemoryFiles};
+use super::furniture::device_bytes;
+use super::names::{FileName, bytes_of, os_string};
+use super::node::{
+    Access, Content, Device, Node, NodeId, already_exists, is_a_directory, not_found, too_large,
+};
+use super::proc::{ProcEntry, lookup};
+use super::tasks::Tasks;
+use super::walk::{Last, Place, find};
+
+/// The largest file that is read at once. The interpreter takes a file whole.
+const MAX_READ_BYTES: u64 = 256 << 20;
+
+/// The files of a sandbox, for its interpreter.
+pub(super) struct ShellFiles {
+    pub files: MemoryFiles,
+    pub tasks: Arc<Tasks>,
+}
+
+type Answer<T> = bashkit::Result<T>;
+
+/// The error in the words that programs print.
+fn told(error: Error) -> bashkit::Error {
+    let (kind, text) = match error.kind() {
+        ErrorKind::NotFound => (IoErrorKind::NotFound, "No such file or directory"),
+        ErrorKind::AlreadyExists => (IoErrorKind::AlreadyExists, "File exists"),
+        ErrorKind::IsDirectory => (IoErrorKind::IsADirectory, "Is a directory"),
+        ErrorKind::NotDirectory => (IoErrorKind::NotADirectory, "Not a directory"),
+        ErrorKind::Permission => (IoErrorKind::PermissionDenied, "Permission denied"),
+        ErrorKind::Quota => (IoErrorKind::StorageFull, "No space left on device"),
+        ErrorKind::TooLarge => (IoErrorKind::FileTooLarge, "File too large"),
+        _ => (IoErrorKind::InvalidInput, "Invalid argument"),
+    };
+    IoError::new(kind, text).into()
+}
+
+/// The same, where something that exists can only be a directory that is not empty.
+fn told_of_rest(error: Error) -> bashkit::Error {
+    match error.kind() {
+        ErrorKind::AlreadyExists => {
+            IoError::new(IoErrorKind::DirectoryNotEmpty, "Directory not empty").into()
+        }
+        _ => told(error),
+    }
+}
+
+fn is_a_link() -> bashkit::Error {
+    IoError::other("Too many levels of symbolic links").into()
+}
+
+fn read_only() -> bashkit::Error {
+    IoError::new(IoErrorKind::PermissionDenied, "Permission denied").into()
+}
+
+fn metadata(node: &Node) -> Metadata {
+    let file_type = match node.content {
+        Content::File(_) | Content::Device(_) => FileType::File,
+        Content::Directory(_) => FileType::Directory,
+        Content::Link(_) => FileType::Symlink,
+        Content::Fifo(_) => FileType::Fifo,
+    };
+    let size = if node.is_directory() { 4096 } else { node.size() };
+    Metadata { file_type, size, mode: node.mode, modified: node.modified, created: node.modified }
+}
+
+fn proc_metadata(entry: &ProcEntry) -> Metadata {
+    let (file_type, mode) = match entry {
+        ProcEntry::Directory(_) => (FileType::Directory, 0o555),
+        ProcEntry::File(_) => (FileType::File, 0o444),
+    };
+    let now = SystemTime::now();
+    Metadata { file_type, size: 0, mode, modified: now, created: now }
+}
+
+fn place(inner: &HeldFiles<'_>, path: &Path) -> Answer<Place> {
+    find(&inner.tree, inner.root, &bytes_of(path.as_os_str()), Last::Keep, None).map_err(told)
+}
+
+impl ShellFiles {
+    /// What `/proc` has at a path, if the path is there.
+    fn proc(&self, path: &Path) -> Option<Answer<ProcEntry>> {
+        let rest = path.strip_prefix("/proc").ok()?;
+        Some(lookup(&self.tasks, rest).ok_or_else(|| told(not_found())))
+    }
+
+    /// Refuses to change anything in `/proc`.
+    fn writable(&self, path: &Path) -> Answer<()> {
+        if path.starts_with("/proc") { Err(read_only()) } else { Ok(()) }
+    }
+
+    /// Writes a file, or adds to it.
+    fn put(&self, path: &Path, content: &[u8], is_added: bool) -> Answer<()> {
+        self.writable(path)?;
+        let mut inner = self.files.lock();
+        let found = place(&inner, path)?;
+        let id = match found.node {
+            Some(id) => id,
+            None => inner.add(&found, Node::file(Vec::new(), 0o644)).map_err(told)?,
+        };
+        let node = inner.tree.node(id);
+        node.check(Access::Write).map_err(told)?;
+        match &node.content {
+            Content::File(before) => {
+                let room = inner.tree.room(id) + if is_added { 0 } else { before.stored() };
+                // A disk that is full takes what fits.
+                let fits = usize::try_from(room).map_or(content.len(), |room| room.min(content.len()));
+                let (fits, rest) = content.split_at(fits);
+                let written = if is_added {
+                    inner.tree.append(id, fits)
+                } else {
+                    inner.tree.set_content(id, fits.to_vec().into())
+                };
+                let full = if rest.is_empty() { Ok(()) } else { Err(super::node::no_space()) };
+                written.and(full).map_err(told)?;
+            }
+            Content::Fifo(_) => inner.tree.append(id, content).map_err(told)?,
+            Content::Device(Device::Full) => return Err(told(super::node::no_space())),
+            Content::Device(_) => return Ok(()),
+            Content::Directory(_) => return Err(told(is_a_directory())),
+            Content::Link(_) => return Err(is_a_link()),
+        }
+        inner.tell(&WatchEventKind::Modified, &found, false);
+        Ok(())
+    }
+
+    /// Changes what is known of a node.
+    fn change(&self, path: &Path, change: impl FnOnce(&mut Node)) -> Answer<()> {
+        self.writable(path)?;
+        let mut inner = self.files.lock();
+        let found = place(&inner, path)?;
+        let id = found.found().map_err(told)?;
+        if inner.tree.node(id).owner != super::node::Owner::User {
+            return Err(IoError::new(IoErrorKind::PermissionDenied, "Operation not permitted").into());
+        }
+        change(inner.tree.node_mut(id));
+        inner.tell(&WatchEventKind::Modified, &found, false);
+        Ok(())
+    }
+
+    /// Adds a node at a path that is free.
+    fn make(&self, path: &Path, node: Node) -> Answer<()> {
+        self.writable(path)?;
+        let mut inner = self.files.lock();
+        let found = place(&inner, path)?;
+        if found.node.is_some() {
+            return Err(told(already_exists()));
+        }
+        inner.add(&found, node).map(drop).map_err(told)
+    }
+}
+
+#[async_trait]
+impl FileSystemExt for ShellFiles {
+    fn usage(&self) -> FsUsage {
+        FsUsage::new(self.files.used_bytes(), 0, 0)
+    }
+
+    async fn mkfifo(&self, path: &Path, mode: u32) -> Answer<()> {
+        self.make(path, Node::new(Content::Fifo(Vec::new()), mode))
+    }
+
+    fn limits(&self) -> FsLimits {
+        FsLimits::unlimited()
+    }
+
+    fn backend_kind(&self) -> &'static str {
+        "eyot"
+    }
+}
+
+#[async_trait]
+impl FileSystem for ShellFiles {
+    async fn read_file(&self, path: &Path) -> Answer<Vec<u8>> {
+        if let Some(entry) = self.proc(path) {
+            return match entry? {
+                ProcEntry::File(bytes) => Ok(bytes),
+                ProcEntry::Directory(_) => Err(told(is_a_directory())),
+            };
+        }
+        let mut inner = self.files.lock();
+        let id = place(&inner, path)?.found().map_err(told)?;
+        let node = inner.tree.node(id);
+        node.check(Access::Read).map_err(told)?;
+        match &node.content {
+            Content::File(content) => {
+                content.to_vec(MAX_READ_BYTES).ok_or_else(|| told(too_large(MAX_READ_BYTES)))
+            }
+            Content::Fifo(_) => Ok(inner.tree.drain_fifo(id)),
+            Content::Device(device) => Ok(device_bytes(*device)),
+            Content::Directory(_) => Err(told(is_a_directory())),
+            Content::Link(_) => Err(is_a_link()),
+        }
+    }
+
+    async fn write_file(&self, path: &Path, content: &[u8]) -> Answer<()> {
+        self.put(path, content, false)
+    }
+
+    async fn append_file(&self, path: &Path, content: &[u8]) -> Answer<()> {
+        self.put(path, content, true)
+    }
+
+    async fn mkdir(&self, path: &Path, recursive: bool) -> Answer<()> {
+        self.writable(path)?;
+        let text = path.to_str().ok_or_else(|| IoError::from(IoErrorKind::InvalidInput));
+        if !recursive || text.is_err() {
+            return self.make(path, Node::directory(0o755));
+        }
+        let path = eyot::SandboxPath::parse(text?).map_err(told)?;
+        self.files.lock().create_all(&path.into()).map_err(told)
+    }
+
+    async fn remove(&self, path: &Path, recursive: bool) -> Answer<()> {
+        self.writable(path)?;
+        let mut inner = self.files.lock();
+        let found = place(&inner, path)?;
+        if found.names.is_empty() {
+            return Err(read_only());
+        }
+        inner.remove_one(&found, recursive).map_err(told_of_rest)
+    }
+
+    async fn stat(&self, path: &Path) -> Answer<Metadata> {
+        if let Some(entry) = self.proc(path) {
+            return Ok(proc_metadata(&entry?));
+        }
+        let inner = self.files.lock();
+        let id = place(&inner, path)?.found().map_err(told)?;
+        Ok(metadata(inner.tree.node(id)))
+    }
+
+    async fn lstat(&self, path: &Path) -> Answer<Metadata> {
+        self.stat(path).await
+    }
+
+    async fn read_dir(&self, path: &Path) -> Answer<Vec<DirEntry>> {
+        if let Some(entry) = self.proc(path) {
+            return match entry? {
+                ProcEntry::File(_) => Err(told(super::node::not_directory())),
+                ProcEntry::Directory(names) => Ok(names
+                    .into_iter()
+                    .map(|(name, entry)| DirEntry { name, metadata: proc_metadata(&entry) })
+                    .collect()),
+            };
+        }
+        let inner = self.files.lock();
+        let id = place(&inner, path)?.found().map_err(told)?;
+        let entries = inner.tree.entries(id).map_err(told)?;
+        inner.tree.node(id).check(Access::Read).map_err(told)?;
+        let entry = |(name, id): (&FileName, &NodeId)| DirEntry {
+            name: String::from_utf8_lossy(name).into_owned(),
+            metadata: metadata(inner.tree.node(*id)),
+        };
+        Ok(entries.iter().map(entry).collect())
+    }
+
+    async fn exists(&self, path: &Path) -> Answer<bool> {
+        if let Some(entry) = self.proc(path) {
+            return Ok(entry.is_ok());
+        }
+        let inner = self.files.lock();
+        Ok(place(&inner, path).is_ok_and(|found| found.node.is_some()))
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Answer<()> {
+        self.writable(from)?;
+        self.writable(to)?;
+        let mut inner = self.files.lock();
+        let (from, to) = (place(&inner, from)?, place(&inner, to)?);
+        from.found().map_err(told)?;
+        inner.rename(&from, &to).map_err(told_of_rest)
+    }
+
+    async fn copy(&self, from: &Path, to: &Path) -> Answer<()> {
+        let content = self.read_file(from).await?;
+        let mode = self.stat(from).await?.mode;
+        let is_new = !self.exists(to).await?;
+        self.write_file(to, &content).await?;
+        if is_new { self.chmod(to, mode).await } else { Ok(()) }
+    }
+
+    async fn symlink(&self, target: &Path, link: &Path) -> Answer<()> {
+        let target = bytes_of(target.as_os_str()).into_owned();
+        self.make(link, Node::new(Content::Link(target), 0o777))
+    }
+
+    async fn read_link(&self, path: &Path) -> Answer<PathBuf> {
+        let inner = self.files.lock();
+        let id = place(&inner, path)?.found().map_err(told)?;
+        match &inner.tree.node(id).content {
+            Content::Link(target) => Ok(PathBuf::from(os_string(target))),
+            _ => Err(IoError::new(IoErrorKind::InvalidInput, "Invalid argument").into()),
+        }
+    }
+
+    async fn chmod(&self, path: &Path, mode: u32) -> Answer<()> {
+        self.change(path, |node| node.mode = mode & 0o7777)
+    }
+
+    async fn set_modified_time(&self, path: &Path, time: SystemTime) -> Answer<()> {
+        self.change(path, |node| node.modified = time)
+    }
+}

@@ -1,0 +1,118 @@
+//! Scripts in memory that would run away: each ends by its deadline at its caller, and its thread
+//! soon after; the process stays healthy.
+
+use std::time::{Duration, Instant};
+
+use eyot::{ExecOptions, Outcome, Result, Sandbox, SandboxSpec};
+use eyot_providers::memory::MemoryProvider;
+use futures_util::future::join_all;
+
+const DEADLINE: Duration = Duration::from_millis(500);
+/// Busy machines are late. How late a quiet one is stands in docs/performance.md.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const SCRIPTS: [(&str, &str); 22] = [
+    ("a loop without end", "while :; do :; done"),
+    ("a loop of programs", "while true; do echo x | tr x y >/dev/null; done"),
+    ("a fork bomb", ":(){ :|:& };:; wait"),
+    ("jobs without end", "while :; do sleep 1000 & done"),
+    ("ten gibibytes", "yes | head -c 10737418240"),
+    ("ten gibibytes into a file", "yes > file"),
+    ("ten gibibytes into a variable", "x=$(yes)"),
+    ("deep recursion", "f() { f; }; while :; do f 2>/dev/null; done"),
+    (
+        "deep recursion of shells",
+        "f() { bash -c \"$1\" _ \"$1\"; }; while :; do (((1))); ( ( ( ( : ) ) ) ); done",
+    ),
+    ("a bomb for regular expressions", "s=$(printf 'a%.0s' {1..40}); while :; do [[ $s =~ (a+)+b ]]; done"),
+    ("a bomb for grep -P", "printf 'a%.0s' {1..40} > f; while :; do grep -qP '(a+)+b' f; done"),
+    ("a bomb for sed", "printf 'a%.0s' {1..5000} > f; while :; do sed -E 's/(a*)*b//' f >/dev/null; done"),
+    (
+        "a huge glob",
+        "mkdir -p a/{1..40}/{1..40}; while :; do echo **/* */*/../../*/*/../../*/* >/dev/null; done",
+    ),
+    ("a string that doubles", "x=x; while :; do x=$x$x; done"),
+    ("a string that grows", "x=; while :; do x=$x.; done"),
+    ("braces without end", "echo {1..99999999} >/dev/null"),
+    ("a sequence without end", "seq 1 99999999999 >/dev/null"),
+    ("awk without end", "awk 'BEGIN { while (1) i++ }'"),
+    ("jq without end", "jq -n 'repeat(1)' >/dev/null"),
+    ("sed without end", "echo x | sed ':a;s/x/x/;ta'"),
+    ("a number without end", "echo '2^2^30' | bc"),
+    ("an array without end", "a=(); i=0; while :; do a[i++]=$i; done"),
+];
+
+async fn run(provider: &MemoryProvider, script: &str) -> Result<(Outcome, Duration)> {
+    let sandbox = Sandbox::create(provider, SandboxSpec::default()).await?;
+    let timeout_ms = u64::try_from(DEADLINE.as_millis()).ok();
+    let began = Instant::now();
+    let result = sandbox.exec(script, ExecOptions { timeout_ms, ..ExecOptions::default() }).await?;
+    let took = began.elapsed();
+    sandbox.destroy().await?;
+    Ok((result.outcome, took))
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap_or_else(
+        |error| {
+            panic!("the test has no runtime: {error}");
+        },
+    )
+}
+
+/// Counts the threads that run commands.
+#[cfg(target_os = "linux")]
+fn threads() -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let names = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.trim() == "eyot-memory").count()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn threads() -> usize {
+    0
+}
+
+/// Waits for the end of all threads that run commands; says how long that took.
+fn ended(patience: Duration) -> Option<Duration> {
+    let began = Instant::now();
+    while threads() > 0 {
+        if began.elapsed() > patience {
+            return None;
+        }
+        std::thread::yield_now();
+    }
+    Some(began.elapsed())
+}
+
+#[test]
+fn a_script_that_runs_away_ends_by_its_deadline_and_leaves_no_thread() {
+    let runtime = runtime();
+    let provider = MemoryProvider::default();
+    let mut wrong = Vec::new();
+    for (name, script) in SCRIPTS {
+        match runtime.block_on(run(&provider, script)) {
+            Ok((outcome, took)) => {
+                let left = ended(PATIENCE);
+                println!("{name}: {outcome:?} after {took:?}, its thread after {left:?}");
+                if took > DEADLINE + PATIENCE || left.is_none() {
+                    wrong.push(format!("{name}: {outcome:?} after {took:?}, its thread after {left:?}"));
+                }
+            }
+            Err(error) => wrong.push(format!("{name}: {error}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn fifty_of_them_at_once_leave_the_process_healthy() {
+    let runtime = runtime();
+    let provider = MemoryProvider::default();
+    let all = (0..50).map(|index| run(&provider, SCRIPTS[index % SCRIPTS.len()].1));
+    let ended_all = runtime.block_on(join_all(all));
+    assert!(ended_all.iter().all(Result::is_ok), "{ended_all:?}");
+    let healthy = runtime.block_on(run(&provider, "echo healthy"));
+    assert!(matches!(healthy, Ok((Outcome::Exited(0), _))), "{healthy:?}");
+    assert!(ended(PATIENCE * 2).is_some(), "{} threads are left", threads());
+}
