@@ -229,6 +229,29 @@ impl Error {
         Self::new(kind, format!("{what}: {}", system_reason(&error))).with_source(error)
     }
 
+    /// The reason of the system why an operation on a file inside a sandbox failed, as a driver returns it. The handle
+    /// puts before it what was to be done, where.
+    ///
+    /// ```
+    /// let missing = eyot::Error::file(std::io::ErrorKind::NotFound.into());
+    /// assert_eq!((missing.kind(), missing.to_string().as_str()), (eyot::ErrorKind::NotFound, "entity not found"));
+    /// ```
+    pub fn file(error: std::io::Error) -> Self {
+        use std::io::ErrorKind as Host;
+        let kind = match error.kind() {
+            Host::NotFound => ErrorKind::NotFound,
+            Host::AlreadyExists | Host::DirectoryNotEmpty => ErrorKind::AlreadyExists,
+            Host::IsADirectory => ErrorKind::IsDirectory,
+            Host::NotADirectory => ErrorKind::NotDirectory,
+            Host::PermissionDenied | Host::ReadOnlyFilesystem => ErrorKind::Permission,
+            Host::StorageFull | Host::QuotaExceeded => ErrorKind::Quota,
+            Host::FileTooLarge => ErrorKind::TooLarge,
+            Host::InvalidInput | Host::InvalidFilename | Host::ArgumentListTooLong => ErrorKind::Invalid,
+            _ => ErrorKind::Unavailable,
+        };
+        Self::new(kind, system_reason(&error)).with_source(error)
+    }
+
     /// The sandbox is gone for good.
     pub fn destroyed(sandbox: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Destroyed, format!("sandbox `{sandbox}` has been destroyed"))

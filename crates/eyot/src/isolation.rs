@@ -113,6 +113,40 @@ pub struct Isolation {
 }
 
 impl Isolation {
+    /// No protection at all: the host's kernel, users and network. A provider begins here and adds what it has set up, or
+    /// what its backend promises.
+    ///
+    /// ```
+    /// let isolation = eyot::Isolation { shares_host_kernel: false, ..eyot::Isolation::none("my-vms") };
+    /// assert!(isolation.holds(eyot::Requirement::OwnKernel) && !isolation.holds(eyot::Requirement::Memory));
+    /// ```
+    pub fn none(provider: &str) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            shares_host_kernel: true,
+            namespaces: Vec::new(),
+            identity: None,
+            no_new_privileges: false,
+            capabilities: Vec::new(),
+            seccomp: false,
+            seccomp_instructions: None,
+            landlock_abi: None,
+            network: NetworkMode::Host,
+            readonly_rootfs: false,
+            cgroup_controllers: Vec::new(),
+            limits: LimitsEnforced {
+                memory: Enforcement::None,
+                cpus: Enforcement::None,
+                pids: Enforcement::None,
+                disk: DiskEnforcement::None,
+            },
+            runtime: None,
+            guest_out_of_reach: false,
+            shared_files: Vec::new(),
+            user_counts: None,
+        }
+    }
+
     /// Returns whether this protection is in force.
     pub fn holds(&self, requirement: Requirement) -> bool {
         match requirement {

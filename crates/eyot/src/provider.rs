@@ -10,6 +10,7 @@ use crate::driver::SandboxDriver;
 use crate::error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
 use crate::images::{SandboxImages, SandboxNamer};
 use crate::isolation::Isolation;
+use crate::now::now_ms;
 use crate::path::SandboxPath;
 use crate::process::Usage;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, ValidSpec};
@@ -60,6 +61,25 @@ pub struct SandboxInfo {
     /// provider does not know.
     #[serde(default)]
     pub life: String,
+}
+
+impl SandboxInfo {
+    /// The facts about a sandbox that was just made from a spec: it runs, and everything else is as the spec says. A
+    /// provider whose sandboxes sleep also sets `life`.
+    pub fn running(spec: &ValidSpec, isolation: Isolation) -> Self {
+        Self {
+            id: spec.id().clone(),
+            name: spec.name().clone(),
+            pool: None,
+            provider: isolation.provider.clone(),
+            status: SandboxStatus::Running,
+            workdir: spec.workdir().clone(),
+            created_ms: now_ms(),
+            spec: spec.spec().clone(),
+            isolation,
+            life: String::new(),
+        }
+    }
 }
 
 /// A sandbox that a provider made or found.

@@ -5,6 +5,7 @@
 mod checks;
 mod container;
 mod image_defaults;
+mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
