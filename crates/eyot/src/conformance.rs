@@ -42,6 +42,7 @@ mod output;
 mod paths;
 mod ports;
 mod processes;
+mod programs;
 mod read;
 mod remove;
 mod search;
@@ -65,6 +66,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::capabilities::Capability;
+use crate::path::MAX_PATH_BYTES;
 use crate::provider::SandboxProvider;
 use crate::spec::SandboxSpec;
 
@@ -83,6 +85,12 @@ pub trait Fixture: Send + Sync + 'static {
     /// limits and manifests. By default the default spec.
     fn spec(&self) -> SandboxSpec {
         SandboxSpec::default()
+    }
+
+    /// Returns the longest path, in bytes, that the backend takes. By default that is [`MAX_PATH_BYTES`]. A backend that
+    /// puts something of its own before every path may say less: then a longer one must be `invalid`.
+    fn max_path_bytes(&self) -> usize {
+        MAX_PATH_BYTES
     }
 
     /// Returns how often each client of a case with many clients goes round. A provider that takes
@@ -145,6 +153,7 @@ pub fn cases() -> Vec<Case> {
         tar::cases,
         workspace::cases,
         exec::cases,
+        programs::cases,
         environment::cases,
         output::cases,
         stdin::cases,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Fixture;
 use super::check::{
-    Check, Disposable, Failure, cases, ensure, ensure_eq, ensure_fails, output, promptly, unique_name,
+    Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly, unique_name,
 };
 use super::read::collect;
 use crate::driver::ByteStream;
@@ -351,6 +351,6 @@ fn unless_refused<T>(result: Result<T>) -> Check<Option<T>> {
     };
     match result {
         Err(error) if explained(&error) => Ok(None),
-        result => Ok(Some(result.map_err(Failure::from)?)),
+        result => Ok(Some(result?)),
     }
 }

@@ -33,8 +33,11 @@ pub(super) enum Failure {
 pub(super) type Check<T = ()> = Result<T, Failure>;
 
 impl From<Error> for Failure {
+    /// Says where in the suite the call stands that failed: a `?` passes its own place on.
+    #[track_caller]
     fn from(error: Error) -> Self {
-        Self::Broken(format!("failed with {}: {error}", error.kind()))
+        let call = std::panic::Location::caller();
+        Self::Broken(format!("failed with {}: {error} ({}:{})", error.kind(), call.file(), call.line()))
     }
 }
 
@@ -119,7 +122,7 @@ where
     let checked = case(sandbox.0.clone()).await;
     let destroyed = sandbox.0.destroy().await;
     checked?;
-    destroyed.map_err(Failure::from)
+    Ok(destroyed?)
 }
 
 /// Tries `case` in a sandbox where others may have been tried before it, with an empty workspace.
@@ -221,4 +224,22 @@ pub(super) async fn promptly<T>(what: &str, work: impl Future<Output = T>) -> Ch
 /// Returns whether an error says that a sandbox is gone or does not answer.
 pub(super) fn is_gone(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::Unavailable | ErrorKind::NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_fails_is_told_with_its_place_in_the_suite() {
+        fn fails() -> Check {
+            Err(Error::new(ErrorKind::NotFound, "no such file"))?;
+            Ok(())
+        }
+        let Err(Failure::Broken(told)) = fails() else { panic!("it did not fail") };
+        assert!(
+            told.starts_with("failed with not_found: no such file (") && told.contains("check.rs:"),
+            "{told}"
+        );
+    }
 }

@@ -1,8 +1,9 @@
 //! Running the cases as tests: each by its name, in threads as any Rust test, ignored with the reason where it can't
 //! be tried.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -31,21 +32,51 @@ pub fn main(fixture: impl Fixture) -> ExitCode {
         eprintln!("there is no rule `{name}` to make an exception of");
         return ExitCode::FAILURE;
     }
-    let trials = cases().into_iter().map(|case| trial(case, runtime.clone(), fixture.clone())).collect();
+    let ignored = Ignored::default();
+    let trial = |case| trial(case, runtime.clone(), fixture.clone(), ignored.clone());
+    let trials = cases().into_iter().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     runtime.block_on(settle());
+    ignored.print();
     conclusion.exit_code()
 }
 
-fn trial(case: Case, runtime: Arc<Runtime>, fixture: Arc<dyn Fixture>) -> Trial {
-    Trial::ignorable_test(case.name, move || runtime.block_on(attempt(case, fixture)))
+fn trial(case: Case, runtime: Arc<Runtime>, fixture: Arc<dyn Fixture>, ignored: Ignored) -> Trial {
+    Trial::ignorable_test(case.name, move || runtime.block_on(attempt(case, fixture, ignored)))
 }
 
-async fn attempt(case: Case, fixture: Arc<dyn Fixture>) -> Result<Completion, Failed> {
+async fn attempt(case: Case, fixture: Arc<dyn Fixture>, ignored: Ignored) -> Result<Completion, Failed> {
     match case.attempt(fixture).await {
         Ok(Verdict::Holds) => Ok(Completion::Completed),
-        Ok(Verdict::NotHere(reason)) => Ok(Completion::ignored_with(reason)),
+        Ok(Verdict::NotHere(reason)) => {
+            ignored.count(&reason);
+            Ok(Completion::ignored_with(reason))
+        }
         Err(broken) => Err(broken.into()),
+    }
+}
+
+/// The reasons why cases were not tried, each with how many of them.
+#[derive(Clone, Default)]
+struct Ignored(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Ignored {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, reason: &str) {
+        *self.lock().entry(reason.to_owned()).or_default() += 1;
+    }
+
+    /// Says at the end of the run what a reader would have to count.
+    fn print(&self) {
+        let counts = self.lock();
+        let mut counts: Vec<_> = counts.iter().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for (reason, count) in counts {
+            eprintln!("ignored {count}: {reason}");
+        }
     }
 }
 

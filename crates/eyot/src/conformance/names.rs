@@ -1,6 +1,9 @@
 //! Names of files: everything that the kernel allows, and a typed refusal of the rest.
 
-use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output};
+use std::sync::Arc;
+
+use super::Fixture;
+use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, in_a_workspace, output};
 use crate::files::{CreateDirOptions, RemoveOptions};
 use crate::path::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 use crate::sandbox::Sandbox;
@@ -9,7 +12,7 @@ cases! {
     f3_an_empty_path_is_invalid_everywhere(workspace) needs [];
     f3_a_path_with_a_null_byte_is_invalid_everywhere(workspace) needs [];
     f3_a_name_of_255_bytes_works_and_one_of_256_is_invalid(workspace) needs [];
-    f3_a_path_of_4095_bytes_works_and_one_of_4096_is_invalid(workspace) needs [];
+    f3_a_path_of_4095_bytes_works_and_one_of_4096_is_invalid(fixture) needs [];
     f3_newlines_quotes_and_every_other_odd_name_work(workspace) needs [];
     f3_names_that_differ_in_case_or_composition_are_different_files(workspace) needs [];
     f3_a_name_that_is_not_utf_8_is_listed_with_its_bytes(workspace) needs [Shell];
@@ -54,22 +57,37 @@ async fn f3_a_name_of_255_bytes_works_and_one_of_256_is_invalid(sandbox: Sandbox
     is_invalid_everywhere(&sandbox, &"€".repeat(86)).await
 }
 
-async fn f3_a_path_of_4095_bytes_works_and_one_of_4096_is_invalid(sandbox: Sandbox) -> Check {
-    let mut deep = sandbox.cwd().to_string();
-    while deep.len() + 2 * (MAX_NAME_BYTES + 1) < MAX_PATH_BYTES {
+/// A path below a directory, `bytes` long in all.
+fn long_path(directory: &str, bytes: usize) -> String {
+    let mut deep = directory.to_owned();
+    while deep.len() + 2 * (MAX_NAME_BYTES + 1) < bytes {
         deep = format!("{deep}/{}", "d".repeat(MAX_NAME_BYTES));
     }
-    let left = MAX_PATH_BYTES - deep.len() - 2;
-    deep = format!("{deep}/{}/{}", "e".repeat(left / 2), "f".repeat(left - left / 2));
-    ensure_eq!(deep.len(), MAX_PATH_BYTES);
-    sandbox.write(&deep, "x").await?;
-    ensure_eq!(sandbox.read_text(&deep).await?, "x");
-    ensure!(sandbox.stat(&deep).await?.is_file, "the deepest file is none");
-    is_invalid_everywhere(&sandbox, &format!("{deep}f")).await?;
-    let top = sandbox.list(".").await?.remove(0).name;
-    sandbox.remove(&top, RemoveOptions { recursive: true, force: false }).await?;
-    ensure!(sandbox.list(".").await?.is_empty(), "the deep tree is still there");
-    Ok(())
+    let left = bytes - deep.len() - 2;
+    format!("{deep}/{}/{}", "e".repeat(left / 2), "f".repeat(left - left / 2))
+}
+
+async fn f3_a_path_of_4095_bytes_works_and_one_of_4096_is_invalid(fixture: Arc<dyn Fixture>) -> Check {
+    let most = fixture.max_path_bytes().min(MAX_PATH_BYTES);
+    in_a_workspace(fixture, async |sandbox: Sandbox| {
+        let deep = long_path(sandbox.cwd().as_str(), most);
+        ensure_eq!(deep.len(), most);
+        sandbox.write(&deep, "x").await?;
+        ensure_eq!(sandbox.read_text(&deep).await?, "x");
+        ensure!(sandbox.stat(&deep).await?.is_file, "the deepest file is none");
+        let longest = long_path(sandbox.cwd().as_str(), MAX_PATH_BYTES);
+        if most < MAX_PATH_BYTES {
+            ensure_fails!(sandbox.write(&longest, "x").await, Invalid);
+            ensure_fails!(sandbox.read(&longest).await, Invalid | NotFound);
+        }
+        is_invalid_everywhere(&sandbox, &format!("{longest}f")).await?;
+        for entry in sandbox.list(".").await? {
+            sandbox.remove(&entry.name, RemoveOptions { recursive: true, force: false }).await?;
+        }
+        ensure!(sandbox.list(".").await?.is_empty(), "the deep tree is still there");
+        Ok(())
+    })
+    .await
 }
 
 async fn f3_newlines_quotes_and_every_other_odd_name_work(sandbox: Sandbox) -> Check {

@@ -1,8 +1,8 @@
 //! Paths as the handle takes them: relative to the working directory or absolute, normalised, nowhere confined;
 //! and the sentence that an error makes of them.
 
-use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output, sh};
-use crate::exec::ExecOptions;
+use super::check::{Check, cases, ensure, ensure_eq, ensure_fails, output};
+use crate::exec::{Command, ExecOptions};
 use crate::files::CreateDirOptions;
 use crate::sandbox::Sandbox;
 
@@ -118,13 +118,14 @@ async fn a_file_s_error_says_once_what_failed_where_and_why(sandbox: Sandbox) ->
 }
 
 async fn a_command_s_error_says_once_what_failed_where_and_why(sandbox: Sandbox) -> Check {
-    let command = crate::exec::Command::argv(["no-such-program", "argument"]);
+    let command = Command::argv(["no-such-program", "argument"]);
     let ran = sandbox.exec(command, ExecOptions::default()).await;
     let sentence = ran.as_ref().err().map(ToString::to_string).unwrap_or_default();
     ensure_fails!(ran, NotFound);
     let beginning = format!("run `no-such-program argument` in sandbox `{}`: ", sandbox.name());
     ensure!(sentence.starts_with(&beginning), "`{sentence}` does not begin with `{beginning}`");
     ensure_eq!(sentence.matches("no-such-program").count(), 1);
-    ensure!(sh(&sandbox, "true").await?.success(), "the sandbox does not work any more");
+    let next = sandbox.exec(Command::argv(["true"]), ExecOptions::default()).await?;
+    ensure!(next.success(), "the sandbox does not work any more");
     Ok(())
 }

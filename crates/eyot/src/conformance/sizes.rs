@@ -9,7 +9,7 @@ cases! {
     a_shell_line_of_100_kilobytes_works(workspace) needs [Shell];
     a_shell_line_of_two_mebibytes_works_or_is_refused(workspace) needs [Shell];
     a_thousand_arguments_work(workspace) needs [Argv];
-    a_hundred_thousand_arguments_work_or_are_refused(workspace) needs [Argv];
+    a_hundred_thousand_arguments_work_or_are_refused(workspace) needs [Argv, Shell];
     variables_of_a_mebibyte_work_or_are_refused(workspace) needs [Shell];
 }
 
