@@ -6,8 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::internal::{SandboxInternals, refuse_another_id, renamed_sleeping, run_detached};
 use eyot::{
-    Capabilities, Created, Error, ErrorKind, Isolation, Result, Sandbox, SandboxId, SandboxInfo,
-    SandboxKeeper, SandboxProvider, SandboxSpec, SandboxStatus, ValidSpec, WorkspaceSpec,
+    Capabilities, Created, Error, ErrorKind, Isolation, Result, Sandbox, SandboxId, SandboxImages,
+    SandboxInfo, SandboxKeeper, SandboxNamer, SandboxOperationUnsupported, SandboxProvider, SandboxSpec,
+    SandboxStatus, Usage, ValidSpec, WorkspaceSpec,
 };
 use tokio::time::Instant;
 
@@ -50,6 +51,8 @@ impl SandboxPool {
     }
 }
 
+// A method that is added to the trait must be answered here, too.
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl SandboxProvider for PoolProvider {
     fn name(&self) -> &str {
@@ -83,13 +86,14 @@ impl SandboxProvider for PoolProvider {
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
         let rows = self.pool.rows().await?;
         let mut infos = self.pool.provider().list().await?;
-        infos.retain_mut(|info| match rows.iter().find(|row| row.id == info.id) {
-            Some(row) => {
-                name(info, row);
-                true
-            }
-            None => false,
-        });
+        infos.retain_mut(|info| is_among(&rows, info));
+        Ok(infos)
+    }
+
+    async fn list_with_usage(&self) -> Result<Vec<(SandboxInfo, Option<Usage>)>> {
+        let rows = self.pool.rows().await?;
+        let mut infos = self.pool.provider().list_with_usage().await?;
+        infos.retain_mut(|(info, _)| is_among(&rows, info));
         Ok(infos)
     }
 
@@ -124,6 +128,14 @@ impl SandboxProvider for PoolProvider {
         let woken = self.pool.wake(&row).await;
         let woken = self.pool.under_pool_name(&row, id_or_name, woken).await?;
         Ok(self.pool.pool_sandbox(woken.into_created(), row))
+    }
+
+    fn images(&self, names: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
+        match self.caller {
+            PoolCaller::Owner => self.pool.provider().images(names),
+            // Images belong to the state folder, and errors about them name sandboxes of every pool.
+            PoolCaller::Tenant => Err(SandboxOperationUnsupported::new("images", self.name(), &[]).into()),
+        }
     }
 
     async fn has_workspace(&self, id: &str) -> Result<bool> {
@@ -355,6 +367,12 @@ impl SandboxPool {
             Arc::new(PoolKeeper { pool: self.clone(), row, driver: Arc::clone(&driver) });
         Created { info, driver, keeper: Some(keeper) }
     }
+}
+
+/// Tells whether a sandbox of the provider has one of these rows, and names it as its row does.
+fn is_among(rows: &[SandboxRow], info: &mut SandboxInfo) -> bool {
+    let row = rows.iter().find(|row| row.id == info.id);
+    row.inspect(|row| name(info, row)).is_some()
 }
 
 fn name(info: &mut SandboxInfo, row: &SandboxRow) {

@@ -16,6 +16,7 @@ pub(super) struct PoolKeeper {
     pub driver: Arc<dyn SandboxDriver>,
 }
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl SandboxKeeper for PoolKeeper {
     async fn destroy(&self) -> Result<()> {

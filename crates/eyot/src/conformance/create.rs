@@ -12,10 +12,13 @@ use super::check::{
     with_spec,
 };
 use super::{Fixture, check};
+use crate::capabilities::Capability;
 use crate::path::SandboxPath;
 use crate::provider::{SandboxInfo, SandboxProvider, SandboxStatus};
 use crate::sandbox::Sandbox;
-use crate::spec::{Limits, Manifest, SandboxId, SandboxName, SandboxSpec};
+use crate::spec::{
+    IdleAction, Limits, Manifest, Mount, NetworkMode, SandboxId, SandboxName, SandboxSpec, WorkspaceSpec,
+};
 
 cases! {
     a_new_sandbox_is_listed_and_can_be_opened_by_id_and_by_name(fixture) needs [];
@@ -24,6 +27,7 @@ cases! {
     a_taken_name_is_refused_and_harms_nobody(fixture) needs [];
     a_taken_id_is_refused_and_harms_nobody(fixture) needs [];
     a_bad_spec_is_refused_by_its_field_and_makes_nothing(fixture) needs [];
+    what_a_provider_lacks_is_refused_before_anything_is_made(fixture) needs [];
     a_manifests_files_and_directories_are_there_at_the_start(fixture) needs [];
     a_manifest_that_cannot_be_applied_undoes_the_create(fixture) needs [];
     a_workdir_of_its_own_is_where_everything_starts(fixture) needs [Shell];
@@ -182,6 +186,37 @@ async fn a_bad_spec_is_refused_by_its_field_and_makes_nothing(fixture: Arc<dyn F
         let sentence = refused.as_ref().err().map(ToString::to_string).unwrap_or_default();
         ensure_fails!(refused, Invalid);
         ensure!(sentence.contains(&format!("`{field}`")), "`{sentence}` does not name `{field}`");
+    }
+    nothing_left(&*provider, &name).await
+}
+
+/// Specs that need a capability.
+fn demanding_specs(good: &SandboxSpec) -> Check<Vec<(Capability, SandboxSpec)>> {
+    let mount = Mount { source: "/usr".into(), target: SandboxPath::parse("/mnt/usr")?, writable: false };
+    let workspace =
+        WorkspaceSpec::Persistent { id: "conformance".to_owned(), destroy_on_session_destroy: true };
+    let (mut ttl, mut sleep) = (good.lifecycle.clone(), good.lifecycle.clone());
+    ttl.ttl_ms = Some(3_600_000);
+    sleep.on_idle = IdleAction::Sleep;
+    Ok(vec![
+        (Capability::Mounts, SandboxSpec { mounts: vec![mount], ..good.clone() }),
+        (Capability::PersistentWorkspace, SandboxSpec { workspace, ..good.clone() }),
+        (Capability::NetworkHost, SandboxSpec { network: NetworkMode::Host, ..good.clone() }),
+        (Capability::Deadlines, SandboxSpec { lifecycle: ttl, ..good.clone() }),
+        (Capability::Sleep, SandboxSpec { lifecycle: sleep, ..good.clone() }),
+    ])
+}
+
+async fn what_a_provider_lacks_is_refused_before_anything_is_made(fixture: Arc<dyn Fixture>) -> Check {
+    let (good, name) = named(&*fixture);
+    let provider = fixture.provider();
+    for (capability, spec) in demanding_specs(&good)? {
+        if !provider.capabilities().has(capability) {
+            let made = Sandbox::create(&*provider, spec).await.map(Disposable);
+            ensure!(made.is_err(), "a spec that needs {capability:?} was taken");
+            // A server may keep from its clients what its provider can do.
+            ensure_fails!(made, Unsupported | Permission);
+        }
     }
     nothing_left(&*provider, &name).await
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, Created, ErrorKind, ExecOptions, Isolation, PoolStatus, SandboxInfo, SandboxName,
-    SandboxProvider, SandboxSpec, Service, ValidSpec,
+    Capabilities, Created, ErrorKind, ExecOptions, Isolation, PoolStatus, SandboxImages, SandboxInfo,
+    SandboxName, SandboxNamer, SandboxProvider, SandboxSpec, Service, Usage, ValidSpec,
 };
 use eyot_engine::{Engine, PoolCreate, PoolOptions, PoolQuotas, SandboxPool};
 use libtest_mimic::{Failed, Trial};
@@ -291,6 +291,7 @@ async fn gone() -> Result<(), Failed> {
 /// a name that is not its own it has none of the sandboxes.
 struct Shortsighted(Arc<dyn SandboxProvider>, &'static str);
 
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl SandboxProvider for Shortsighted {
     fn name(&self) -> &str {
@@ -320,8 +321,32 @@ impl SandboxProvider for Shortsighted {
         Ok(Vec::new())
     }
 
+    async fn list_with_usage(&self) -> eyot::Result<Vec<(SandboxInfo, Option<Usage>)>> {
+        Ok(Vec::new())
+    }
+
+    async fn info(&self, _: &str) -> eyot::Result<SandboxInfo> {
+        Err(eyot::Error::new(ErrorKind::NotFound, "there is no such sandbox"))
+    }
+
     async fn remove(&self, id_or_name: &str) -> eyot::Result<()> {
         self.0.remove(id_or_name).await
+    }
+
+    fn images(&self, names: SandboxNamer) -> eyot::Result<Arc<dyn SandboxImages>> {
+        self.0.images(names)
+    }
+
+    async fn sleep(&self, id_or_name: &str) -> eyot::Result<()> {
+        self.0.sleep(id_or_name).await
+    }
+
+    async fn wake(&self, id_or_name: &str) -> eyot::Result<Created> {
+        self.0.wake(id_or_name).await
+    }
+
+    async fn has_workspace(&self, id: &str) -> eyot::Result<bool> {
+        self.0.has_workspace(id).await
     }
 }
 

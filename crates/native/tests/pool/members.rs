@@ -1,6 +1,8 @@
 //! Names and the sandboxes behind them.
 
-use eyot::{ErrorKind, PoolStatus, SandboxId, SandboxSpec, Service};
+use std::sync::Arc;
+
+use eyot::{ErrorKind, PoolStatus, SandboxId, SandboxProvider, SandboxSpec, Service};
 use eyot_engine::PoolCreate;
 use futures_util::future::join_all;
 use libtest_mimic::{Failed, Trial};
@@ -14,6 +16,8 @@ pub fn trials() -> Vec<Trial> {
         trial("a_sandbox_of_a_pool_starts_in_a_writable_home", home),
         trial("a_create_of_what_is_there_changes_nothing_and_says_in_what_it_differs", create_twice),
         trial("pools_share_nothing", two_pools),
+        trial("a_pool_as_a_provider_tells_the_use_of_its_sandboxes_by_their_names_in_it", usage),
+        trial("the_images_are_the_owners_and_no_tenants", images),
         trial("a_sandbox_that_was_removed_is_made_anew_and_old_handles_say_so", removed),
         trial("a_sandbox_that_was_destroyed_behind_the_pools_back_is_made_anew", behind_its_back),
         trial("a_name_that_is_none_is_refused_before_anything_is_made", bad_names),
@@ -23,6 +27,35 @@ pub fn trials() -> Vec<Trial> {
         trial("a_service_runs_as_soon_as_its_sandbox_is_there", services),
         trial("closing_a_pool_destroys_its_sandboxes_and_no_others", close),
     ]
+}
+
+async fn usage() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let (pool, other) = (session.pool("p")?, session.pool("q")?);
+    let mine = pool.get("mine").await?;
+    other.get("foreign").await?;
+    // Without control groups nothing is known.
+    let below = session.provider()?.list_with_usage().await?;
+    let known = below.iter().find(|(info, _)| info.id == *mine.id()).ok_or("it is not listed")?.1;
+    for provider in [pool.as_provider(), pool.as_host_provider()] {
+        let listed = provider.list_with_usage().await?;
+        let [(info, usage)] = listed.as_slice() else { return Err(format!("{listed:?}").into()) };
+        let is_told = usage.is_some() == known.is_some();
+        ensure(info.name.as_str() == "mine" && is_told, format!("{usage:?} of {info:?}"))?;
+    }
+    pool.close().await?;
+    Ok(other.close().await?)
+}
+
+async fn images() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pool = session.pool("p")?;
+    let nobody = || Arc::new(|_: &SandboxId| None);
+    let listed = pool.as_host_provider().images(nobody())?.list().await?;
+    ensure(listed.is_empty(), format!("{listed:?}"))?;
+    let refused = pool.as_provider().images(nobody()).err().map(|error| error.kind());
+    ensure(refused == Some(ErrorKind::Unsupported), format!("{refused:?}"))?;
+    Ok(pool.close().await?)
 }
 
 async fn a_hundred() -> Result<(), Failed> {

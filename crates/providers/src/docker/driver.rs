@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use eyot::{
-    ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, Created, DirEntry, Error, ErrorKind,
-    ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions, GrepResult, Isolation,
-    KeepRequest, KeptAttachment, KeptControl, KeptInfo, LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo,
-    PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxPath, Signal, StartTerms, TarInOptions,
-    TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
+    ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, Created, DirEntry, EgressDecision,
+    EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
+    GrepResult, Isolation, KeepRequest, KeptAttachment, KeptControl, KeptInfo, Lifecycle, LiveProcesses, Log,
+    LogQuery, ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver,
+    SandboxOperationUnsupported, SandboxPath, Signal, StartTerms, TarInOptions, TcpStream, Usage, WatchEvent,
+    WatchOptions, WriteOptions,
 };
 use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
 use futures_util::stream::BoxStream;
@@ -140,6 +141,8 @@ impl DockerDriver {
     }
 }
 
+// A method that is added to the trait must be answered here, too.
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl SandboxDriver for DockerDriver {
     fn provider(&self) -> &str {
@@ -300,4 +303,30 @@ impl SandboxDriver for DockerDriver {
     async fn control_kept(&self, id: &str, control: KeptControl) -> Result<()> {
         self.guest().await?.control_kept(id, control).await
     }
+
+    // The container's labels hold the deadlines, which no call changes, and no proxy of ours is on its way out.
+
+    async fn set_lifecycle(&self, _: &Lifecycle) -> Result<()> {
+        Err(unsupported("set_lifecycle"))
+    }
+
+    async fn egress_rules(&self) -> Result<EgressRules> {
+        Err(unsupported("egress_rules"))
+    }
+
+    async fn set_egress_rules(&self, _: &EgressRules) -> Result<()> {
+        Err(unsupported("set_egress_rules"))
+    }
+
+    async fn egress_decisions(
+        &self,
+        _: usize,
+        _: bool,
+    ) -> Result<BoxStream<'static, Result<EgressDecision>>> {
+        Err(unsupported("egress_decisions"))
+    }
+}
+
+fn unsupported(operation: &str) -> Error {
+    SandboxOperationUnsupported::new(operation, super::NAME, &[]).into()
 }

@@ -11,10 +11,10 @@ use eyot::wire::{
 use eyot::{
     ByteRange, ByteStream, Capabilities, Capability, Command, ConfinedPath, CreateDirOptions, DirEntry,
     EgressDecision, EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult,
-    GrepOptions, GrepResult, Isolation, Lifecycle, LiveProcesses, Log, LogChunk, LogQuery, LogRange,
-    ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver, SandboxInfo, SandboxPath,
-    Signal, StartTerms, TarInOptions, TcpStream, Usage, WatchEvent, WatchEventKind, WatchOptions, WriteMode,
-    WriteOptions,
+    GrepOptions, GrepResult, Isolation, KeepRequest, KeptAttachment, KeptControl, KeptInfo, Lifecycle,
+    LiveProcesses, Log, LogChunk, LogQuery, LogRange, ProcessId, ProcessInfo, PublishedPort, RemoveOptions,
+    Result, SandboxDriver, SandboxInfo, SandboxOperationUnsupported, SandboxPath, Signal, StartTerms,
+    TarInOptions, TcpStream, Usage, WatchEvent, WatchEventKind, WatchOptions, WriteMode, WriteOptions,
 };
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -50,6 +50,10 @@ impl RemoteDriver {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => Ok(()),
             other => other.map(drop),
         }
+    }
+
+    fn unsupported(&self, operation: &str) -> Error {
+        SandboxOperationUnsupported::new(operation, &self.provider, &[]).into()
     }
 
     pub fn new(server: ServerClient, info: &SandboxInfo, capabilities: Capabilities) -> Self {
@@ -134,6 +138,8 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::new(ErrorKind::Internal, "write a request down").with_source(error))
 }
 
+// A method that is added to the trait must be answered here, too.
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl SandboxDriver for RemoteDriver {
     fn provider(&self) -> &str {
@@ -380,6 +386,33 @@ impl SandboxDriver for RemoteDriver {
     ) -> Result<BoxStream<'static, Result<EgressDecision>>> {
         let query = vec![("last", last.to_string()), ("follow", follow.to_string())];
         self.events(&["egress", "decisions"], query).await
+    }
+
+    /// Every call makes a connection of its own or takes one that is there.
+    fn is_connected(&self) -> bool {
+        true
+    }
+
+    // The server keeps the commands that its clients stream, and hands out none of them as one.
+
+    async fn keep(&self, _: KeepRequest) -> Result<KeptAttachment> {
+        Err(self.unsupported("keep"))
+    }
+
+    async fn attach(&self, _: &str, _: Option<u64>) -> Result<KeptAttachment> {
+        Err(self.unsupported("attach"))
+    }
+
+    async fn kept_commands(&self) -> Result<Vec<KeptInfo>> {
+        Err(self.unsupported("kept_commands"))
+    }
+
+    async fn kept_end(&self, _: &str) -> Result<KeptInfo> {
+        Err(self.unsupported("kept_end"))
+    }
+
+    async fn control_kept(&self, _: &str, _: KeptControl) -> Result<()> {
+        Err(self.unsupported("control_kept"))
     }
 }
 

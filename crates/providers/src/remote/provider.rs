@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use eyot::wire::{CapabilitiesAnswer, CreateSandbox, PreviewAnswer, PreviewBody, SandboxAnswer, SandboxList};
 use eyot::{
     Capabilities, Created, Error, ErrorKind, Isolation, Manifest, Result, SandboxImages, SandboxInfo,
-    SandboxNamer, SandboxProvider, ValidSpec,
+    SandboxNamer, SandboxProvider, Usage, ValidSpec,
 };
 use reqwest::Method;
 
@@ -73,6 +73,8 @@ async fn capabilities(server: &ServerClient) -> Result<CapabilitiesAnswer> {
     server.json(server.ask(server.request(Method::GET, url)).await?).await
 }
 
+// A method that is added to the trait must be answered here, too.
+#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl SandboxProvider for RemoteProvider {
     fn name(&self) -> &str {
@@ -135,6 +137,11 @@ impl SandboxProvider for RemoteProvider {
         }
     }
 
+    /// A server's list has no usage.
+    async fn list_with_usage(&self) -> Result<Vec<(SandboxInfo, Option<Usage>)>> {
+        Ok(self.list().await?.into_iter().map(|info| (info, None)).collect())
+    }
+
     async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
         let response = self.of_one(Method::GET, id_or_name, &[]).await?;
         let answer: SandboxAnswer = self.server.json(response).await?;
@@ -152,5 +159,10 @@ impl SandboxProvider for RemoteProvider {
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
         let response = self.of_one(Method::POST, id_or_name, &["wake"]).await?;
         Ok(self.created(self.server.json(response).await?))
+    }
+
+    /// A server does not tell which workspaces there are.
+    async fn has_workspace(&self, _: &str) -> Result<bool> {
+        Ok(false)
     }
 }
