@@ -22,7 +22,10 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     if arguments.iter().any(|argument| argument == "--rules") {
         return Ok(());
     }
-    phases.time("formatting", || run_program(cargo().args(["fmt", "--all", "--check"])))?;
+    phases.time("formatting", || {
+        run_program(cargo().args(["fmt", "--all", "--check"]))?;
+        run_program(cargo().args(["fmt", "--manifest-path", "examples/provider/Cargo.toml", "--check"]))
+    })?;
     let mut clippy = cargo();
     clippy.arg("clippy").args(FEATURES).args(["--all-targets", "--", "-D", "warnings"]);
     phases.time("clippy", || run_program(&mut clippy))?;

@@ -1,10 +1,12 @@
 //! The programs that a build of the tests made: the tests themselves, and `eyot`.
 
+use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::process::{cargo, output};
+use crate::process::{cargo, output, root, target_directory};
 
 /// Everything that has tests, in one set of features, so that nothing is built twice.
 pub const ARGUMENTS: [&str; 4] = [
@@ -74,8 +76,26 @@ pub fn program_named(built: &[Built], name: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// A build that fails.
 pub fn built() -> Result<Vec<Built>, String> {
-    let messages =
-        output(cargo().args(ARGUMENTS).args(["--no-run", "--message-format=json-render-diagnostics"]))?;
+    built_by(cargo().args(ARGUMENTS))
+}
+
+/// Builds the example of a provider as a crate outside of the workspace, which it is: with its own features and profile.
+/// It has the versions of the workspace's lock file, so nothing is downloaded for it.
+///
+/// # Errors
+/// A build that fails.
+pub fn built_example_provider() -> Result<Vec<Built>, String> {
+    let folder = root().join("examples/provider");
+    let lock = fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"));
+    lock.map_err(|error| format!("copy Cargo.lock to {}: {error}", folder.display()))?;
+    let mut example = cargo();
+    example.current_dir(&folder).args(["test", "--target-dir"]).arg(target_directory()?);
+    // What the workspace's build has made is taken where features allow.
+    built_by(example.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"))
+}
+
+fn built_by(command: &mut Command) -> Result<Vec<Built>, String> {
+    let messages = output(command.args(["--no-run", "--message-format=json-render-diagnostics"]))?;
     let parsed = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     Ok(parsed.filter_map(|message| program(&message)).collect())
 }

@@ -26,6 +26,8 @@ const OF_PROTECTIONS: &str = "threats";
 /// Of what there is one. The limits of the host are what protections are tried against.
 const ENGINE: &str = "engine";
 const LIMITS: &str = "limits";
+/// Cargo's lock of the target folder.
+const CARGO: &str = "cargo";
 /// The factor by which tests that run beside others are more patient. No rule is weaker for it: only
 /// waits and the deadlines that must not come too soon are longer.
 const SLOWNESS: &str = "2";
@@ -106,7 +108,8 @@ impl Shared {
             println!("     Not made: the virtual machine, which needs root and apt; its tests are left out");
         }
         jobs.push(self.quick());
-        jobs.push(Job::new("examples", || self.examples()).needs(&["build"]));
+        jobs.push(Job::new("examples", || self.examples()).needs(&["build"]).shares(CARGO));
+        jobs.push(Job::new("example provider", || self.example_provider()).needs(&["build"]).shares(CARGO));
         jobs
     }
 
@@ -210,6 +213,16 @@ impl Shared {
         run_program(plot.current_dir(&folder))?;
         let picture = fs::read(folder.join("plot.png")).map_err(|error| format!("read plot.png: {error}"))?;
         if picture.starts_with(b"\x89PNG") { Ok(()) } else { Err("plot.png is no picture".to_owned()) }
+    }
+
+    /// Builds and runs the tests of the example of a provider, as those who wrote it outside of this repository do.
+    fn example_provider(&self) -> Result<(), String> {
+        let built = programs::built_example_provider()?;
+        let tests: Vec<_> = built.iter().filter(|built| built.is_test()).collect();
+        if !tests.iter().any(|test| test.name == "conformance") {
+            return Err("the example of a provider has no test target `conformance`".to_owned());
+        }
+        all_of(tests.into_iter().map(|test| self.test(as_root(test, 3, self.scratch.as_ref()))))
     }
 
     fn start_engine(&self) -> Result<(), String> {
