@@ -26,7 +26,7 @@ pub fn check() -> Result<Vec<String>, String> {
                 .map(|why| format!("{name}: {why}")),
         );
         wrong.extend(copied::hidden_lines(&text).into_iter().map(|why| format!("{name}: {why}")));
-        if name == copied::WITH_DEPENDENCIES {
+        if copied::WITH_DEPENDENCIES.contains(&name.as_str()) {
             wrong.extend(copied::unnamed_crates(&text).into_iter().map(|why| format!("{name}: {why}")));
         }
         if name == "ARCHITECTURE.md" {

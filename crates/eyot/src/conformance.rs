@@ -12,6 +12,8 @@
 //! eyot::conformance_tests!(MyFixture);
 //! ```
 //!
+//! `docs/writing-a-provider.md` explains the way there, and what the output means.
+//!
 //! It takes the arguments of every Rust test: a part of a name, `--list`, `--test-threads`. A case that needs a
 //! [`Capability`] that the provider has not, or a program that the sandbox lacks, shows as ignored with the reason.
 //!

@@ -82,3 +82,8 @@ pub use workspace::{
     DEFAULT_TIMEOUT_MS, OutputCallback, PageOptions, TextPage, TruncatedBy, Workspace, WorkspaceEntry,
     WorkspaceExec, WorkspaceExecEvent, WorkspaceExecResult, WorkspaceExecStream, WorkspaceStart,
 };
+
+/// Compiles the examples of the page about providers.
+#[cfg(all(doctest, feature = "conformance"))]
+#[doc = include_str!("../../../docs/writing-a-provider.md")]
+struct ProviderGuide;

@@ -1,10 +1,10 @@
 //! The Rust programs of the documents compile when they are copied: none has lines that only rustdoc hides, and the page about
-//! Rust names every crate that its programs use under `[dependencies]`.
+//! Rust and that about providers name every crate that their programs use under `[dependencies]`.
 
 use std::collections::BTreeSet;
 
-/// The page whose programs come with their dependencies.
-pub const WITH_DEPENDENCIES: &str = "docs/rust.md";
+/// The pages whose programs come with their dependencies.
+pub const WITH_DEPENDENCIES: [&str; 2] = ["docs/rust.md", "docs/writing-a-provider.md"];
 
 /// Returns the lines of Rust programs that rustdoc hides and a copy has.
 pub fn hidden_lines(page: &str) -> Vec<String> {
@@ -41,7 +41,7 @@ fn crates(line: &str) -> impl Iterator<Item = &str> {
         let name = before.rsplit(|letter| !is_of_name(letter)).next()?;
         let begins = !before.strip_suffix(name)?.ends_with("::");
         let is_crate = name.starts_with(|letter: char| letter.is_ascii_lowercase());
-        (begins && is_crate && !["crate", "self", "std", "super"].contains(&name)).then_some(name)
+        (begins && is_crate && !["clippy", "crate", "self", "std", "super"].contains(&name)).then_some(name)
     })
 }
 
