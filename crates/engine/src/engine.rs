@@ -65,6 +65,11 @@ impl Engine {
         self
     }
 
+    /// The provider that makes the sandboxes.
+    pub fn provider(&self) -> &Arc<dyn SandboxProvider> {
+        &self.provider
+    }
+
     /// Returns the images that sandboxes are made from, to list and change them. `unsupported` if the
     /// provider does not keep its images itself. Errors name sandboxes with their pools.
     pub fn images(&self) -> Result<Arc<dyn SandboxImages>> {

@@ -7,10 +7,11 @@ use std::fmt;
 
 use crate::error::Error;
 
+pub use crate::create::refuse_another_id;
 pub use crate::error::system_reason;
 pub use crate::nearest::nearest;
 pub use crate::now::now_ms;
-pub use crate::sandbox::{SandboxInternals, refuse_another_id};
+pub use crate::sandbox::SandboxInternals;
 pub use crate::spec::{check_labels, check_lifecycle, check_rules};
 pub use crate::tasks::run_detached;
 

@@ -9,6 +9,8 @@ mod capabilities;
 mod command;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod create;
+mod created;
 mod driver;
 mod error;
 mod exec;
@@ -29,6 +31,7 @@ mod path;
 mod pool_entry;
 mod process;
 mod provider;
+mod provider_tools;
 mod published;
 mod sandbox;
 mod search;
@@ -40,6 +43,7 @@ mod workspace;
 
 pub use bytes::Bytes;
 pub use capabilities::{Capabilities, Capability};
+pub use created::{Created, SandboxInfo, SandboxKeeper, SandboxStatus};
 pub use driver::{
     ByteStream, ExecRequest, Execution, ExecutionControl, ExecutionEvent, ExecutionInput, KeepRequest,
     KeptAttachment, SandboxDriver, TcpStream,
@@ -68,7 +72,8 @@ pub use process::{
     LiveProcess, LiveProcesses, Log, LogChunk, LogQuery, LogRange, LogStream, MAX_STDIN_BYTES, ProcessId,
     ProcessInfo, ProcessStatus, StartTerms, Usage,
 };
-pub use provider::{Created, SandboxInfo, SandboxKeeper, SandboxProvider, SandboxStatus};
+pub use provider::SandboxProvider;
+pub use provider_tools::{ProviderTool, ProviderToolAnswer, ProviderTools};
 pub use published::PublishedPort;
 pub use sandbox::{ANSWER_MS, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};

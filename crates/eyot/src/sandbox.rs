@@ -5,7 +5,6 @@
 
 mod capture;
 mod collect;
-mod create;
 mod destroy;
 mod egress;
 mod exec;
@@ -31,17 +30,16 @@ use bytes::Bytes;
 
 use crate::capabilities::{Capabilities, Capability};
 use crate::command::PtySize;
+use crate::created::{Created, SandboxInfo, SandboxKeeper};
 use crate::driver::SandboxDriver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::isolation::Isolation;
 use crate::observer::{Observer, SandboxEvent};
 use crate::path::{ConfinedPath, SandboxPath};
-use crate::provider::{Created, SandboxInfo, SandboxKeeper};
 use crate::spec::{SandboxId, SandboxName};
 use destroy::Lifetime;
 use egress::DecisionFollower;
 
-pub use create::refuse_another_id;
 pub use files::MAX_BUFFERED_READ_BYTES;
 pub use internal::SandboxInternals;
 pub use run::{ANSWER_MS, KILL_CONFIRM_MS};
@@ -98,7 +96,7 @@ struct SandboxInner {
 
 impl Sandbox {
     /// A handle; its observer is told of the `decisions` that were made before as well.
-    fn new(created: Created, observer: Option<Arc<dyn Observer>>, decisions: usize) -> Self {
+    pub(crate) fn new(created: Created, observer: Option<Arc<dyn Observer>>, decisions: usize) -> Self {
         let Created { info, driver, keeper } = created;
         let mut env = info.spec.env.clone();
         env.extend(info.spec.manifest.env.clone());

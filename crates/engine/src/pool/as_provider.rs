@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::internal::{SandboxInternals, refuse_another_id, renamed_sleeping, run_detached};
 use eyot::{
-    Capabilities, Created, Error, ErrorKind, Isolation, Result, Sandbox, SandboxId, SandboxImages,
-    SandboxInfo, SandboxKeeper, SandboxNamer, SandboxOperationUnsupported, SandboxProvider, SandboxSpec,
-    SandboxStatus, Usage, ValidSpec, WorkspaceSpec,
+    Capabilities, Created, Error, ErrorKind, Isolation, ProviderTools, Result, Sandbox, SandboxId,
+    SandboxImages, SandboxInfo, SandboxKeeper, SandboxNamer, SandboxOperationUnsupported, SandboxProvider,
+    SandboxSpec, SandboxStatus, Usage, ValidSpec, WorkspaceSpec,
 };
 use tokio::time::Instant;
 
@@ -136,6 +136,10 @@ impl SandboxProvider for PoolProvider {
             // Images belong to the state folder, and errors about them name sandboxes of every pool.
             PoolCaller::Tenant => Err(SandboxOperationUnsupported::new("images", self.name(), &[]).into()),
         }
+    }
+
+    fn tools(&self) -> Option<Arc<dyn ProviderTools>> {
+        self.pool.provider().tools()
     }
 
     async fn has_workspace(&self, id: &str) -> Result<bool> {

@@ -13,8 +13,9 @@ use super::check::{
 };
 use super::{Fixture, check};
 use crate::capabilities::Capability;
+use crate::created::{SandboxInfo, SandboxStatus};
 use crate::path::SandboxPath;
-use crate::provider::{SandboxInfo, SandboxProvider, SandboxStatus};
+use crate::provider::SandboxProvider;
 use crate::sandbox::Sandbox;
 use crate::spec::{
     IdleAction, Limits, Manifest, Mount, NetworkMode, SandboxId, SandboxName, SandboxSpec, WorkspaceSpec,

@@ -8,9 +8,10 @@ use super::check::{
     Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly, sh, until, with_spec,
 };
 use super::create::{listed, named};
+use crate::created::SandboxStatus;
 use crate::error::{Error, ErrorKind};
 use crate::exec::ExecOptions;
-use crate::provider::{SandboxProvider, SandboxStatus};
+use crate::provider::SandboxProvider;
 use crate::sandbox::{Sandbox, StartOptions};
 use crate::spec::{IdleAction, SandboxName, SandboxSpec};
 

@@ -9,10 +9,10 @@ use tokio::task::AbortHandle;
 
 use super::Sandbox;
 use crate::capabilities::Capability;
+use crate::created::SandboxInfo;
 use crate::driver::SandboxDriver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::observer::{EgressDecisionEvent, Observer, SandboxEvent};
-use crate::provider::SandboxInfo;
 use crate::spec::{NetworkMode, check_rules};
 
 impl Sandbox {

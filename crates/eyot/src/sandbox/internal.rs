@@ -7,11 +7,11 @@ use futures_util::StreamExt;
 
 use super::collect::ended_without_result;
 use super::{Sandbox, SandboxInner};
+use crate::created::Created;
 use crate::driver::{ExecRequest, ExecutionEvent, SandboxDriver};
 use crate::error::{Error, Result};
 use crate::exec::{Command, ExitStatus};
 use crate::observer::Observer;
-use crate::provider::Created;
 use crate::spec::SandboxName;
 
 /// The parts of a handle.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::capabilities::Capability;
+use crate::created::{SandboxInfo, SandboxStatus};
 use crate::files::DirEntry;
 use crate::isolation::Isolation;
 use crate::path::SandboxPath;
 use crate::pool_entry::{PoolEntry, Service};
 use crate::process::{ProcessInfo, Usage};
-use crate::provider::{SandboxInfo, SandboxStatus};
 use crate::published::PublishedPort;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, Created, ErrorKind, ExecOptions, Isolation, PoolStatus, SandboxImages, SandboxInfo,
-    SandboxName, SandboxNamer, SandboxProvider, SandboxSpec, Service, Usage, ValidSpec,
+    Capabilities, Created, ErrorKind, ExecOptions, Isolation, PoolStatus, ProviderTools, SandboxImages,
+    SandboxInfo, SandboxName, SandboxNamer, SandboxProvider, SandboxSpec, Service, Usage, ValidSpec,
 };
 use eyot_engine::{Engine, PoolCreate, PoolOptions, PoolQuotas, SandboxPool};
 use libtest_mimic::{Failed, Trial};
@@ -335,6 +335,10 @@ impl SandboxProvider for Shortsighted {
 
     fn images(&self, names: SandboxNamer) -> eyot::Result<Arc<dyn SandboxImages>> {
         self.0.images(names)
+    }
+
+    fn tools(&self) -> Option<Arc<dyn ProviderTools>> {
+        self.0.tools()
     }
 
     async fn sleep(&self, id_or_name: &str) -> eyot::Result<()> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::wire::{CapabilitiesAnswer, CreateSandbox, PreviewAnswer, PreviewBody, SandboxAnswer, SandboxList};
 use eyot::{
-    Capabilities, Created, Error, ErrorKind, Isolation, Manifest, Result, SandboxImages, SandboxInfo,
-    SandboxNamer, SandboxProvider, Usage, ValidSpec,
+    Capabilities, Created, Error, ErrorKind, Isolation, Manifest, ProviderTools, Result, SandboxImages,
+    SandboxInfo, SandboxNamer, SandboxProvider, Usage, ValidSpec,
 };
 use reqwest::Method;
 
@@ -159,6 +159,11 @@ impl SandboxProvider for RemoteProvider {
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
         let response = self.of_one(Method::POST, id_or_name, &["wake"]).await?;
         Ok(self.created(self.server.json(response).await?))
+    }
+
+    /// A server's clients name their toolset; one of its own is at `/v1/toolsets/provider`.
+    fn tools(&self) -> Option<Arc<dyn ProviderTools>> {
+        None
     }
 
     /// A server does not tell which workspaces there are.

@@ -7,14 +7,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::Sandbox;
-use super::write::Content;
 use crate::capabilities::Capability;
+use crate::created::SandboxStatus;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{CreateDirOptions, WriteOptions};
 use crate::observer::Observer;
 use crate::path::{ConfinedPath, WorkspacePath};
-use crate::provider::{SandboxProvider, SandboxStatus};
+use crate::provider::SandboxProvider;
+use crate::sandbox::{Content, Sandbox};
 use crate::spec::{IdleAction, Manifest, SandboxSpec, ValidSpec};
 
 /// The time that a get-or-create waits for another create of the same name, and the time between
