@@ -1,9 +1,9 @@
 //! The toolsets that a command names, with their policies.
 
-use eyot::{Capabilities, SandboxName};
+use eyot::{Capabilities, SandboxName, SandboxProvider};
 use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_providers::remote::RemoteServer;
-use eyot_tools::{Toolset, WorkspaceToolsOptions, toolset, workspace_tools};
+use eyot_tools::{Toolset, default_tools, toolset, toolset_over, workspace_tools};
 
 use crate::args::WorkspaceOptionsArg;
 use crate::errors::{Failure, USAGE};
@@ -17,6 +17,26 @@ pub fn toolsets(
     options: Option<&WorkspaceOptionsArg>,
     capabilities: &Capabilities,
 ) -> Result<Toolset, Failure> {
+    found(names, options, capabilities, || toolset("pool"), toolset)
+}
+
+/// Returns the same over a provider that is there: `provider` is the toolset that it brings, which also stands for no name.
+pub fn toolsets_over(
+    provider: &dyn SandboxProvider,
+    names: &[&str],
+    options: Option<&WorkspaceOptionsArg>,
+) -> Result<Toolset, Failure> {
+    let find = |name: &str| toolset_over(provider, name);
+    found(names, options, provider.capabilities(), || default_tools(provider), find)
+}
+
+fn found(
+    names: &[&str],
+    options: Option<&WorkspaceOptionsArg>,
+    capabilities: &Capabilities,
+    default: impl Fn() -> eyot::Result<Toolset>,
+    find: impl Fn(&str) -> eyot::Result<Toolset>,
+) -> Result<Toolset, Failure> {
     let usage = |error| Failure::with_code(error, USAGE);
     if options.is_some() && !names.contains(&WORKSPACE) {
         let failure =
@@ -24,8 +44,11 @@ pub fn toolsets(
         return Err(failure.hint("say it with `workspace`, as in `eyot tools --toolset workspace`"));
     }
     let options = options.map(|options| &*options.0);
-    let mut sets = names.iter().map(|name| one(name, options, capabilities));
-    let first = sets.next().unwrap_or_else(|| toolset("pool")).map_err(usage)?;
+    let mut sets = names.iter().map(|name| match options {
+        Some(options) if *name == WORKSPACE => workspace_tools(options.clone(), capabilities),
+        _ => find(name),
+    });
+    let first = sets.next().unwrap_or_else(default).map_err(usage)?;
     sets.try_fold(first, |tools, next| joined(tools, next.map_err(usage)?))
 }
 
@@ -67,17 +90,6 @@ fn joined(tools: Toolset, next: Toolset) -> Result<Toolset, Failure> {
     tools.and(next).map_err(|error| Failure::with_code(error, USAGE).hint(hint))
 }
 
-fn one(
-    name: &str,
-    options: Option<&WorkspaceToolsOptions>,
-    capabilities: &Capabilities,
-) -> eyot::Result<Toolset> {
-    match options {
-        Some(options) if name == WORKSPACE => workspace_tools(options.clone(), capabilities),
-        _ => toolset(name),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +108,19 @@ mod tests {
             assert_eq!(names(refused, None).unwrap_err().exit_code(), USAGE, "{refused:?}");
         }
         assert_eq!(names(&[], None).unwrap(), names(&["pool"], None).unwrap());
+    }
+
+    #[test]
+    fn a_provider_that_brings_no_tools_has_the_toolset_pool_and_none_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let native =
+            eyot_native::NativeProvider::new(eyot_native::NativeOptions { state, ..Default::default() });
+        let native = native.unwrap();
+        assert_eq!(toolsets_over(&*native, &[], None).unwrap().name(), "pool");
+        assert_eq!(toolsets_over(&*native, &["coding"], None).unwrap().name(), "coding");
+        let refused = toolsets_over(&*native, &[eyot_tools::PROVIDER_TOOLSET], None).unwrap_err();
+        assert_eq!(refused.exit_code(), USAGE);
     }
 
     #[test]

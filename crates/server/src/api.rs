@@ -182,7 +182,7 @@ pub async fn prepare(
     options: ServeOptions,
     stop: CancellationToken,
 ) -> Result<ReadyServer> {
-    let mcp = mcp::server()?;
+    let mcp = mcp::server(api)?;
     let revoked = Revoked::watch(api.clone()).await?;
     let cut = CancellationToken::new();
     let guard = Guard::new(options.allowed_hosts, options.allowed_origins.clone());

@@ -13,7 +13,7 @@ use crate::errors::Failure;
 use crate::output::for_stdout;
 use crate::pools::Pools;
 use crate::signals::Signals;
-use crate::toolsets::{served, toolsets};
+use crate::toolsets::{served, toolsets_over};
 
 /// Exit code: the answer is an error.
 const IS_ERROR: u8 = 1;
@@ -24,7 +24,7 @@ pub async fn run(args: CallArgs, context: &Context) -> Result<u8, Failure> {
     let (tools, pool) = match Pools::of(context).await? {
         Pools::Remote(server) => served(&server, args.pool.as_ref(), &names, options).await?,
         Pools::Local(engine) => {
-            let tools = toolsets(&names, options, &(context.provider_settings.row.capabilities)())?;
+            let tools = toolsets_over(engine.provider().as_ref(), &names, options)?;
             let pool = args.pool.map_or_else(|| SandboxName::parse(DEFAULT_SANDBOX), Ok)?;
             (tools, context.pool_of(&engine, pool)?)
         }

@@ -1,4 +1,4 @@
-//! MCP beside the API: the toolset `pool` at `/mcp`, acting in the pool of the key that opens the
+//! MCP beside the API: the default tools at `/mcp` (the toolset `pool`, or what the provider brings), acting in the pool of the key that opens the
 //! session. The sandboxes stay when the session ends.
 
 use std::time::Duration;
@@ -8,12 +8,11 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use eyot::Result;
-use eyot_tools::toolset;
+use eyot_tools::default_tools;
 use tokio_util::sync::CancellationToken;
 
 use super::access::{self, Caller};
 use super::state::Api;
-use super::tools::POOL;
 use crate::mcp::{CallersPool, McpServer, POOL_HEADER, SessionLimits, SessionPools, service};
 use crate::problem::Refusal;
 
@@ -22,8 +21,8 @@ const LIMITS: SessionLimits =
     SessionLimits { timeout: Duration::from_secs(3600), max: 1000, max_of_client: 100 };
 
 /// Makes the server of the tools that every key may use.
-pub(super) fn server() -> Result<McpServer> {
-    McpServer::new(toolset(POOL)?, SessionPools::PerCaller)
+pub(super) fn server(api: &Api) -> Result<McpServer> {
+    McpServer::new(default_tools(api.engine().provider().as_ref())?, SessionPools::PerCaller)
 }
 
 /// Returns the routes of `/mcp`, which need a key.

@@ -5,7 +5,8 @@ use axum::extract::{Path, State};
 use eyot::wire::ToolAnswer;
 use eyot::{CancellationToken, Error, ErrorKind, SandboxName};
 use eyot_tools::{
-    ToolContent, ToolContext, ToolFormat, ToolOutput, handle_tool_call, toolset, toolset_names,
+    PROVIDER_TOOLSET, ToolContent, ToolContext, ToolFormat, ToolOutput, Toolset, handle_tool_call,
+    toolset_names, toolset_over,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use crate::mcp::POOL_HEADER;
 use crate::problem::{Problems, Refusal};
 
 /// The toolset behind `/tool/{tool}`.
-pub(super) const POOL: &str = "pool";
+const POOL: &str = "pool";
 
 /// The query of the declarations.
 #[derive(Deserialize, IntoParams)]
@@ -33,6 +34,7 @@ pub(super) struct DeclarationsQuery {
     params(("toolset" = String, Path, description = "`pool`, `workspace`, `coding`, …", example = "pool"), DeclarationsQuery),
     responses((status = 200, body = Object), Problems))]
 pub(super) async fn declare(
+    State(api): State<Api>,
     _: Caller,
     Path(name): Path<String>,
     Params(DeclarationsQuery { format }): Params<DeclarationsQuery>,
@@ -42,15 +44,16 @@ pub(super) async fn declare(
         Some(text) => serde_json::from_value(Value::String(text.clone()))
             .map_err(|_| Error::invalid("format", format!("is not known: `{text}`")))?,
     };
-    Ok(Json(named(&name)?.schemas(format)))
+    Ok(Json(named(&api, &name)?.schemas(format)))
 }
 
-fn named(name: &str) -> Result<eyot_tools::Toolset, Refusal> {
-    if !toolset_names().contains(&name) {
+/// Finds a toolset. `provider` is the one that the provider brings.
+fn named(api: &Api, name: &str) -> Result<Toolset, Refusal> {
+    if name != PROVIDER_TOOLSET && !toolset_names().contains(&name) {
         let message = format!("there is no toolset `{name}`; there are: {}", toolset_names().join(", "));
         return Err(Error::new(ErrorKind::NotFound, message).into());
     }
-    Ok(toolset(name)?)
+    Ok(toolset_over(api.engine().provider().as_ref(), name)?)
 }
 
 /// The query of a call.
@@ -109,7 +112,7 @@ async fn answer(
     tool: &str,
     arguments: Value,
 ) -> Result<Json<ToolAnswer>, Refusal> {
-    let tools = named(set)?;
+    let tools = named(api, set)?;
     if tools.get(tool).is_none() {
         let message = format!("there is no tool `{tool}`; `{set}` has: {}", tools.names().join(", "));
         return Err(Error::new(ErrorKind::NotFound, message).into());

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use eyot::{CancellationToken, SandboxName};
+use eyot::{CancellationToken, SandboxName, SandboxProvider};
 use eyot_engine::{Engine, PoolOptions};
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_server::api::{Access, Api, Listener, ServeLimits, ServeOptions, serve};
@@ -56,11 +57,24 @@ impl Ground {
 
     /// Starts a server on the listener that `door` makes of a port.
     pub async fn listening(limits: ServeLimits, door: impl FnOnce(TcpListener) -> Listener) -> Self {
+        Self::started(limits, door, |native| native).await
+    }
+
+    /// Starts a server over the provider that `wrap` makes of a native one.
+    pub async fn over(wrap: impl FnOnce(Arc<NativeProvider>) -> Arc<dyn SandboxProvider>) -> Self {
+        Self::started(ServeLimits::default(), Listener::Tcp, wrap).await
+    }
+
+    async fn started(
+        limits: ServeLimits,
+        door: impl FnOnce(TcpListener) -> Listener,
+        wrap: impl FnOnce(Arc<NativeProvider>) -> Arc<dyn SandboxProvider>,
+    ) -> Self {
         let state = StateFolder::new();
         let folder = state.path();
         let native =
             NativeProvider::new(NativeOptions { state: folder.clone(), ..NativeOptions::default() }).unwrap();
-        let engine = Engine::open(native, &folder).await.unwrap();
+        let engine = Engine::open(wrap(native), &folder).await.unwrap();
         let api = Api::new(engine, Access::Keys, |name| PoolOptions { name, ..PoolOptions::default() })
             .limited(limits)
             .showing_metrics_to(vec![name("prometheus")])

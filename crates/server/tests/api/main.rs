@@ -17,6 +17,7 @@ mod mcp;
 mod names;
 mod page;
 mod problems;
+mod provider_tools;
 mod rates;
 mod sockets;
 #[path = "../shared/state_folder.rs"]

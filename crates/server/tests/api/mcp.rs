@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::ground::{Ground, value};
 
 /// Sends one message of a client. The answer is the last of the events.
-async fn say(ground: &Ground, key: &str, session: Option<&str>, message: Value) -> Response {
+pub async fn say(ground: &Ground, key: &str, session: Option<&str>, message: Value) -> Response {
     let request = ground
         .as_whom(key, Method::POST, "/mcp")
         .header("content-type", "application/json")
@@ -16,7 +16,7 @@ async fn say(ground: &Ground, key: &str, session: Option<&str>, message: Value) 
     request.send().await.unwrap()
 }
 
-async fn answer(response: Response) -> Value {
+pub async fn answer(response: Response) -> Value {
     let text = response.text().await.unwrap();
     let last = text
         .lines()
@@ -26,7 +26,7 @@ async fn answer(response: Response) -> Value {
     serde_json::from_str(last).unwrap()
 }
 
-async fn session(ground: &Ground, key: &str) -> String {
+pub async fn session(ground: &Ground, key: &str) -> String {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } });
     let response = say(ground, key, None, hello).await;

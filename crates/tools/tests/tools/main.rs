@@ -7,6 +7,7 @@ mod commands;
 mod golden;
 mod own;
 mod policies;
+mod provider;
 #[path = "../../../eyot/tests/handle/scripted.rs"]
 #[allow(dead_code)]
 mod scripted;

@@ -7,6 +7,7 @@ use eyot_engine::{Engine, POOL_WORKDIR, PoolOptions};
 use eyot_providers::remote::RemoteServer;
 use eyot_server::api::ServeLimits;
 use eyot_server::mcp::{McpServer, SessionPools, serve_http, serve_stdio};
+use eyot_tools::PROVIDER_TOOLSET;
 use futures_util::TryStreamExt;
 use tokio_util::io::StreamReader;
 
@@ -18,7 +19,7 @@ use crate::errors::Failure;
 use crate::open_files::OpenFiles;
 use crate::signals::Signals;
 use crate::stdio;
-use crate::toolsets::{served, toolsets};
+use crate::toolsets::{served, toolsets, toolsets_over};
 use crate::usual_quotas::UsualQuotas;
 
 pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
@@ -46,11 +47,15 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
 
 async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Result<McpServer, Failure> {
     let capabilities = (context.provider_settings.row.capabilities)();
-    let tools = toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
+    // What is wrong is told before the state folder is made. What a provider brings is known when it is there.
+    if !names.contains(&PROVIDER_TOOLSET) {
+        toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
+    }
     let template = template(args, context)?;
     note_unusable_mounts(&template.mounts, context);
     // It makes the state folder, whose disk is the measure of a quota.
     let engine = context.engine_for(template.image.as_deref()).await?;
+    let tools = toolsets_over(engine.provider().as_ref(), names, args.workspace_options.as_ref())?;
     let options = pool_options(args, template, context)?;
     let template = options.template.clone();
     Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?.with_template(template))
