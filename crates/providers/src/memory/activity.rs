@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// The use of one sandbox.
 #[derive(Debug)]
-pub(super) struct Activity {
+pub(super) struct SandboxUse {
     state: Mutex<Use>,
 }
 
@@ -15,7 +15,7 @@ struct Use {
     last: Instant,
 }
 
-impl Activity {
+impl SandboxUse {
     /// Begins now.
     pub(super) fn new() -> Self {
         Self { state: Mutex::new(Use { busy: 0, last: Instant::now() }) }
@@ -45,7 +45,7 @@ impl Activity {
 
 /// A use that lasts.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Activity>);
+pub(super) struct Busy(Arc<SandboxUse>);
 
 impl Drop for Busy {
     fn drop(&mut self) {

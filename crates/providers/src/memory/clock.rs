@@ -8,12 +8,12 @@ type Action = Box<dyn FnOnce() + Send>;
 
 /// Runs actions at their time. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Clock {
-    shared: Arc<Shared>,
+pub(super) struct DeadlineClock {
+    shared: Arc<ClockState>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct ClockState {
     due: Mutex<Due>,
     changed: Condvar,
 }
@@ -27,7 +27,7 @@ struct Due {
 
 /// An action that is due. It is taken back when this is dropped.
 pub(super) struct Scheduled {
-    shared: Weak<Shared>,
+    shared: Weak<ClockState>,
     key: (Instant, u64),
 }
 
@@ -41,7 +41,7 @@ impl Drop for Scheduled {
     }
 }
 
-impl Shared {
+impl ClockState {
     fn lock(&self) -> MutexGuard<'_, Due> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,7 +70,7 @@ impl Shared {
     }
 }
 
-impl Clock {
+impl DeadlineClock {
     /// Runs an action at a time.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn actions_run_in_the_order_of_their_times_and_those_taken_back_do_not() {
-        let clock = Clock::default();
+        let clock = DeadlineClock::default();
         let (done, heard) = mpsc::channel();
         let at = |ms: u64, name: &'static str| {
             let done = done.clone();

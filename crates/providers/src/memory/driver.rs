@@ -16,11 +16,11 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
 use super::NAME;
-use super::input::InputQueue;
-use super::job::{Job, RunningJob};
+use super::input::JobInput;
+use super::job::{RunningJob, ShellJob};
 use super::kept::Terms;
-use super::life::{Life, LifeEnd};
-use super::node::{Access, Content};
+use super::life::{LifeEnd, SandboxLife};
+use super::node::{FileAccess, NodeContent};
 use super::sandbox::MemorySandbox;
 use super::sinks::execute;
 use super::walk::{Last, find};
@@ -42,7 +42,7 @@ const USUAL: [(&str, &str); 7] = [
 /// A sandbox of which the host has nothing but memory.
 pub(super) struct MemoryDriver {
     pub sandbox: Arc<MemorySandbox>,
-    pub life: Arc<Life>,
+    pub life: Arc<SandboxLife>,
 }
 
 impl MemoryDriver {
@@ -63,7 +63,7 @@ impl MemoryDriver {
     }
 
     /// The command of a request, checked before anything is started.
-    fn job(&self, request: ExecRequest, operation: &str) -> Result<Job> {
+    fn job(&self, request: ExecRequest, operation: &str) -> Result<ShellJob> {
         if request.pty.is_some() {
             return Err(unsupported(operation, &["pty"]));
         }
@@ -76,7 +76,7 @@ impl MemoryDriver {
             let program = argv.first().map_or("", String::as_str);
             self.check_program(program, &cwd, env.get("PATH").map_or("", String::as_str))?;
         }
-        Ok(Job {
+        Ok(ShellJob {
             factory: self.sandbox.factory.clone(),
             files: self.sandbox.files.clone(),
             tasks: self.life.tasks.clone(),
@@ -84,7 +84,7 @@ impl MemoryDriver {
             cwd,
             env,
             host_name: self.sandbox.host_name.clone(),
-            input: request.stdin.then(|| Arc::new(InputQueue::default())),
+            input: request.stdin.then(|| Arc::new(JobInput::default())),
         })
     }
 
@@ -93,7 +93,7 @@ impl MemoryDriver {
         let place = inner.find(cwd, Last::Follow)?;
         let id = place.found()?;
         inner.tree.entries(id)?;
-        inner.tree.node(id).check(Access::Search)?;
+        inner.tree.node(id).check(FileAccess::Search)?;
         let not_text = |_| Error::new(ErrorKind::Invalid, "its path is not UTF-8");
         String::from_utf8(place.path()).map_err(not_text)
     }
@@ -106,8 +106,7 @@ impl MemoryDriver {
             let found = find(&inner.tree, inner.root, path.as_bytes(), Last::Follow, None).ok()?;
             found.node.map(|id| inner.tree.node(id))
         };
-        let is_known =
-            |name: &str| self.sandbox.provider.upgrade().is_some_and(|shared| shared.has_program(name));
+        let is_known = |name: &str| self.sandbox.programs.has(name);
         if let Some(name) = program.strip_prefix("/usr/bin/").or_else(|| program.strip_prefix("/bin/"))
             && is_known(name)
         {
@@ -116,7 +115,7 @@ impl MemoryDriver {
         if program.contains('/') {
             let at = if program.starts_with('/') { program.to_owned() } else { format!("{cwd}/{program}") };
             let node = node(&at).ok_or_else(missing)?;
-            let is_program = matches!(node.content, Content::File(_)) && node.mode & 0o111 != 0;
+            let is_program = matches!(node.content, NodeContent::File(_)) && node.mode & 0o111 != 0;
             let refused = || Error::new(ErrorKind::Permission, "is no program that can be run");
             return if is_program { Ok(()) } else { Err(refused()) };
         }
@@ -266,7 +265,7 @@ impl SandboxDriver for MemoryDriver {
         let mut inner = self.sandbox.files.lock();
         let found = inner.find(place, Last::Follow)?;
         let id = found.found()?;
-        inner.tree.node(id).check(Access::Read)?;
+        inner.tree.node(id).check(FileAccess::Read)?;
         let is_directory = inner.tree.node(id).is_directory();
         let is_deep = options.recursive && is_directory;
         let below = inner.tree.below(id).filter(|(_, id)| is_deep && inner.tree.node(*id).is_directory());

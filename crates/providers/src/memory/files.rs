@@ -14,11 +14,12 @@ use super::content::FileContent;
 use super::furniture;
 use super::names::{FileName, odd_bytes, shown};
 use super::node::{
-    Access, Content, Node, NodeId, already_exists, is_a_directory, no_space, not_directory, not_empty,
-    not_regular, too_large,
+    FileAccess, FileNode, NodeContent, NodeId, already_exists, is_a_directory, no_space, not_directory,
+    not_empty, not_regular, too_large,
 };
-use super::tree::Tree;
-use super::walk::{Last, Place, find};
+use super::place::Place;
+use super::tree::FileTree;
+use super::walk::{Last, find};
 use super::watchers::Watchers;
 
 /// The bytes that files in memory may take, unless their maker says otherwise: 256 MiB.
@@ -35,7 +36,7 @@ pub struct MemoryFiles {
 /// The files and those who watch them.
 #[derive(Debug, Default)]
 pub(super) struct Inner {
-    pub tree: Tree,
+    pub tree: FileTree,
     pub watchers: Watchers,
 }
 
@@ -132,7 +133,7 @@ impl MemoryFiles {
     pub(super) fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {
         let inner = self.lock();
         let itself = inner.find(file, Last::Keep)?;
-        let is_link = matches!(inner.tree.node(itself.found()?).content, Content::Link(_));
+        let is_link = matches!(inner.tree.node(itself.found()?).content, NodeContent::Link(_));
         let place = inner.find(file, Last::Follow)?;
         Ok(inner.tree.node(place.found()?).stat(is_link))
     }
@@ -141,7 +142,7 @@ impl MemoryFiles {
         let inner = self.lock();
         let id = inner.find(directory, Last::Follow)?.found()?;
         let entries = inner.tree.entries(id)?;
-        inner.tree.node(id).check(Access::Read)?;
+        inner.tree.node(id).check(FileAccess::Read)?;
         let entry = |(name, id): (&FileName, &NodeId)| {
             let node = inner.tree.node(*id);
             DirEntry {
@@ -172,7 +173,7 @@ impl MemoryFiles {
         if place.node.is_some() {
             return Err(already_exists());
         }
-        inner.add(&place, Node::directory(0o755)).map(drop)
+        inner.add(&place, FileNode::directory(0o755)).map(drop)
     }
 
     pub(super) fn remove(&self, file: &ConfinedPath, options: RemoveOptions) -> Result<()> {
@@ -224,14 +225,14 @@ impl HeldFiles<'_> {
         let last = if options.mode == WriteMode::CreateNew { Last::Keep } else { Last::Follow };
         let place = self.find(file, last)?;
         let Some(id) = place.node else {
-            self.tree.node(place.parent).check(Access::Write)?;
+            self.tree.node(place.parent).check(FileAccess::Write)?;
             return Ok(place);
         };
         let node = self.tree.node(id);
         match &node.content {
             _ if options.mode == WriteMode::CreateNew => Err(already_exists()),
-            Content::File(_) => node.check(Access::Write).map(|()| place),
-            Content::Directory(_) => Err(is_a_directory()),
+            NodeContent::File(_) => node.check(FileAccess::Write).map(|()| place),
+            NodeContent::Directory(_) => Err(is_a_directory()),
             _ => Err(not_regular()),
         }
     }
@@ -240,7 +241,7 @@ impl HeldFiles<'_> {
         let place = self.check_write(file, options)?;
         let Some(id) = place.node else {
             let size = bytes.len() as u64;
-            self.add(&place, Node::file(bytes, options.permissions.unwrap_or(0o644)))?;
+            self.add(&place, FileNode::file(bytes, options.permissions.unwrap_or(0o644)))?;
             return Ok(size);
         };
         if options.mode == WriteMode::Append {
@@ -259,7 +260,7 @@ impl HeldFiles<'_> {
         Ok(self.tree.node(id).size())
     }
 
-    /// Removes with the semantics of Node's `fs.rm`: a link goes itself, never its target.
+    /// Removes with the semantics of FileNode's `fs.rm`: a link goes itself, never its target.
     fn remove_at(&mut self, file: &ConfinedPath, recursive: bool) -> Result<()> {
         let is_held = file.beneath.as_ref().is_some_and(|beneath| *beneath == file.path);
         if file.path.is_root() || is_held {
@@ -296,7 +297,7 @@ impl HeldFiles<'_> {
                 Some(_) if missing.is_empty() => return Err(already_exists()),
                 Some(_) => return Err(not_directory()),
                 None => {
-                    self.add(&place, Node::directory(0o755))?;
+                    self.add(&place, FileNode::directory(0o755))?;
                 }
             }
             let Some(deeper) = missing.last() else { return Ok(()) };
@@ -309,14 +310,14 @@ impl Inner {
     pub(super) fn content_of(&self, id: NodeId) -> Result<FileContent> {
         let node = self.tree.node(id);
         match &node.content {
-            Content::File(content) => node.check(Access::Read).map(|()| content.clone()),
-            Content::Directory(_) => Err(is_a_directory()),
+            NodeContent::File(content) => node.check(FileAccess::Read).map(|()| content.clone()),
+            NodeContent::Directory(_) => Err(is_a_directory()),
             _ => Err(not_regular()),
         }
     }
 
     /// Adds a node and tells those who watch.
-    pub(super) fn add(&mut self, place: &Place, node: Node) -> Result<NodeId> {
+    pub(super) fn add(&mut self, place: &Place, node: FileNode) -> Result<NodeId> {
         let is_directory = node.is_directory();
         let id = self.tree.add(place, node)?;
         self.tell(&WatchEventKind::Created, place, is_directory);

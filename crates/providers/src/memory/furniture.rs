@@ -2,8 +2,8 @@
 
 use eyot::Result;
 
-use super::node::{Content, Device, Node, NodeId, Owner};
-use super::tree::Tree;
+use super::node::{Device, FileNode, NodeContent, NodeId, NodeOwner};
+use super::tree::FileTree;
 use super::walk::{Last, find};
 
 /// Directories of root's, with their modes.
@@ -41,45 +41,50 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// Makes a root with all of it. What has no room in the quota is left out.
-pub(super) fn furnished(tree: &mut Tree, max_bytes: u64) -> NodeId {
-    let root = tree.add_apart(Owner::Root, max_bytes);
+pub(super) fn furnished(tree: &mut FileTree, max_bytes: u64) -> NodeId {
+    let root = tree.add_apart(NodeOwner::Root, max_bytes);
     if let Err(error) = furnish(tree, root) {
         tracing::warn!(%error, max_bytes, "files in memory have no room for the usual directories");
     }
     root
 }
 
-fn furnish(tree: &mut Tree, root: NodeId) -> Result<()> {
+fn furnish(tree: &mut FileTree, root: NodeId) -> Result<()> {
     for (path, mode) in OF_ROOT {
-        add(tree, root, path, Node { owner: Owner::Root, ..Node::directory(mode) })?;
+        add(tree, root, path, FileNode { owner: NodeOwner::Root, ..FileNode::directory(mode) })?;
     }
     for path in OF_USER {
-        add(tree, root, path, Node::directory(0o755))?;
+        add(tree, root, path, FileNode::directory(0o755))?;
     }
     for (path, device) in DEVICES {
-        add(tree, root, path, Node::new(Content::Device(device), 0o666))?;
+        add(tree, root, path, FileNode::new(NodeContent::Device(device), 0o666))?;
     }
     for (path, text) in FILES {
-        add(tree, root, path, Node { owner: Owner::Root, ..Node::file(text.as_bytes().to_vec(), 0o644) })?;
+        add(
+            tree,
+            root,
+            path,
+            FileNode { owner: NodeOwner::Root, ..FileNode::file(text.as_bytes().to_vec(), 0o644) },
+        )?;
     }
     Ok(())
 }
 
-fn add(tree: &mut Tree, root: NodeId, path: &str, node: Node) -> Result<()> {
+fn add(tree: &mut FileTree, root: NodeId, path: &str, node: FileNode) -> Result<()> {
     let place = find(tree, root, path.as_bytes(), Last::Keep, None)?;
     tree.add_unchecked(&place, node).map(drop)
 }
 
 /// Makes a directory of the user's, and those above it that are missing.
-pub(super) fn make_directory(tree: &mut Tree, root: NodeId, path: &str) -> Result<()> {
+pub(super) fn make_directory(tree: &mut FileTree, root: NodeId, path: &str) -> Result<()> {
     let mut at = String::new();
     for name in path.split('/').filter(|name| !name.is_empty()) {
         at.push('/');
         at.push_str(name);
         let place = find(tree, root, at.as_bytes(), Last::Follow, None)?;
         if place.node.is_none() {
-            let owner = if at == path { Owner::User } else { Owner::Root };
-            tree.add_unchecked(&place, Node { owner, ..Node::directory(0o755) })?;
+            let owner = if at == path { NodeOwner::User } else { NodeOwner::Root };
+            tree.add_unchecked(&place, FileNode { owner, ..FileNode::directory(0o755) })?;
         }
     }
     Ok(())

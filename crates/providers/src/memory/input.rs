@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// The bytes that wait. There is one writer and one reader.
 #[derive(Debug, Default)]
-pub(super) struct InputQueue {
+pub(super) struct JobInput {
     state: Mutex<InputState>,
     readable: Notify,
     writable: Notify,
@@ -25,7 +25,7 @@ struct InputState {
     is_closed: bool,
 }
 
-impl InputQueue {
+impl JobInput {
     fn lock(&self) -> MutexGuard<'_, InputState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,10 +118,10 @@ impl InputState {
 }
 
 /// The writer of an input. The input ends when this is dropped.
-pub(super) struct InputWriter(pub Arc<InputQueue>);
+pub(super) struct JobInputWriter(pub Arc<JobInput>);
 
 #[async_trait]
-impl ExecutionInput for InputWriter {
+impl ExecutionInput for JobInputWriter {
     async fn write(&mut self, bytes: Bytes) -> Result<()> {
         if self.0.push(bytes).await {
             Ok(())
@@ -131,7 +131,7 @@ impl ExecutionInput for InputWriter {
     }
 }
 
-impl Drop for InputWriter {
+impl Drop for JobInputWriter {
     fn drop(&mut self) {
         self.0.end();
     }

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
-use super::input::InputQueue;
-use super::programs;
+use super::input::JobInput;
+use super::programs::{self, ProgramParts, ShellFactory};
 use super::shell_files::ShellFiles;
 use super::tasks::{RunningTask, Tasks};
 
@@ -32,13 +32,9 @@ const THREAD_STACK_BYTES: usize = 16 << 20;
 /// Longer than any command lives: its deadline is the handle's.
 const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Makes a fresh interpreter for each command.
-#[doc(alias = "BashFactory")]
-pub type ShellFactory = Arc<dyn Fn() -> BashBuilder + Send + Sync>;
-
 /// Where the output of a command goes.
 #[async_trait]
-pub(super) trait OutputSink: Send + Sync + 'static {
+pub(super) trait JobSink: Send + Sync + 'static {
     /// Takes output, once there is room for it.
     async fn take(&self, stream: LogStream, bytes: Bytes);
 
@@ -60,7 +56,7 @@ pub(super) enum JobEnd {
 }
 
 /// Everything that a command needs.
-pub(super) struct Job {
+pub(super) struct ShellJob {
     pub factory: ShellFactory,
     pub files: MemoryFiles,
     pub tasks: Arc<Tasks>,
@@ -68,17 +64,17 @@ pub(super) struct Job {
     pub cwd: String,
     pub env: BTreeMap<String, String>,
     pub host_name: String,
-    pub input: Option<Arc<InputQueue>>,
+    pub input: Option<Arc<JobInput>>,
 }
 
 /// A command that was started.
 pub(super) struct RunningJob {
-    sink: Arc<dyn OutputSink>,
+    sink: Arc<dyn JobSink>,
     end: OnceLock<JobEnd>,
     stop: CancellationToken,
     /// What the interpreter looks at wherever it works without waiting.
     cancel: OnceLock<Arc<AtomicBool>>,
-    pub input: Option<Arc<InputQueue>>,
+    pub input: Option<Arc<JobInput>>,
     task: Mutex<Option<RunningTask>>,
     pub pid: u32,
     /// Its thread has ended.
@@ -136,7 +132,7 @@ impl RunningJob {
     }
 }
 
-impl Job {
+impl ShellJob {
     /// The command as the list of processes shows it.
     pub(super) fn argv(&self) -> Vec<String> {
         match &self.command {
@@ -192,14 +188,15 @@ impl Job {
             .hostname(&self.host_name)
             .cwd(PathBuf::from(&self.cwd));
         let builder = self.env.iter().fold(builder, |builder, (name, value)| builder.env(name, value));
-        programs::install(builder, self, mark, ends)
+        let parts = ProgramParts { files: &self.files, tasks: &self.tasks, input: self.input.as_ref() };
+        programs::install(builder, &parts, mark, ends)
     }
 
     /// Starts it.
     ///
     /// # Errors
     /// The system starts no thread.
-    pub(super) fn start(self, sink: Arc<dyn OutputSink>) -> Result<Arc<RunningJob>> {
+    pub(super) fn start(self, sink: Arc<dyn JobSink>) -> Result<Arc<RunningJob>> {
         let task = self.tasks.add(self.argv(), 1);
         let running = Arc::new(RunningJob {
             sink,
@@ -224,7 +221,7 @@ impl Job {
 }
 
 /// Runs a command on this thread.
-fn run(job: &Job, running: &RunningJob) {
+fn run(job: &ShellJob, running: &RunningJob) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -244,7 +241,7 @@ fn run(job: &Job, running: &RunningJob) {
     }
 }
 
-async fn interpret(job: &Job, running: &RunningJob) {
+async fn interpret(job: &ShellJob, running: &RunningJob) {
     let mark = Arc::new(EndMark::new());
     let mut bash = job.builder(&mark, &running.stop).build();
     let cancel = running.cancel.get_or_init(|| bash.cancellation_token());

@@ -18,15 +18,15 @@ use tokio::sync::watch;
 
 use super::NAME;
 use super::activity::Busy;
-use super::clock::{Clock, Scheduled};
-use super::job::{Job, JobEnd, OutputSink, RunningJob};
+use super::clock::{DeadlineClock, Scheduled};
+use super::job::{JobEnd, JobSink, RunningJob, ShellJob};
 use super::processes::{channel, stream};
 use super::sinks::signalled;
 
 /// The kept commands of one life of a sandbox.
-pub(super) struct KeptCommands {
+pub(super) struct KeptJobs {
     table: Arc<Mutex<BTreeMap<String, Arc<Kept>>>>,
-    clock: Clock,
+    clock: DeadlineClock,
 }
 
 struct Kept {
@@ -118,7 +118,7 @@ impl State {
 }
 
 #[async_trait]
-impl OutputSink for Kept {
+impl JobSink for Kept {
     async fn take(&self, stream: LogStream, bytes: Bytes) {
         let mut changed = self.changed.subscribe();
         loop {
@@ -160,8 +160,8 @@ impl OutputSink for Kept {
     }
 }
 
-impl KeptCommands {
-    pub(super) fn new(clock: Clock) -> Self {
+impl KeptJobs {
+    pub(super) fn new(clock: DeadlineClock) -> Self {
         Self { table: Arc::default(), clock }
     }
 
@@ -176,7 +176,7 @@ impl KeptCommands {
     /// Runs a command that outlives its call.
     pub(super) fn keep(
         &self,
-        job: Job,
+        job: ShellJob,
         terms: Terms,
         busy: Busy,
         register: impl FnOnce(&Arc<RunningJob>) -> Result<()>,
@@ -266,7 +266,7 @@ impl KeptCommands {
         drop(state);
         drop(forgetting);
         kept.tell();
-        let reader = KeptReader {
+        let reader = KeptJobReader {
             kept: kept.clone(),
             number,
             next: from,
@@ -355,17 +355,17 @@ fn milliseconds(time: Duration) -> u64 {
 }
 
 /// A client that reads the output. The last one to come is the one that reads.
-struct KeptReader {
+struct KeptJobReader {
     kept: Arc<Kept>,
     number: u64,
     next: u64,
     changed: watch::Receiver<u64>,
     is_over: bool,
     table: Weak<Mutex<BTreeMap<String, Arc<Kept>>>>,
-    clock: Clock,
+    clock: DeadlineClock,
 }
 
-impl KeptReader {
+impl KeptJobReader {
     async fn next(&mut self) -> Option<KeptEvent> {
         loop {
             self.changed.mark_unchanged();
@@ -401,7 +401,7 @@ impl KeptReader {
     }
 }
 
-impl Drop for KeptReader {
+impl Drop for KeptJobReader {
     fn drop(&mut self) {
         let mut state = self.kept.lock();
         if state.reader != self.number {

@@ -6,11 +6,11 @@ use std::time::Instant;
 use eyot::{Error, ErrorKind, Result};
 use tokio_util::sync::CancellationToken;
 
-use super::activity::Activity;
-use super::clock::Clock;
+use super::activity::SandboxUse;
+use super::clock::DeadlineClock;
 use super::job::RunningJob;
-use super::kept::KeptCommands;
-use super::processes::Processes;
+use super::kept::KeptJobs;
+use super::processes::StartedJobs;
 use super::tasks::Tasks;
 
 /// The killed commands whose threads may still work. A program that does not look up, such as a
@@ -31,14 +31,14 @@ pub(super) enum LifeEnd {
 }
 
 /// What runs in a sandbox that is awake.
-pub(super) struct Life {
+pub(super) struct SandboxLife {
     /// Told apart from every other life.
     pub token: String,
     pub began: Instant,
     pub tasks: Arc<Tasks>,
-    pub processes: Processes,
-    pub kept: KeptCommands,
-    pub activity: Arc<Activity>,
+    pub processes: StartedJobs,
+    pub kept: KeptJobs,
+    pub activity: Arc<SandboxUse>,
     /// Cancelled when it has ended.
     pub over: CancellationToken,
     end: OnceLock<LifeEnd>,
@@ -47,16 +47,16 @@ pub(super) struct Life {
     jobs: Mutex<Vec<Weak<RunningJob>>>,
 }
 
-impl Life {
+impl SandboxLife {
     /// Begins a life. Its processes are numbered behind `last_process`.
-    pub(super) fn new(last_process: u32, clock: &Clock, gone: Arc<OnceLock<LifeEnd>>) -> Arc<Self> {
+    pub(super) fn new(last_process: u32, clock: &DeadlineClock, gone: Arc<OnceLock<LifeEnd>>) -> Arc<Self> {
         Arc::new(Self {
             token: uuid::Uuid::new_v4().simple().to_string(),
             began: Instant::now(),
             tasks: Arc::default(),
-            processes: Processes::new(last_process, clock.clone()),
-            kept: KeptCommands::new(clock.clone()),
-            activity: Arc::new(Activity::new()),
+            processes: StartedJobs::new(last_process, clock.clone()),
+            kept: KeptJobs::new(clock.clone()),
+            activity: Arc::new(SandboxUse::new()),
             over: CancellationToken::new(),
             end: OnceLock::new(),
             gone,

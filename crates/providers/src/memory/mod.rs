@@ -16,6 +16,7 @@ mod life;
 mod names;
 mod node;
 mod pack;
+mod place;
 mod proc;
 mod processes;
 mod programs;
@@ -34,7 +35,7 @@ mod watchers;
 mod workspaces;
 
 pub use files::{DEFAULT_MAX_BYTES, MemoryFiles};
-pub use job::ShellFactory;
+pub use programs::ShellFactory;
 pub use provider::{MemoryProvider, capabilities};
 pub use row::ROW;
 

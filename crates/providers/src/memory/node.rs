@@ -25,7 +25,7 @@ pub(super) enum Device {
 
 /// What a node is.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub(super) enum NodeContent {
     File(FileContent),
     Directory(BTreeMap<FileName, NodeId>),
     Link(Vec<u8>),
@@ -35,14 +35,14 @@ pub(super) enum Content {
 
 /// The one whose permission bits count. There is one user, who owns what is made in a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum NodeOwner {
     Root,
     User,
 }
 
 /// What somebody wants to do with a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum FileAccess {
     Read,
     /// Of a directory: to change its names.
     Write,
@@ -52,10 +52,10 @@ pub(super) enum Access {
 
 /// A file, a directory or another thing, under one name or several.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
-    pub content: Content,
+pub(super) struct FileNode {
+    pub content: NodeContent,
     pub mode: u32,
-    pub owner: Owner,
+    pub owner: NodeOwner,
     pub modified: SystemTime,
     /// The number of its names.
     pub names: u32,
@@ -63,48 +63,48 @@ pub(super) struct Node {
     pub account: AccountId,
 }
 
-impl Node {
+impl FileNode {
     /// Makes a node of the user's.
-    pub(super) fn new(content: Content, mode: u32) -> Self {
-        Self { content, mode, owner: Owner::User, modified: SystemTime::now(), names: 1, account: 0 }
+    pub(super) fn new(content: NodeContent, mode: u32) -> Self {
+        Self { content, mode, owner: NodeOwner::User, modified: SystemTime::now(), names: 1, account: 0 }
     }
 
     /// Makes an empty directory.
     pub(super) fn directory(mode: u32) -> Self {
-        Self::new(Content::Directory(BTreeMap::new()), mode)
+        Self::new(NodeContent::Directory(BTreeMap::new()), mode)
     }
 
     /// Makes a file.
     pub(super) fn file(bytes: Vec<u8>, mode: u32) -> Self {
-        Self::new(Content::File(bytes.into()), mode)
+        Self::new(NodeContent::File(bytes.into()), mode)
     }
 
     pub(super) fn is_directory(&self) -> bool {
-        matches!(self.content, Content::Directory(_))
+        matches!(self.content, NodeContent::Directory(_))
     }
 
     pub(super) fn file_type(&self) -> FileType {
         match self.content {
-            Content::File(_) => FileType::File,
-            Content::Directory(_) => FileType::Directory,
-            Content::Link(_) => FileType::Symlink,
-            Content::Fifo(_) | Content::Device(_) => FileType::Other,
+            NodeContent::File(_) => FileType::File,
+            NodeContent::Directory(_) => FileType::Directory,
+            NodeContent::Link(_) => FileType::Symlink,
+            NodeContent::Fifo(_) | NodeContent::Device(_) => FileType::Other,
         }
     }
 
     pub(super) fn size(&self) -> u64 {
         match &self.content {
-            Content::File(content) => content.len(),
-            Content::Link(target) => target.len() as u64,
-            Content::Directory(_) | Content::Fifo(_) | Content::Device(_) => 0,
+            NodeContent::File(content) => content.len(),
+            NodeContent::Link(target) => target.len() as u64,
+            NodeContent::Directory(_) | NodeContent::Fifo(_) | NodeContent::Device(_) => 0,
         }
     }
 
     /// The bytes that it takes of the quota.
     pub(super) fn stored(&self) -> u64 {
         match &self.content {
-            Content::File(content) => content.stored(),
-            Content::Fifo(bytes) => bytes.len() as u64,
+            NodeContent::File(content) => content.stored(),
+            NodeContent::Fifo(bytes) => bytes.len() as u64,
             _ => self.size(),
         }
     }
@@ -112,7 +112,7 @@ impl Node {
     pub(super) fn stat(&self, is_symbolic_link: bool) -> FileStat {
         let since = self.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         FileStat {
-            is_file: matches!(self.content, Content::File(_)),
+            is_file: matches!(self.content, NodeContent::File(_)),
             is_directory: self.is_directory(),
             is_symbolic_link: Some(is_symbolic_link),
             size: Some(self.size()),
@@ -122,13 +122,13 @@ impl Node {
     }
 
     /// Refuses what the permission bits forbid.
-    pub(super) fn check(&self, access: Access) -> Result<()> {
+    pub(super) fn check(&self, access: FileAccess) -> Result<()> {
         let bit = match access {
-            Access::Read => 4,
-            Access::Write => 2,
-            Access::Search => 1,
+            FileAccess::Read => 4,
+            FileAccess::Write => 2,
+            FileAccess::Search => 1,
         };
-        let shift = if self.owner == Owner::User { 6 } else { 0 };
+        let shift = if self.owner == NodeOwner::User { 6 } else { 0 };
         if self.mode >> shift & bit == 0 { Err(not_permitted()) } else { Ok(()) }
     }
 }

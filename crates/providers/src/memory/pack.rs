@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::files::MemoryFiles;
 use super::names::joined;
-use super::node::{Access, Content, Node, NodeId};
+use super::node::{FileAccess, FileNode, NodeContent, NodeId};
 use super::walk::Last;
 
 /// The bytes of one piece of the stream.
@@ -24,7 +24,7 @@ const USER_ID: u64 = 1000;
 struct Packed {
     path: Vec<u8>,
     id: NodeId,
-    node: Node,
+    node: FileNode,
 }
 
 /// Packs a file or a tree; names begin with the last segment of its path.
@@ -33,7 +33,7 @@ pub(super) fn pack(files: &MemoryFiles, root: &ConfinedPath) -> Result<ByteStrea
     let (pieces, arrived) = mpsc::channel::<Result<Bytes>>(4);
     tokio::task::spawn_blocking(move || {
         let failed = pieces.clone();
-        if let Err(error) = write_all(all, Pieces { pieces, buffer: Vec::new() }) {
+        if let Err(error) = write_all(all, TarPieces { pieces, buffer: Vec::new() }) {
             let told = failed.blocking_send(Err(Error::new(ErrorKind::Internal, error.to_string())));
             // A reader that is gone does not want to know.
             tracing::debug!(%error, is_told = told.is_ok(), "a tree was not packed to its end");
@@ -59,18 +59,18 @@ fn snapshot(files: &MemoryFiles, root: &ConfinedPath) -> Result<Vec<Packed>> {
         all.push(Packed { path, id, node: inner.tree.node(id).clone() });
     }
     for packed in &all {
-        if matches!(packed.node.content, Content::File(_) | Content::Directory(_)) {
-            packed.node.check(Access::Read)?;
+        if matches!(packed.node.content, NodeContent::File(_) | NodeContent::Directory(_)) {
+            packed.node.check(FileAccess::Read)?;
         }
     }
     Ok(all)
 }
 
-fn write_all(all: Vec<Packed>, pieces: Pieces) -> io::Result<()> {
+fn write_all(all: Vec<Packed>, pieces: TarPieces) -> io::Result<()> {
     let mut builder = Builder::new(pieces);
     let mut first_names: BTreeMap<NodeId, Vec<u8>> = BTreeMap::new();
     for packed in all {
-        let is_shared = packed.node.names > 1 && matches!(packed.node.content, Content::File(_));
+        let is_shared = packed.node.names > 1 && matches!(packed.node.content, NodeContent::File(_));
         match first_names.get(&packed.id).filter(|_| is_shared) {
             Some(first) => append_link(&mut builder, &packed, EntryType::Link, first)?,
             None => {
@@ -82,7 +82,7 @@ fn write_all(all: Vec<Packed>, pieces: Pieces) -> io::Result<()> {
     builder.into_inner()?.flush()
 }
 
-fn header(node: &Node, kind: EntryType, size: u64) -> Header {
+fn header(node: &FileNode, kind: EntryType, size: u64) -> Header {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
     header.set_mode(node.mode);
@@ -94,25 +94,25 @@ fn header(node: &Node, kind: EntryType, size: u64) -> Header {
     header
 }
 
-fn append(builder: &mut Builder<Pieces>, packed: &Packed) -> io::Result<()> {
+fn append(builder: &mut Builder<TarPieces>, packed: &Packed) -> io::Result<()> {
     let node = &packed.node;
     match &node.content {
-        Content::File(content) => {
+        NodeContent::File(content) => {
             let mut header = header(node, EntryType::Regular, content.len());
             append_entry(builder, &mut header, &packed.path, content.reader())
         }
-        Content::Directory(_) => {
+        NodeContent::Directory(_) => {
             let mut header = header(node, EntryType::Directory, 0);
             let path = [packed.path.as_slice(), b"/"].concat();
             append_entry(builder, &mut header, &path, io::empty())
         }
-        Content::Link(target) => append_link(builder, packed, EntryType::Symlink, target),
-        Content::Fifo(_) | Content::Device(_) => Ok(()),
+        NodeContent::Link(target) => append_link(builder, packed, EntryType::Symlink, target),
+        NodeContent::Fifo(_) | NodeContent::Device(_) => Ok(()),
     }
 }
 
 fn append_link(
-    builder: &mut Builder<Pieces>,
+    builder: &mut Builder<TarPieces>,
     packed: &Packed,
     kind: EntryType,
     target: &[u8],
@@ -141,7 +141,7 @@ fn set_link_name(header: &mut Header, target: &[u8]) {
 
 /// Writes an entry. Names are bytes here, which the library's own methods do not take everywhere.
 fn append_entry(
-    builder: &mut Builder<Pieces>,
+    builder: &mut Builder<TarPieces>,
     header: &mut Header,
     path: &[u8],
     content: impl io::Read,
@@ -157,7 +157,7 @@ fn append_entry(
     builder.append(header, content)
 }
 
-fn append_long(builder: &mut Builder<Pieces>, kind: u8, name: &[u8]) -> io::Result<()> {
+fn append_long(builder: &mut Builder<TarPieces>, kind: u8, name: &[u8]) -> io::Result<()> {
     let mut header = Header::new_gnu();
     let long = b"././@LongLink";
     header.as_old_mut().name[..long.len()].copy_from_slice(long);
@@ -172,12 +172,12 @@ fn append_long(builder: &mut Builder<Pieces>, kind: u8, name: &[u8]) -> io::Resu
 }
 
 /// Collects what is written into pieces for a stream.
-struct Pieces {
+struct TarPieces {
     pieces: mpsc::Sender<Result<Bytes>>,
     buffer: Vec<u8>,
 }
 
-impl Write for Pieces {
+impl Write for TarPieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= PIECE_BYTES {

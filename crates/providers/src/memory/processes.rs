@@ -15,8 +15,8 @@ use eyot_guest::protocol::{CHANNEL_STDERR, CHANNEL_STDOUT, LOG_BYTES};
 use futures_util::StreamExt;
 use tokio::sync::watch;
 
-use super::clock::{Clock, Scheduled};
-use super::job::{Job, JobEnd, OutputSink, RunningJob};
+use super::clock::{DeadlineClock, Scheduled};
+use super::job::{JobEnd, JobSink, RunningJob, ShellJob};
 use super::sinks::signalled;
 
 /// The ended processes that are remembered.
@@ -25,17 +25,17 @@ const MOST_ENDED: usize = 64;
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The started processes of one life of a sandbox.
-pub(super) struct Processes {
-    table: Mutex<Table>,
-    clock: Clock,
+pub(super) struct StartedJobs {
+    table: Mutex<StartedTable>,
+    clock: DeadlineClock,
 }
 
-struct Table {
+struct StartedTable {
     last: u32,
-    processes: BTreeMap<u32, Arc<Process>>,
+    processes: BTreeMap<u32, Arc<StartedJob>>,
 }
 
-struct Process {
+struct StartedJob {
     state: Mutex<State>,
     /// Counts what happened, so that nobody waits for what has been.
     changed: watch::Sender<u64>,
@@ -48,7 +48,7 @@ struct State {
     deadline: Option<Scheduled>,
 }
 
-impl Process {
+impl StartedJob {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,7 +81,7 @@ impl Process {
 }
 
 #[async_trait]
-impl OutputSink for Process {
+impl JobSink for StartedJob {
     async fn take(&self, stream: LogStream, bytes: Bytes) {
         self.lock().log.append(channel(stream), &bytes);
         self.tell();
@@ -103,13 +103,13 @@ impl OutputSink for Process {
     }
 }
 
-impl Processes {
+impl StartedJobs {
     /// Begins behind the number of the last process of an earlier life.
-    pub(super) fn new(last: u32, clock: Clock) -> Self {
-        Self { table: Mutex::new(Table { last, processes: BTreeMap::new() }), clock }
+    pub(super) fn new(last: u32, clock: DeadlineClock) -> Self {
+        Self { table: Mutex::new(StartedTable { last, processes: BTreeMap::new() }), clock }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, StartedTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -121,7 +121,7 @@ impl Processes {
     /// Starts a process.
     pub(super) fn start(
         &self,
-        job: Job,
+        job: ShellJob,
         terms: StartTerms,
         register: impl FnOnce(&Arc<RunningJob>) -> Result<()>,
     ) -> Result<ProcessInfo> {
@@ -142,7 +142,7 @@ impl Processes {
         };
         let log = LogRing::new(LOG_BYTES);
         let state = State { info, log, job: None, deadline: None };
-        let process = Arc::new(Process { state: Mutex::new(state), changed: watch::Sender::new(0) });
+        let process = Arc::new(StartedJob { state: Mutex::new(state), changed: watch::Sender::new(0) });
         let job = job.start(process.clone())?;
         register(&job)?;
         let pid = job.pid;
@@ -162,11 +162,11 @@ impl Processes {
         Ok(info)
     }
 
-    fn set_deadline(&self, process: &Arc<Process>, timeout_ms: u64) -> Result<()> {
+    fn set_deadline(&self, process: &Arc<StartedJob>, timeout_ms: u64) -> Result<()> {
         let now = std::time::Instant::now();
         // One that is too far off is none.
         let Some(at) = now.checked_add(std::time::Duration::from_millis(timeout_ms)) else { return Ok(()) };
-        let overdue: Weak<Process> = Arc::downgrade(process);
+        let overdue: Weak<StartedJob> = Arc::downgrade(process);
         let end = move || {
             if let Some(process) = overdue.upgrade() {
                 process.end_overdue();
@@ -181,7 +181,7 @@ impl Processes {
         Ok(())
     }
 
-    fn get(&self, id: ProcessId) -> Result<Arc<Process>> {
+    fn get(&self, id: ProcessId) -> Result<Arc<StartedJob>> {
         let missing = || Error::new(ErrorKind::NotFound, format!("process `{id}` is not known"));
         self.lock().processes.get(&id.0).cloned().ok_or_else(missing)
     }
@@ -250,7 +250,7 @@ impl Processes {
         };
         let until = (!query.follow).then(|| state.log.end());
         drop(state);
-        let reader = LogReader { process, selection, next, until, changed };
+        let reader = JobLogReader { process, selection, next, until, changed };
         let chunks = futures_util::stream::unfold(reader, |mut reader| async move {
             let chunk = reader.next().await?;
             Some((Ok(chunk), reader))
@@ -259,7 +259,7 @@ impl Processes {
     }
 }
 
-impl Table {
+impl StartedTable {
     fn forget_oldest_ended(&mut self) {
         let ended: Vec<u32> =
             self.processes.iter().filter(|(_, process)| process.has_ended()).map(|(id, _)| *id).collect();
@@ -270,8 +270,8 @@ impl Table {
 }
 
 /// A reader of a log.
-struct LogReader {
-    process: Arc<Process>,
+struct JobLogReader {
+    process: Arc<StartedJob>,
     selection: StreamSelection,
     next: Positions,
     /// The position at which to stop; `None` to follow.
@@ -279,7 +279,7 @@ struct LogReader {
     changed: watch::Receiver<u64>,
 }
 
-impl LogReader {
+impl JobLogReader {
     async fn next(&mut self) -> Option<LogChunk> {
         loop {
             self.changed.mark_unchanged();

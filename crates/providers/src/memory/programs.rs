@@ -1,7 +1,8 @@
 //! Programs of ours, in place of the interpreter's: they wait without a limit of their own, write
 //! without end, and say what runs.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,10 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::end_mark::EndMark;
 use super::files::MemoryFiles;
-use super::input::InputQueue;
-use super::job::Job;
+use super::input::JobInput;
 use super::tasks::Tasks;
 use super::truncate;
+
+/// Makes a fresh interpreter for each command.
+#[doc(alias = "BashFactory")]
+pub type ShellFactory = Arc<dyn Fn() -> BashBuilder + Send + Sync>;
 
 /// The command behind a script, which says that the script has ended.
 pub(super) const END: &str = "__eyot_end";
@@ -29,34 +33,62 @@ const YES_BYTES: usize = 4096;
 /// Longer than any command lives.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
+/// What the programs of a command work on.
+pub(super) struct ProgramParts<'a> {
+    pub files: &'a MemoryFiles,
+    pub tasks: &'a Arc<Tasks>,
+    pub input: Option<&'a Arc<JobInput>>,
+}
+
 /// Gives an interpreter the programs that a command needs.
 pub(super) fn install(
     builder: BashBuilder,
-    job: &Job,
+    parts: &ProgramParts<'_>,
     mark: &Arc<EndMark>,
     stop: &CancellationToken,
 ) -> BashBuilder {
     let builder = builder
-        .command(END, End { mark: mark.clone(), input: job.input.clone() })
+        .command(END, End { mark: mark.clone(), input: parts.input.cloned() })
         .builtin(MARK, Box::new(WriteMark(mark.clone())))
-        .builtin("sleep", Box::new(Sleep(job.tasks.clone())))
-        .builtin("truncate", Box::new(Truncate(job.files.clone())))
+        .builtin("sleep", Box::new(Sleep(parts.tasks.clone())))
+        .builtin("truncate", Box::new(Truncate(parts.files.clone())))
         .command("yes", Yes)
         .builtin("setsid", Box::new(Setsid));
-    match &job.input {
-        Some(input) => builder.command(INPUT, Input { input: input.clone(), stop: stop.clone() }),
+    match parts.input {
+        Some(input) => builder.command(INPUT, InputProgram { input: input.clone(), stop: stop.clone() }),
         None => builder,
     }
 }
 
+/// The names of the programs that a script may call.
+pub(super) struct KnownPrograms {
+    factory: ShellFactory,
+    names: OnceLock<BTreeSet<String>>,
+}
+
+impl KnownPrograms {
+    pub(super) fn new(factory: ShellFactory) -> Self {
+        Self { factory, names: OnceLock::new() }
+    }
+
+    /// Tells whether there is a program of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let known = || {
+            let names = (self.factory)().build().builtin_names().into_iter();
+            names.chain(names_of_ours().map(str::to_owned)).collect()
+        };
+        self.names.get_or_init(known).contains(name)
+    }
+}
+
 /// Lists the names of ours that a script may use.
-pub(super) fn names() -> [&'static str; 4] {
+fn names_of_ours() -> [&'static str; 4] {
     ["sleep", "yes", "truncate", "setsid"]
 }
 
 struct End {
     mark: Arc<EndMark>,
-    input: Option<Arc<InputQueue>>,
+    input: Option<Arc<JobInput>>,
 }
 
 // A streaming command: the other kind would wait for the end of the input first.
@@ -83,13 +115,13 @@ impl Builtin for WriteMark {
     }
 }
 
-struct Input {
-    input: Arc<InputQueue>,
+struct InputProgram {
+    input: Arc<JobInput>,
     stop: CancellationToken,
 }
 
 #[async_trait]
-impl Command for Input {
+impl Command for InputProgram {
     async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
         loop {
             let bytes = tokio::select! {

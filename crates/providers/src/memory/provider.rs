@@ -1,8 +1,8 @@
 //! The provider of sandboxes in memory. They live as long as the process.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use eyot::internal::now_ms;
@@ -12,43 +12,45 @@ use eyot::{
     SandboxSpec, SandboxStatus, ValidSpec, WorkspaceSpec,
 };
 
-use super::clock::Clock;
+use super::clock::DeadlineClock;
+use super::driver::MemoryDriver;
 use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
-use super::job::ShellFactory;
-use super::life::LifeEnd;
-use super::sandbox::{Condition, MemorySandbox};
+use super::life::{LifeEnd, SandboxLife};
+use super::programs::{KnownPrograms, ShellFactory};
+use super::sandbox::{ForgetSandbox, MemorySandbox, SandboxCondition};
 use super::workspaces::Workspaces;
-use super::{NAME, furniture, programs};
+use super::{NAME, furniture};
 
 /// Makes sandboxes of an interpreter and files in memory. Clones have the same sandboxes.
 #[derive(Clone)]
 pub struct MemoryProvider {
-    shared: Arc<Shared>,
+    shared: Arc<MemoryWorld>,
     capabilities: Capabilities,
 }
 
 /// What the sandboxes of a provider have in common.
-pub(super) struct Shared {
+pub(super) struct MemoryWorld {
     factory: ShellFactory,
     files: Option<MemoryFiles>,
     live: Mutex<BTreeMap<String, Arc<MemorySandbox>>>,
     workspaces: Workspaces,
-    clock: Clock,
-    programs: OnceLock<BTreeSet<String>>,
+    clock: DeadlineClock,
+    programs: Arc<KnownPrograms>,
 }
 
-impl Shared {
+impl MemoryWorld {
     fn live(&self) -> MutexGuard<'_, BTreeMap<String, Arc<MemorySandbox>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells whether a script may call a program by this name.
-    pub(super) fn has_program(&self, name: &str) -> bool {
-        let known = || {
-            let names = (self.factory)().build().builtin_names().into_iter();
-            names.chain(programs::names().map(str::to_owned)).collect()
-        };
-        self.programs.get_or_init(known).contains(name)
+    /// Lets go of sandboxes for as long as the provider is there.
+    fn forgetting(self: &Arc<Self>) -> ForgetSandbox {
+        let world = Arc::downgrade(self);
+        Box::new(move |sandbox| {
+            if let Some(world) = world.upgrade() {
+                world.forget(sandbox);
+            }
+        })
     }
 
     /// Lets go of a sandbox that has ended. A persistent workspace is kept.
@@ -65,7 +67,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for MemoryWorld {
     fn drop(&mut self) {
         let live = std::mem::take(&mut *self.live());
         for sandbox in live.into_values() {
@@ -118,13 +120,14 @@ impl MemoryProvider {
     }
 
     fn with(factory: ShellFactory, files: Option<MemoryFiles>) -> Self {
-        let shared = Shared {
+        let programs = Arc::new(KnownPrograms::new(factory.clone()));
+        let shared = MemoryWorld {
             factory,
             files,
             live: Mutex::default(),
             workspaces: Workspaces::default(),
-            clock: Clock::default(),
-            programs: OnceLock::new(),
+            clock: DeadlineClock::default(),
+            programs,
         };
         Self { shared: Arc::new(shared), capabilities: capabilities() }
     }
@@ -161,6 +164,12 @@ impl MemoryProvider {
         drop(held);
         Ok(files)
     }
+}
+
+/// A sandbox with one of its lives, for a handle.
+fn created(sandbox: &Arc<MemorySandbox>, (info, life): (SandboxInfo, Arc<SandboxLife>)) -> Result<Created> {
+    let driver = Arc::new(MemoryDriver { sandbox: sandbox.clone(), life });
+    Ok(Created { info, driver, keeper: None })
 }
 
 /// Refuses what a sandbox in memory can't have.
@@ -236,7 +245,7 @@ impl SandboxProvider for MemoryProvider {
             WorkspaceSpec::Ephemeral => false,
         };
         let files = self.files(spec)?;
-        let condition = Condition::new(spec.spec().lifecycle.clone(), &self.shared.clock);
+        let condition = SandboxCondition::new(spec.spec().lifecycle.clone(), &self.shared.clock);
         let info = SandboxInfo {
             id: spec.id().clone(),
             name: spec.name().clone(),
@@ -258,7 +267,8 @@ impl SandboxProvider for MemoryProvider {
             capabilities: self.capabilities.clone(),
             isolation,
             clock: self.shared.clock.clone(),
-            provider: Arc::downgrade(&self.shared),
+            programs: self.shared.programs.clone(),
+            forget: self.shared.forgetting(),
             condition: Mutex::new(condition),
             has_made_workspace: !has_workspace,
             keeps_workspace: AtomicBool::new(false),
@@ -275,11 +285,12 @@ impl SandboxProvider for MemoryProvider {
             live.insert(sandbox.info.id.as_str().to_owned(), sandbox.clone());
         }
         sandbox.watch_deadlines().inspect_err(|_| sandbox.destroy(LifeEnd::Destroy))?;
-        sandbox.open()
+        created(&sandbox, sandbox.open()?)
     }
 
     async fn open(&self, id_or_name: &str) -> Result<Created> {
-        self.find(id_or_name)?.open()
+        let sandbox = self.find(id_or_name)?;
+        created(&sandbox, sandbox.open()?)
     }
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
@@ -301,7 +312,8 @@ impl SandboxProvider for MemoryProvider {
     }
 
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
-        self.find(id_or_name)?.wake()
+        let sandbox = self.find(id_or_name)?;
+        created(&sandbox, sandbox.wake()?)
     }
 
     async fn has_workspace(&self, id: &str) -> Result<bool> {

@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use eyot::internal::now_ms;
-use eyot::{
-    Capabilities, Created, Error, IdleAction, Isolation, Lifecycle, Result, SandboxInfo, SandboxStatus,
-};
+use eyot::{Capabilities, Error, IdleAction, Isolation, Lifecycle, Result, SandboxInfo, SandboxStatus};
 
-use super::clock::{Clock, Scheduled};
-use super::driver::MemoryDriver;
+use super::clock::{DeadlineClock, Scheduled};
 use super::files::MemoryFiles;
-use super::job::ShellFactory;
-use super::life::{Life, LifeEnd};
-use super::provider::Shared;
+use super::life::{LifeEnd, SandboxLife};
+use super::programs::{KnownPrograms, ShellFactory};
+
+/// Lets go of a sandbox that has ended.
+pub(super) type ForgetSandbox = Box<dyn Fn(&MemorySandbox) + Send + Sync>;
 
 /// A sandbox.
 pub(super) struct MemorySandbox {
@@ -26,9 +25,11 @@ pub(super) struct MemorySandbox {
     pub factory: ShellFactory,
     pub capabilities: Capabilities,
     pub isolation: Isolation,
-    pub clock: Clock,
-    pub provider: Weak<Shared>,
-    pub condition: Mutex<Condition>,
+    pub clock: DeadlineClock,
+    pub programs: Arc<KnownPrograms>,
+    /// Lets go of it once it has ended.
+    pub forget: ForgetSandbox,
+    pub condition: Mutex<SandboxCondition>,
     /// Its persistent workspace was made with it.
     pub has_made_workspace: bool,
     /// Its persistent workspace stays, whatever the spec says.
@@ -36,9 +37,9 @@ pub(super) struct MemorySandbox {
 }
 
 /// What of a sandbox changes.
-pub(super) struct Condition {
+pub(super) struct SandboxCondition {
     pub lifecycle: Lifecycle,
-    pub life: Arc<Life>,
+    pub life: Arc<SandboxLife>,
     /// The end of the sandbox, once it has ended for good.
     gone: Arc<OnceLock<LifeEnd>>,
     is_asleep: bool,
@@ -46,16 +47,16 @@ pub(super) struct Condition {
     idling: Option<Scheduled>,
 }
 
-impl Condition {
-    pub(super) fn new(lifecycle: Lifecycle, clock: &Clock) -> Self {
+impl SandboxCondition {
+    pub(super) fn new(lifecycle: Lifecycle, clock: &DeadlineClock) -> Self {
         let gone: Arc<OnceLock<LifeEnd>> = Arc::default();
-        let life = Life::new(0, clock, gone.clone());
+        let life = SandboxLife::new(0, clock, gone.clone());
         Self { lifecycle, life, gone, is_asleep: false, expiry: None, idling: None }
     }
 }
 
 impl MemorySandbox {
-    fn lock(&self) -> MutexGuard<'_, Condition> {
+    fn lock(&self) -> MutexGuard<'_, SandboxCondition> {
         self.condition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,7 +74,7 @@ impl MemorySandbox {
     ///
     /// # Errors
     /// It sleeps.
-    pub(super) fn open(self: &Arc<Self>) -> Result<Created> {
+    pub(super) fn open(&self) -> Result<(SandboxInfo, Arc<SandboxLife>)> {
         let life = {
             let condition = self.lock();
             if condition.is_asleep {
@@ -82,8 +83,7 @@ impl MemorySandbox {
             condition.life.clone()
         };
         life.check(self.info.name.as_str())?;
-        let driver = Arc::new(MemoryDriver { sandbox: self.clone(), life });
-        Ok(Created { info: self.info(), driver, keeper: None })
+        Ok((self.info(), life))
     }
 
     /// Ends everything in it and keeps its files.
@@ -98,12 +98,12 @@ impl MemorySandbox {
     }
 
     /// Begins another life of it, if it sleeps.
-    pub(super) fn wake(self: &Arc<Self>) -> Result<Created> {
+    pub(super) fn wake(self: &Arc<Self>) -> Result<(SandboxInfo, Arc<SandboxLife>)> {
         let life = {
             let mut condition = self.lock();
             if condition.is_asleep {
                 let last = condition.life.processes.last();
-                condition.life = Life::new(last, &self.clock, condition.gone.clone());
+                condition.life = SandboxLife::new(last, &self.clock, condition.gone.clone());
                 condition.is_asleep = false;
             }
             condition.life.clone()
@@ -111,7 +111,7 @@ impl MemorySandbox {
         self.watch_idleness()?;
         // Whoever puts it to sleep again at this moment comes after this wake.
         let info = SandboxInfo { status: SandboxStatus::Running, life: life.token.clone(), ..self.info() };
-        Ok(Created { info, driver: Arc::new(MemoryDriver { sandbox: self.clone(), life }), keeper: None })
+        Ok((info, life))
     }
 
     /// Undoes its create. A persistent workspace that was there before stays.
@@ -129,9 +129,7 @@ impl MemorySandbox {
         };
         drop(schedules);
         life.end(how);
-        if let Some(provider) = self.provider.upgrade() {
-            provider.forget(self);
-        }
+        (self.forget)(self);
     }
 
     /// Changes its deadlines.

@@ -1,4 +1,4 @@
-//! Glob and grep over files in memory, by the same rules as the guest's.
+//! GlobWalk and grep over files in memory, by the same rules as the guest's.
 
 use std::io::BufReader;
 
@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::content::FileContent;
 use super::files::MemoryFiles;
 use super::names::{FileName, joined, shown};
-use super::node::{Access, Content, NodeId};
-use super::tree::Tree;
+use super::node::{FileAccess, NodeContent, NodeId};
+use super::tree::FileTree;
 use super::walk::Last;
 
 fn refused(error: PatternError) -> Error {
@@ -24,9 +24,9 @@ pub(super) fn glob(files: &MemoryFiles, options: &GlobOptions) -> Result<GlobRes
     let inner = files.lock();
     let root = inner.find(&options.root, Last::Follow)?.found()?;
     inner.tree.entries(root)?;
-    inner.tree.node(root).check(Access::Read)?;
+    inner.tree.node(root).check(FileAccess::Read)?;
     let base = options.root.path.as_str().trim_end_matches('/').to_owned();
-    let mut glob = Glob {
+    let mut glob = GlobWalk {
         tree: &inner.tree,
         pattern,
         base,
@@ -40,8 +40,8 @@ pub(super) fn glob(files: &MemoryFiles, options: &GlobOptions) -> Result<GlobRes
     Ok(glob.found)
 }
 
-struct Glob<'a> {
-    tree: &'a Tree,
+struct GlobWalk<'a> {
+    tree: &'a FileTree,
     pattern: Pattern,
     base: String,
     bytes: usize,
@@ -49,12 +49,12 @@ struct Glob<'a> {
     found: GlobResult,
 }
 
-impl Glob<'_> {
+impl GlobWalk<'_> {
     /// Goes through a directory and those below it in which something can match.
     fn directory(&mut self, id: NodeId, names: &mut Vec<FileName>, progress: &MatchProgress) {
         let tree = self.tree;
         let node = tree.node(id);
-        let (Ok(entries), Ok(())) = (tree.entries(id), node.check(Access::Read)) else { return };
+        let (Ok(entries), Ok(())) = (tree.entries(id), node.check(FileAccess::Read)) else { return };
         for (name, id) in entries {
             if self.found.truncated {
                 return;
@@ -128,7 +128,7 @@ fn searched(
         let name = options.root.path.file_name().as_bytes();
         return Ok(if matcher.wants(name, name) { vec![(base.to_owned(), content)] } else { Vec::new() });
     }
-    inner.tree.node(root).check(Access::Read)?;
+    inner.tree.node(root).check(FileAccess::Read)?;
     let mut all: Vec<(Vec<u8>, FileContent)> = inner
         .tree
         .below(root)
@@ -137,7 +137,9 @@ fn searched(
             let path = joined(&names);
             let name = names.last().map_or(&b""[..], Vec::as_slice);
             match &node.content {
-                Content::File(content) if node.check(Access::Read).is_ok() && matcher.wants(&path, name) => {
+                NodeContent::File(content)
+                    if node.check(FileAccess::Read).is_ok() && matcher.wants(&path, name) =>
+                {
                     Some((path, content.clone()))
                 }
                 _ => None,

@@ -14,11 +14,12 @@ use super::files::{HeldFiles, MemoryFiles};
 use super::furniture::device_bytes;
 use super::names::{FileName, bytes_of, os_string};
 use super::node::{
-    Access, Content, Device, Node, NodeId, already_exists, is_a_directory, not_found, too_large,
+    Device, FileAccess, FileNode, NodeContent, NodeId, already_exists, is_a_directory, not_found, too_large,
 };
+use super::place::Place;
 use super::proc::{ProcEntry, lookup};
 use super::tasks::Tasks;
-use super::walk::{Last, Place, find};
+use super::walk::{Last, find};
 
 /// The largest file that is read at once. The interpreter takes a file whole.
 const MAX_READ_BYTES: u64 = 256 << 20;
@@ -64,12 +65,12 @@ fn read_only() -> bashkit::Error {
     IoError::new(IoErrorKind::PermissionDenied, "Permission denied").into()
 }
 
-fn metadata(node: &Node) -> Metadata {
+fn metadata(node: &FileNode) -> Metadata {
     let file_type = match node.content {
-        Content::File(_) | Content::Device(_) => FileType::File,
-        Content::Directory(_) => FileType::Directory,
-        Content::Link(_) => FileType::Symlink,
-        Content::Fifo(_) => FileType::Fifo,
+        NodeContent::File(_) | NodeContent::Device(_) => FileType::File,
+        NodeContent::Directory(_) => FileType::Directory,
+        NodeContent::Link(_) => FileType::Symlink,
+        NodeContent::Fifo(_) => FileType::Fifo,
     };
     let size = if node.is_directory() { 4096 } else { node.size() };
     Metadata { file_type, size, mode: node.mode, modified: node.modified, created: node.modified }
@@ -107,12 +108,12 @@ impl ShellFiles {
         let found = place(&inner, path)?;
         let id = match found.node {
             Some(id) => id,
-            None => inner.add(&found, Node::file(Vec::new(), 0o644)).map_err(told)?,
+            None => inner.add(&found, FileNode::file(Vec::new(), 0o644)).map_err(told)?,
         };
         let node = inner.tree.node(id);
-        node.check(Access::Write).map_err(told)?;
+        node.check(FileAccess::Write).map_err(told)?;
         match &node.content {
-            Content::File(before) => {
+            NodeContent::File(before) => {
                 let room = inner.tree.room(id) + if is_added { 0 } else { before.stored() };
                 // A disk that is full takes what fits.
                 let fits = usize::try_from(room).map_or(content.len(), |room| room.min(content.len()));
@@ -125,23 +126,23 @@ impl ShellFiles {
                 let full = if rest.is_empty() { Ok(()) } else { Err(super::node::no_space()) };
                 written.and(full).map_err(told)?;
             }
-            Content::Fifo(_) => inner.tree.append(id, content).map_err(told)?,
-            Content::Device(Device::Full) => return Err(told(super::node::no_space())),
-            Content::Device(_) => return Ok(()),
-            Content::Directory(_) => return Err(told(is_a_directory())),
-            Content::Link(_) => return Err(is_a_link()),
+            NodeContent::Fifo(_) => inner.tree.append(id, content).map_err(told)?,
+            NodeContent::Device(Device::Full) => return Err(told(super::node::no_space())),
+            NodeContent::Device(_) => return Ok(()),
+            NodeContent::Directory(_) => return Err(told(is_a_directory())),
+            NodeContent::Link(_) => return Err(is_a_link()),
         }
         inner.tell(&WatchEventKind::Modified, &found, false);
         Ok(())
     }
 
     /// Changes what is known of a node.
-    fn change(&self, path: &Path, change: impl FnOnce(&mut Node)) -> Answer<()> {
+    fn change(&self, path: &Path, change: impl FnOnce(&mut FileNode)) -> Answer<()> {
         self.writable(path)?;
         let mut inner = self.files.lock();
         let found = place(&inner, path)?;
         let id = found.found().map_err(told)?;
-        if inner.tree.node(id).owner != super::node::Owner::User {
+        if inner.tree.node(id).owner != super::node::NodeOwner::User {
             return Err(IoError::new(IoErrorKind::PermissionDenied, "Operation not permitted").into());
         }
         change(inner.tree.node_mut(id));
@@ -150,7 +151,7 @@ impl ShellFiles {
     }
 
     /// Adds a node at a path that is free.
-    fn make(&self, path: &Path, node: Node) -> Answer<()> {
+    fn make(&self, path: &Path, node: FileNode) -> Answer<()> {
         self.writable(path)?;
         let mut inner = self.files.lock();
         let found = place(&inner, path)?;
@@ -168,7 +169,7 @@ impl FileSystemExt for ShellFiles {
     }
 
     async fn mkfifo(&self, path: &Path, mode: u32) -> Answer<()> {
-        self.make(path, Node::new(Content::Fifo(Vec::new()), mode))
+        self.make(path, FileNode::new(NodeContent::Fifo(Vec::new()), mode))
     }
 
     fn limits(&self) -> FsLimits {
@@ -192,15 +193,15 @@ impl FileSystem for ShellFiles {
         let mut inner = self.files.lock();
         let id = place(&inner, path)?.found().map_err(told)?;
         let node = inner.tree.node(id);
-        node.check(Access::Read).map_err(told)?;
+        node.check(FileAccess::Read).map_err(told)?;
         match &node.content {
-            Content::File(content) => {
+            NodeContent::File(content) => {
                 content.to_vec(MAX_READ_BYTES).ok_or_else(|| told(too_large(MAX_READ_BYTES)))
             }
-            Content::Fifo(_) => Ok(inner.tree.drain_fifo(id)),
-            Content::Device(device) => Ok(device_bytes(*device)),
-            Content::Directory(_) => Err(told(is_a_directory())),
-            Content::Link(_) => Err(is_a_link()),
+            NodeContent::Fifo(_) => Ok(inner.tree.drain_fifo(id)),
+            NodeContent::Device(device) => Ok(device_bytes(*device)),
+            NodeContent::Directory(_) => Err(told(is_a_directory())),
+            NodeContent::Link(_) => Err(is_a_link()),
         }
     }
 
@@ -216,7 +217,7 @@ impl FileSystem for ShellFiles {
         self.writable(path)?;
         let text = path.to_str().ok_or_else(|| IoError::from(IoErrorKind::InvalidInput));
         if !recursive || text.is_err() {
-            return self.make(path, Node::directory(0o755));
+            return self.make(path, FileNode::directory(0o755));
         }
         let path = eyot::SandboxPath::parse(text?).map_err(told)?;
         self.files.lock().create_all(&path.into()).map_err(told)
@@ -258,7 +259,7 @@ impl FileSystem for ShellFiles {
         let inner = self.files.lock();
         let id = place(&inner, path)?.found().map_err(told)?;
         let entries = inner.tree.entries(id).map_err(told)?;
-        inner.tree.node(id).check(Access::Read).map_err(told)?;
+        inner.tree.node(id).check(FileAccess::Read).map_err(told)?;
         let entry = |(name, id): (&FileName, &NodeId)| DirEntry {
             name: String::from_utf8_lossy(name).into_owned(),
             metadata: metadata(inner.tree.node(*id)),
@@ -293,14 +294,14 @@ impl FileSystem for ShellFiles {
 
     async fn symlink(&self, target: &Path, link: &Path) -> Answer<()> {
         let target = bytes_of(target.as_os_str()).into_owned();
-        self.make(link, Node::new(Content::Link(target), 0o777))
+        self.make(link, FileNode::new(NodeContent::Link(target), 0o777))
     }
 
     async fn read_link(&self, path: &Path) -> Answer<PathBuf> {
         let inner = self.files.lock();
         let id = place(&inner, path)?.found().map_err(told)?;
         match &inner.tree.node(id).content {
-            Content::Link(target) => Ok(PathBuf::from(os_string(target))),
+            NodeContent::Link(target) => Ok(PathBuf::from(os_string(target))),
             _ => Err(IoError::new(IoErrorKind::InvalidInput, "Invalid argument").into()),
         }
     }

@@ -13,19 +13,19 @@ use tokio::sync::{mpsc, watch};
 
 use super::NAME;
 use super::activity::Busy;
-use super::input::{InputQueue, InputWriter};
-use super::job::{Job, JobEnd, OutputSink, RunningJob};
+use super::input::{JobInput, JobInputWriter};
+use super::job::{JobEnd, JobSink, RunningJob, ShellJob};
 
 /// The pieces of output that wait for their reader.
 const WAITING_PIECES: usize = 16;
 
-struct Reader {
+struct JobReader {
     pieces: mpsc::Sender<ExecutionEvent>,
     end: watch::Sender<Option<JobEnd>>,
 }
 
 #[async_trait]
-impl OutputSink for Reader {
+impl JobSink for JobReader {
     async fn take(&self, stream: LogStream, bytes: Bytes) {
         let event = match stream {
             LogStream::Stdout => ExecutionEvent::Stdout(bytes),
@@ -42,7 +42,7 @@ impl OutputSink for Reader {
 }
 
 /// The output as it comes, and the end.
-struct Output {
+struct JobOutput {
     pieces: mpsc::Receiver<ExecutionEvent>,
     end: watch::Receiver<Option<JobEnd>>,
     job: Arc<RunningJob>,
@@ -51,7 +51,7 @@ struct Output {
     is_over: bool,
 }
 
-impl Drop for Output {
+impl Drop for JobOutput {
     fn drop(&mut self) {
         // What a command that has ended left behind runs on.
         if !self.job.has_ended() {
@@ -60,7 +60,7 @@ impl Drop for Output {
     }
 }
 
-impl Output {
+impl JobOutput {
     async fn next(&mut self) -> Option<Result<ExecutionEvent>> {
         if self.is_over {
             return None;
@@ -85,7 +85,7 @@ impl Output {
 
 /// Starts a command for a reader. `gone` is what the reader is told if the sandbox ends first.
 pub(super) fn execute(
-    job: Job,
+    job: ShellJob,
     busy: Busy,
     gone: Arc<dyn Fn() -> Error + Send + Sync>,
     register: impl FnOnce(&Arc<RunningJob>) -> Result<()>,
@@ -93,23 +93,23 @@ pub(super) fn execute(
     let input = job.input.clone();
     let (pieces, arrived) = mpsc::channel(WAITING_PIECES);
     let (end, ended) = watch::channel(None);
-    let job = job.start(Arc::new(Reader { pieces, end }))?;
+    let job = job.start(Arc::new(JobReader { pieces, end }))?;
     let output =
-        Output { pieces: arrived, end: ended, job: job.clone(), gone, busy: Some(busy), is_over: false };
+        JobOutput { pieces: arrived, end: ended, job: job.clone(), gone, busy: Some(busy), is_over: false };
     register(&job)?;
     let events = futures_util::stream::unfold(output, |mut output| async move {
         let event = output.next().await?;
         Some((event, output))
     });
     let input =
-        input.map(|input: Arc<InputQueue>| Box::new(InputWriter(input)) as Box<dyn eyot::ExecutionInput>);
-    Ok(Execution { events: events.boxed(), input, control: Arc::new(Control(job)) })
+        input.map(|input: Arc<JobInput>| Box::new(JobInputWriter(input)) as Box<dyn eyot::ExecutionInput>);
+    Ok(Execution { events: events.boxed(), input, control: Arc::new(JobControl(job)) })
 }
 
-struct Control(Arc<RunningJob>);
+struct JobControl(Arc<RunningJob>);
 
 #[async_trait]
-impl ExecutionControl for Control {
+impl ExecutionControl for JobControl {
     async fn kill(&self) -> Result<()> {
         self.0.kill();
         Ok(())

@@ -9,11 +9,11 @@ use eyot::LiveProcess;
 /// Everything that runs in one sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    table: Mutex<Table>,
+    table: Mutex<TaskTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct TaskTable {
     last: u32,
     tasks: BTreeMap<u32, Task>,
 }
@@ -47,7 +47,7 @@ pub(super) enum ProcFile {
 }
 
 impl Tasks {
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, TaskTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

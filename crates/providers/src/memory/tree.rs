@@ -8,10 +8,10 @@ use eyot::{Error, ErrorKind, Result};
 use super::content::FileContent;
 use super::names::FileName;
 use super::node::{
-    Access, AccountId, Content, Node, NodeId, Owner, is_a_directory, no_space, not_directory, not_empty,
-    too_long,
+    AccountId, FileAccess, FileNode, NodeContent, NodeId, NodeOwner, is_a_directory, no_space, not_directory,
+    not_empty, too_long,
 };
-use super::walk::Place;
+use super::place::Place;
 
 /// What a name costs beside its bytes, so that a million empty files count as well.
 const NODE_BYTES: u64 = 128;
@@ -20,26 +20,26 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// Trees of files, each below a root of its own. A directory may be in several of them.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
-    nodes: HashMap<NodeId, Node>,
+pub(super) struct FileTree {
+    nodes: HashMap<NodeId, FileNode>,
     /// No number is used twice: whoever holds one of something that has gone finds nothing.
     last: NodeId,
-    accounts: Vec<Account>,
+    accounts: Vec<ByteAccount>,
 }
 
 /// Bytes that belong together, and how many there may be.
 #[derive(Debug, Clone, Copy)]
-struct Account {
+struct ByteAccount {
     used_bytes: u64,
     max_bytes: u64,
 }
 
-impl Tree {
+impl FileTree {
     /// Makes an empty directory with an account of its own, which no directory holds.
-    pub(super) fn add_apart(&mut self, owner: Owner, max_bytes: u64) -> NodeId {
-        self.accounts.push(Account { used_bytes: NODE_BYTES, max_bytes });
+    pub(super) fn add_apart(&mut self, owner: NodeOwner, max_bytes: u64) -> NodeId {
+        self.accounts.push(ByteAccount { used_bytes: NODE_BYTES, max_bytes });
         let account = self.accounts.len() - 1;
-        self.store(Node { owner, account, ..Node::directory(0o755) })
+        self.store(FileNode { owner, account, ..FileNode::directory(0o755) })
     }
 
     /// Lets go of such a directory, with everything that nothing else holds.
@@ -51,13 +51,13 @@ impl Tree {
         self.release(id, 0, account);
     }
 
-    fn store(&mut self, node: Node) -> NodeId {
+    fn store(&mut self, node: FileNode) -> NodeId {
         self.last += 1;
         self.nodes.insert(self.last, node);
         self.last
     }
 
-    fn account_of(&self, id: NodeId) -> Account {
+    fn account_of(&self, id: NodeId) -> ByteAccount {
         self.accounts[self.node(id).account]
     }
 
@@ -81,24 +81,24 @@ impl Tree {
         self.nodes.contains_key(&id)
     }
 
-    pub(super) fn node(&self, id: NodeId) -> &Node {
+    pub(super) fn node(&self, id: NodeId) -> &FileNode {
         self.nodes.get(&id).unwrap_or_else(|| unreachable!("a name leads to node {id}"))
     }
 
-    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut FileNode {
         self.nodes.get_mut(&id).unwrap_or_else(|| unreachable!("a name leads to node {id}"))
     }
 
     pub(super) fn entries(&self, id: NodeId) -> Result<&BTreeMap<FileName, NodeId>> {
         match &self.node(id).content {
-            Content::Directory(entries) => Ok(entries),
+            NodeContent::Directory(entries) => Ok(entries),
             _ => Err(not_directory()),
         }
     }
 
     fn entries_mut(&mut self, id: NodeId) -> Result<&mut BTreeMap<FileName, NodeId>> {
         match &mut self.node_mut(id).content {
-            Content::Directory(entries) => Ok(entries),
+            NodeContent::Directory(entries) => Ok(entries),
             _ => Err(not_directory()),
         }
     }
@@ -107,21 +107,21 @@ impl Tree {
     fn check_names_of(&self, directory: NodeId) -> Result<()> {
         self.entries(directory)?;
         let node = self.node(directory);
-        node.check(Access::Write).and_then(|()| node.check(Access::Search))
+        node.check(FileAccess::Write).and_then(|()| node.check(FileAccess::Search))
     }
 
     /// Adds a node under a name that is free.
-    pub(super) fn add(&mut self, place: &Place, node: Node) -> Result<NodeId> {
+    pub(super) fn add(&mut self, place: &Place, node: FileNode) -> Result<NodeId> {
         self.check_names_of(place.parent)?;
         self.add_unchecked(place, node)
     }
 
     /// Adds a node wherever it is.
-    pub(super) fn add_unchecked(&mut self, place: &Place, node: Node) -> Result<NodeId> {
+    pub(super) fn add_unchecked(&mut self, place: &Place, node: FileNode) -> Result<NodeId> {
         check_name(place.name())?;
         let account = self.node(place.parent).account;
         self.take_room(account, NODE_BYTES + place.name().len() as u64 + node.stored())?;
-        let id = self.store(Node { account, ..node });
+        let id = self.store(FileNode { account, ..node });
         self.entries_mut(place.parent)?.insert(place.name().to_vec(), id);
         self.touch(place.parent);
         Ok(id)
@@ -152,7 +152,7 @@ impl Tree {
         } else {
             self.give_room(self.node(id).account, before - after);
         }
-        self.node_mut(id).content = Content::File(content);
+        self.node_mut(id).content = NodeContent::File(content);
         self.touch(id);
         Ok(())
     }
@@ -162,8 +162,8 @@ impl Tree {
         let account = self.node(id).account;
         self.take_room(account, more.len() as u64)?;
         match &mut self.node_mut(id).content {
-            Content::File(content) => content.append(more),
-            Content::Fifo(bytes) => bytes.extend_from_slice(more),
+            NodeContent::File(content) => content.append(more),
+            NodeContent::Fifo(bytes) => bytes.extend_from_slice(more),
             _ => self.give_room(account, more.len() as u64),
         }
         self.touch(id);
@@ -172,7 +172,7 @@ impl Tree {
 
     /// Takes what waits in a fifo.
     pub(super) fn drain_fifo(&mut self, id: NodeId) -> Vec<u8> {
-        let Content::Fifo(bytes) = &mut self.node_mut(id).content else { return Vec::new() };
+        let NodeContent::Fifo(bytes) = &mut self.node_mut(id).content else { return Vec::new() };
         let bytes = std::mem::take(bytes);
         self.give_room(self.node(id).account, bytes.len() as u64);
         bytes
@@ -215,7 +215,7 @@ impl Tree {
             }
             let (account, stored) = (node.account, node.stored());
             self.give_room(account, NODE_BYTES + stored);
-            if let Some(Node { content: Content::Directory(entries), .. }) = self.nodes.remove(&id) {
+            if let Some(FileNode { content: NodeContent::Directory(entries), .. }) = self.nodes.remove(&id) {
                 gone.extend(entries.into_iter().map(|(name, id)| (id, name.len(), account)));
             }
         }
@@ -236,9 +236,9 @@ impl Tree {
         self.check_names_of(to.parent)?;
         if let Some(there) = to.node {
             match (&self.node(there).content, is_directory) {
-                (Content::Directory(entries), true) if entries.is_empty() => {}
-                (Content::Directory(_), true) => return Err(not_empty()),
-                (Content::Directory(_), false) => return Err(is_a_directory()),
+                (NodeContent::Directory(entries), true) if entries.is_empty() => {}
+                (NodeContent::Directory(_), true) => return Err(not_empty()),
+                (NodeContent::Directory(_), false) => return Err(is_a_directory()),
                 (_, true) => return Err(not_directory()),
                 (_, false) => {}
             }
@@ -288,8 +288,8 @@ impl Tree {
 
     fn children(&self, id: NodeId, at: &[FileName], is_checked: bool) -> Vec<(Vec<FileName>, NodeId)> {
         let node = self.node(id);
-        let Content::Directory(entries) = &node.content else { return Vec::new() };
-        let is_closed = node.check(Access::Read).is_err() || node.check(Access::Search).is_err();
+        let NodeContent::Directory(entries) = &node.content else { return Vec::new() };
+        let is_closed = node.check(FileAccess::Read).is_err() || node.check(FileAccess::Search).is_err();
         if is_checked && is_closed {
             return Vec::new();
         }
@@ -320,7 +320,7 @@ impl Tree {
 
 /// A way through everything below a directory.
 pub(super) struct Below<'a> {
-    tree: &'a Tree,
+    tree: &'a FileTree,
     left: Vec<(Vec<FileName>, NodeId)>,
     is_checked: bool,
 }

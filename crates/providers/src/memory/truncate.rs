@@ -7,7 +7,7 @@ use eyot::{ErrorKind, WatchEventKind};
 use super::content::FileContent;
 use super::files::MemoryFiles;
 use super::names::bytes_of;
-use super::node::{Access, Content, Node};
+use super::node::{FileAccess, FileNode, NodeContent};
 use super::walk::{Last, find};
 
 /// A change of size.
@@ -158,12 +158,12 @@ fn apply(
         }
         let mut content = FileContent::default();
         content.set_len(change.of(0));
-        let node = Node::new(Content::File(content), 0o644);
+        let node = FileNode::new(NodeContent::File(content), 0o644);
         return inner.add(&place, node).map(drop).map_err(said);
     };
     let node = inner.tree.node(id);
-    node.check(Access::Write).map_err(said)?;
-    let Content::File(content) = &node.content else { return Err(said(super::node::not_regular())) };
+    node.check(FileAccess::Write).map_err(said)?;
+    let NodeContent::File(content) = &node.content else { return Err(said(super::node::not_regular())) };
     let mut content = content.clone();
     if !content.set_len(change.of(content.len())) {
         return Err(format!("failed to truncate '{file}': a file in memory has one hole at most"));

@@ -13,8 +13,9 @@ use tokio_util::io::{StreamReader, SyncIoBridge};
 use super::content::FileContent;
 use super::files::{HeldFiles, Inner, MemoryFiles};
 use super::names::{FileName, shown};
-use super::node::{Content, Node, NodeId, no_space, not_directory, not_found};
-use super::walk::{Last, Place};
+use super::node::{FileNode, NodeContent, NodeId, no_space, not_directory, not_found};
+use super::place::Place;
+use super::walk::Last;
 
 /// Unpacks a stream below a directory that exists, and returns how many entries were made.
 pub(super) async fn unpack(
@@ -101,11 +102,13 @@ impl Unpacking {
         match &plan.make {
             TarAction::File => {
                 let content = self.content(entry)?;
-                let node = Node { modified, ..Node::new(Content::File(content), plan.mode) };
+                let node = FileNode { modified, ..FileNode::new(NodeContent::File(content), plan.mode) };
                 self.put(plan, node)
             }
             TarAction::Directory => self.directory(plan, modified),
-            TarAction::Symlink(target) => self.put(plan, Node::new(Content::Link(target.clone()), 0o777)),
+            TarAction::Symlink(target) => {
+                self.put(plan, FileNode::new(NodeContent::Link(target.clone()), 0o777))
+            }
             TarAction::HardLink(source) => self.link(plan, source),
             TarAction::Nothing => Ok(()),
         }
@@ -128,7 +131,7 @@ impl Unpacking {
         Ok(bytes.into())
     }
 
-    fn put(&self, plan: &TarPlan, node: Node) -> Result<()> {
+    fn put(&self, plan: &TarPlan, node: FileNode) -> Result<()> {
         let mut inner = self.held()?;
         let place = place(&mut inner, &self.root, &plan.path)?;
         let place = cleared(&mut inner, place)?;
@@ -142,7 +145,7 @@ impl Unpacking {
             Some(id) => id,
             None => {
                 let place = cleared(&mut inner, place)?;
-                inner.add(&place, Node::directory(0o755))?
+                inner.add(&place, FileNode::directory(0o755))?
             }
         };
         drop(inner);
@@ -157,7 +160,7 @@ impl Unpacking {
         let mut inner = self.held()?;
         let id = existing(&inner, &self.root, source).and_then(|place| place.found());
         let id = id.map_err(|error| at(source, error))?;
-        if !matches!(inner.tree.node(id).content, Content::File(_)) {
+        if !matches!(inner.tree.node(id).content, NodeContent::File(_)) {
             let reason = "is a hard link to what is no regular file in the directory";
             return Err(Error::new(ErrorKind::Invalid, reason));
         }
@@ -178,7 +181,7 @@ fn place(inner: &mut Inner, root: &Place, path: &[u8]) -> Result<Place> {
     let mut at = root.clone();
     for (index, name) in names.iter().enumerate() {
         if index > 0 && at.node.is_none() {
-            at.node = Some(inner.add(&at, Node::directory(0o755))?);
+            at.node = Some(inner.add(&at, FileNode::directory(0o755))?);
         }
         at = step(inner, &at, name)?;
     }
@@ -198,8 +201,8 @@ fn existing(inner: &Inner, root: &Place, path: &[u8]) -> Result<Place> {
 fn step(inner: &Inner, at: &Place, name: &[u8]) -> Result<Place> {
     let parent = at.node.ok_or_else(not_found)?;
     let entries = match &inner.tree.node(parent).content {
-        Content::Directory(entries) => entries,
-        Content::Link(_) => {
+        NodeContent::Directory(entries) => entries,
+        NodeContent::Link(_) => {
             return Err(Error::new(ErrorKind::Invalid, "its path leads through a symbolic link"));
         }
         _ => return Err(not_directory()),

@@ -4,42 +4,15 @@ use std::collections::VecDeque;
 
 use eyot::Result;
 
-use super::names::{FileName, joined};
-use super::node::{Access, Content, NodeId, leaves, not_found, too_long, too_many_links};
-use super::tree::Tree;
+use super::names::FileName;
+use super::node::{FileAccess, NodeContent, NodeId, leaves, not_found, too_long, too_many_links};
+use super::place::Place;
+use super::tree::FileTree;
 
 /// Symbolic links that one look-up follows, as in Linux.
 const MAX_LINKS: u32 = 40;
 /// The longest path, in bytes, as in Linux.
 const MAX_PATH_BYTES: usize = 4096;
-
-/// A path whose links were followed.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    /// The names from the root.
-    pub names: Vec<FileName>,
-    /// The directories on the way, the root first: one for each name.
-    pub chain: Vec<NodeId>,
-    /// The directory that holds it; the root holds itself.
-    pub parent: NodeId,
-    /// What is there.
-    pub node: Option<NodeId>,
-}
-
-impl Place {
-    pub(super) fn name(&self) -> &[u8] {
-        self.names.last().map_or(b"", Vec::as_slice)
-    }
-
-    /// The path from the root.
-    pub(super) fn path(&self) -> Vec<u8> {
-        [b"/".as_slice(), &joined(&self.names)].concat()
-    }
-
-    pub(super) fn found(&self) -> Result<NodeId> {
-        self.node.ok_or_else(not_found)
-    }
-}
 
 /// Whether a link that a path ends with is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +24,7 @@ pub(super) enum Last {
 /// Follows a path from the root. With `beneath` it must stay below that directory, whatever its
 /// links say.
 pub(super) fn find(
-    tree: &Tree,
+    tree: &FileTree,
     root: NodeId,
     path: &[u8],
     last: Last,
@@ -63,20 +36,20 @@ pub(super) fn find(
     if !tree.has(root) {
         return Err(not_found());
     }
-    let Some(beneath) = beneath else { return Walk::from_root(tree, root).go(path, last) };
+    let Some(beneath) = beneath else { return PathWalk::from_root(tree, root).go(path, last) };
     let base = find(tree, root, beneath, Last::Follow, None)?;
     tree.entries(base.found()?)?;
     let beneath = beneath.strip_suffix(b"/").unwrap_or(beneath);
     let rest = path.strip_prefix(beneath).filter(|rest| rest.is_empty() || rest.starts_with(b"/"));
-    let mut walk = Walk::from_root(tree, root);
+    let mut walk = PathWalk::from_root(tree, root);
     walk.floor = Some(base.names.len());
     walk.enter(&base)?;
     walk.go(rest.ok_or_else(leaves)?, last)
 }
 
 /// One way through the tree.
-struct Walk<'a> {
-    tree: &'a Tree,
+struct PathWalk<'a> {
+    tree: &'a FileTree,
     root: NodeId,
     /// The directories on the way, the root first.
     directories: Vec<NodeId>,
@@ -86,8 +59,8 @@ struct Walk<'a> {
     links: u32,
 }
 
-impl<'a> Walk<'a> {
-    fn from_root(tree: &'a Tree, root: NodeId) -> Self {
+impl<'a> PathWalk<'a> {
+    fn from_root(tree: &'a FileTree, root: NodeId) -> Self {
         Self { tree, root, directories: vec![root], names: Vec::new(), floor: None, links: 0 }
     }
 
@@ -118,7 +91,7 @@ impl<'a> Walk<'a> {
             }
             let here = self.here();
             let entries = self.tree.entries(here)?;
-            self.tree.node(here).check(Access::Search)?;
+            self.tree.node(here).check(FileAccess::Search)?;
             let is_last = left.iter().all(Vec::is_empty);
             let Some(id) = entries.get(&name).copied() else {
                 if !is_last {
@@ -127,7 +100,7 @@ impl<'a> Walk<'a> {
                 self.names.push(name);
                 return Ok(Place { names: self.names, chain: self.directories, parent: here, node: None });
             };
-            if let Content::Link(target) = &self.tree.node(id).content
+            if let NodeContent::Link(target) = &self.tree.node(id).content
                 && (!is_last || last == Last::Follow || path.ends_with(b"/"))
             {
                 self.follow(target)?;

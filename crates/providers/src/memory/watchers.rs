@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::names::{joined, odd_bytes, shown};
 use super::node::NodeId;
-use super::walk::Place;
+use super::place::Place;
 
 /// The events that wait for one reader. With more of them some are lost, and it is told so.
 const MAX_WAITING: usize = 4096;
@@ -18,11 +18,11 @@ const MAX_WAITING: usize = 4096;
 /// Everybody who watches.
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
-    all: Vec<Watcher>,
+    all: Vec<FileWatcher>,
 }
 
 #[derive(Debug)]
-struct Watcher {
+struct FileWatcher {
     /// The watched place, whatever its path is.
     node: NodeId,
     is_directory: bool,
@@ -34,20 +34,20 @@ struct Watcher {
 /// The events that wait for a reader.
 #[derive(Debug)]
 struct Events {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingEvents>,
     arrived: Notify,
     is_directory: bool,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingEvents {
     events: VecDeque<Result<WatchEvent>>,
     has_lost: bool,
     has_ended: bool,
 }
 
 impl Events {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingEvents> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -114,7 +114,7 @@ impl Watchers {
         }
         let events = Arc::new(Events { waiting: Mutex::default(), arrived: Notify::new(), is_directory });
         let listener = Arc::downgrade(&events);
-        self.all.push(Watcher { node, is_directory, options, directories, events: listener });
+        self.all.push(FileWatcher { node, is_directory, options, directories, events: listener });
         let stream = futures_util::stream::unfold(events, |events| async move {
             let event = events.next().await?;
             Some((event, events))
@@ -144,7 +144,7 @@ impl Watchers {
     }
 }
 
-impl Watcher {
+impl FileWatcher {
     /// The path of something relative to the watched place, if it is told of it.
     fn sees(&self, place: &Place) -> Option<Vec<u8>> {
         if place.node == Some(self.node) {

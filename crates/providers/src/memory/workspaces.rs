@@ -7,7 +7,7 @@ use eyot::{Result, SandboxPath};
 
 use super::files::{DEFAULT_MAX_BYTES, Inner, MemoryFiles};
 use super::furniture;
-use super::node::{NodeId, Owner};
+use super::node::{NodeId, NodeOwner};
 use super::walk::{Last, find};
 
 /// Every persistent workspace of a provider. They do not count in the quota of a sandbox: each has
@@ -49,7 +49,7 @@ impl Workspaces {
         }
         let node = match all.get(id) {
             Some(node) => *node,
-            None => held.tree.add_apart(Owner::User, DEFAULT_MAX_BYTES),
+            None => held.tree.add_apart(NodeOwner::User, DEFAULT_MAX_BYTES),
         };
         let place = find(&held.tree, root, workdir.as_str().as_bytes(), Last::Keep, None)?;
         held.tree.link_unchecked(node, &place)?;
