@@ -12,7 +12,7 @@ use eyot::{PullPolicy, SandboxName, SandboxSpec};
 use eyot_engine::{DefaultLimits, PoolOptions, PoolQuotas};
 use eyot_image::ImagePattern;
 use eyot_image::pull::PullOptions;
-use eyot_providers::registry::{find, names};
+use eyot_providers::registry::{find, in_words, names};
 use eyot_providers::row::ProviderRow;
 use serde::Deserialize;
 
@@ -328,7 +328,7 @@ impl Config {
         };
         let provider = lookup("EYOT_PROVIDER").map(|text| {
             find(&text)
-                .map_err(|_| wrong_variable("EYOT_PROVIDER", &text, &format!("use {}", names().join(" or "))))
+                .map_err(|_| wrong_variable("EYOT_PROVIDER", &text, &format!("use {}", in_words(&names()))))
         });
         Ok(Self {
             state: None,

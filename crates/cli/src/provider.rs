@@ -21,7 +21,7 @@ pub use eyot_native::KeptWorkspace;
 pub use eyot_native::host::{Finding, Report, Status};
 pub use eyot_providers::docker::open as open_docker;
 pub use eyot_providers::native::SLOTS;
-pub use eyot_providers::registry::{default_row, find, rows};
+pub use eyot_providers::registry::{default_row, find, in_words, rows};
 pub use eyot_providers::row::{
     BenchMethod, Foreign, ImagesOfProvider, Makes, OptionSchema, OptionValue, ProviderCheck, ProviderOptions,
     ProviderRow, ProviderSettings, SandboxAdopter, WorkspacesOfProvider,
@@ -53,10 +53,7 @@ impl Simulated {
 /// Returns the names of the providers of which this holds, as `native, docker or memory`.
 pub fn names_where(holds: impl Fn(&ProviderRow) -> bool) -> String {
     let names: Vec<&str> = rows().iter().filter(|row| holds(row)).map(|row| row.name).collect();
-    match names.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => names.concat(),
-    }
+    in_words(&names)
 }
 
 /// Opens the provider of this name for the same state folder; `None` if there is none, or if it

@@ -35,6 +35,14 @@ pub fn names() -> Vec<&'static str> {
     ROWS.iter().map(|row| row.name).collect()
 }
 
+/// Returns names as a sentence has them: `native, docker or memory`.
+pub fn in_words(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// Finds the provider of this name.
 ///
 /// # Errors

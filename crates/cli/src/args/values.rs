@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use eyot::internal::system_reason;
 use eyot::{IdleAction, Limits, Mount, NetworkMode, PullPolicy, Requirement, SandboxPath};
 
-use eyot_providers::registry::{default_row, find, names, rows};
+use eyot_providers::registry::{default_row, find, in_words, names, rows};
 use eyot_providers::row::ProviderRow;
 
 use crate::errors::Failure;
@@ -37,7 +37,7 @@ pub fn provider_parser() -> impl TypedValueParser<Value = &'static ProviderRow> 
 
 /// Returns the help of the option that names the provider.
 pub fn provider_help() -> String {
-    let (names, default) = (names().join(" or "), default_row().name);
+    let (names, default) = (in_words(&names()), default_row().name);
     format!("The provider of sandboxes: {names} [default: {default}] [env: EYOT_PROVIDER]")
 }
 

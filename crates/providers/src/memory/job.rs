@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bashkit::{BashBuilder, ExecutionLimits, MemoryLimits, SessionLimits};
@@ -26,6 +26,8 @@ use super::tasks::{RunningTask, Tasks};
 const MAX_ROUNDS: usize = 50_000_000;
 /// What the values of one command may take while it runs.
 const MAX_LIVE_BYTES: usize = 128 << 20;
+/// A thread that works on for so long after a kill is stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(1);
 /// The most of a command that is shown in lists.
 const MAX_SHOWN_BYTES: usize = 1024;
 const THREAD_STACK_BYTES: usize = 16 << 20;
@@ -77,6 +79,8 @@ pub(super) struct RunningJob {
     pub input: Option<Arc<JobInput>>,
     task: Mutex<Option<RunningTask>>,
     pub pid: u32,
+    /// The time at which it was told to end.
+    stopped: OnceLock<Instant>,
     /// Its thread has ended.
     is_over: AtomicBool,
 }
@@ -96,6 +100,7 @@ impl RunningJob {
 
     /// Ends its thread, with whatever the command left behind.
     pub(super) fn stop(&self) {
+        self.stopped.get_or_init(Instant::now);
         self.stop.cancel();
         if let Some(cancel) = self.cancel.get() {
             cancel.store(true, Ordering::Relaxed);
@@ -110,9 +115,10 @@ impl RunningJob {
         self.end.get().is_some()
     }
 
-    /// Tells whether it was killed, and its thread has not noticed yet.
+    /// Tells whether it was told to end a while ago, and its thread works on.
     pub(super) fn is_stuck(&self) -> bool {
-        self.stop.is_cancelled() && !self.is_over.load(Ordering::Relaxed)
+        let is_late = self.stopped.get().is_some_and(|stopped| stopped.elapsed() > STUCK_AFTER);
+        is_late && !self.is_over.load(Ordering::Relaxed)
     }
 
     fn finish(&self, end: JobEnd) {
@@ -205,6 +211,7 @@ impl ShellJob {
             cancel: OnceLock::new(),
             input: self.input.clone(),
             pid: task.pid,
+            stopped: OnceLock::new(),
             is_over: AtomicBool::new(false),
             task: Mutex::new(Some(task)),
         });
