@@ -53,12 +53,24 @@ async fn run(provider: &MemoryProvider, script: &str) -> Result<(Outcome, Durati
 }
 
 fn runtime() -> tokio::runtime::Runtime {
+    stand_back();
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap_or_else(
         |error| {
             panic!("the test has no runtime: {error}");
         },
     )
 }
+
+/// Lets other programs go first: these scripts take all processors that they get.
+#[cfg(target_os = "linux")]
+fn stand_back() {
+    if let Err(error) = rustix::process::nice(19) {
+        println!("the scripts run at the usual priority: {error}");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stand_back() {}
 
 /// Counts the threads that run commands.
 #[cfg(target_os = "linux")]
