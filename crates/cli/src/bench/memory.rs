@@ -1,4 +1,4 @@
-//! How much memory is used, as the kernel tells it.
+//! The memory that is used, as the kernel tells it.
 
 use crate::errors::Failure;
 

@@ -8,18 +8,18 @@ use serde::Serialize;
 /// A look at this machine.
 pub type CheckFuture = Pin<Box<dyn Future<Output = ProviderCheck> + Send>>;
 
-/// What a look at this machine has shown.
+/// The result of a look at this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProviderCheck {
     /// Sandboxes can be made here.
     pub usable: bool,
-    /// What was seen, or why sandboxes can't be made: a sentence in lower case.
+    /// The finding, or the reason why sandboxes can't be made: a sentence in lower case.
     pub why: String,
     /// The name of the known cause why not.
     pub cause: Option<&'static str>,
-    /// How to make it usable.
+    /// The way to make it usable.
     pub fix: Option<String>,
-    /// What is weaker here than elsewhere, a sentence each.
+    /// The protections that are weaker here than elsewhere, a sentence each.
     pub weaker: Vec<String>,
 }
 

@@ -38,11 +38,11 @@ pub struct ProviderRow {
     pub open: OpenProvider,
     /// Looks whether it can be used on this machine; `None`: it can be used on every machine.
     pub check: Option<fn(ProviderSettings) -> CheckFuture>,
-    /// Its sandboxes end with the process that made them, so no later command finds them.
+    /// The sandboxes end with the process that made them, so no later command finds them.
     pub lives_with_its_process: bool,
-    /// It takes the options of containers in a spec (`container`, network `bridge`).
+    /// The provider takes the options of containers in a spec (`container`, network `bridge`).
     pub takes_container_options: bool,
-    /// Its sandboxes keep their files on the disk of the state folder.
+    /// The sandboxes keep their files on the disk of the state folder.
     pub keeps_files_in_state_folder: bool,
     /// Makes the state folder, for a command that keeps something in it; refuses one that the
     /// sandboxes can't live in.
@@ -84,7 +84,7 @@ pub enum WorkspacesOfProvider {
     Elsewhere {
         /// The place, as a sentence.
         place: &'static str,
-        /// What lists and removes them.
+        /// The command that lists and removes them.
         hint: &'static str,
     },
 }
@@ -105,7 +105,7 @@ pub enum BenchMethod {
 pub struct ProviderTests {
     /// Returns the spec of an ordinary sandbox, quick to make.
     pub spec: fn() -> SandboxSpec,
-    /// How often each client goes round in a case with many. A provider that takes seconds to put a
+    /// The number of times that each client goes round in a case with many. A provider that takes seconds to put a
     /// sandbox to sleep has fewer.
     pub rounds: usize,
     /// One sandbox serves the cases that need no more than an empty workspace, since each takes long

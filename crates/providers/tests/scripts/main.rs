@@ -35,9 +35,9 @@ struct Differences {
     differs: BTreeMap<String, String>,
 }
 
-/// How many in a hundred must be alike. The aim is 95; it goes up with every difference that goes.
+/// The number in a hundred that must be alike. The aim is 95; it goes up with every difference that goes.
 const LEAST_ALIKE_PERCENT: usize = 81;
-/// How many must follow published material.
+/// The number that must follow published material.
 const LEAST_CREDITED: usize = 50;
 
 fn scripts() -> Result<Vec<Script>, Failed> {
