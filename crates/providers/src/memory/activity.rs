@@ -1,4 +1,4 @@
-//! Whether a sandbox is used, and since when it is not.
+//! The use of a sandbox, and the time since its last.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ impl SandboxUse {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It is used until this is dropped.
+    /// Counts a use that lasts until this is dropped.
     pub(super) fn busy(self: &Arc<Self>) -> Busy {
         self.lock().busy += 1;
         Busy(self.clone())
     }
 
-    /// It was used now.
+    /// Notes a use.
     pub(super) fn note(&self) {
         self.lock().last = Instant::now();
     }

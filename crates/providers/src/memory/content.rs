@@ -1,4 +1,4 @@
-//! What a file holds. A file may have one hole, which takes no memory: `truncate -s 100G` makes it.
+//! The content of a file. It may have one hole, which takes no memory: `truncate -s 100G` makes it.
 
 use std::io::{self, Read};
 use std::ops::Range;

@@ -12,6 +12,7 @@ use eyot::{
     ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxOperationUnsupported, SandboxPath, Signal,
     StartTerms, TarInOptions, Usage, WatchEvent, WatchOptions, WriteOptions,
 };
+use eyot_guest::environment;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
@@ -26,18 +27,10 @@ use super::sinks::execute;
 use super::walk::{Last, find};
 use super::{pack, search, unpack};
 
-/// The search path for programs.
-const PATH: &str = "/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Variables that every command has.
-const USUAL: [(&str, &str); 7] = [
-    ("PATH", PATH),
-    ("LANG", "C.UTF-8"),
-    ("TZ", "UTC"),
-    ("HOME", "/home/user"),
-    ("USER", "user"),
-    ("LOGNAME", "user"),
-    ("SHELL", "/bin/bash"),
-];
+const HOME: &str = "/home/user";
+/// The variables that tell of the user.
+const OF_USER: [(&str, &str); 4] =
+    [("HOME", HOME), ("LOGNAME", "user"), ("SHELL", "/bin/bash"), ("USER", "user")];
 
 /// A sandbox of which the host has nothing but memory.
 pub(super) struct MemoryDriver {
@@ -124,11 +117,13 @@ impl MemoryDriver {
     }
 
     fn env(&self, given: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let usual = USUAL.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut env: BTreeMap<String, String> = usual.collect();
+        let of_user = OF_USER.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut env: BTreeMap<String, String> = of_user.collect();
         env.extend(self.sandbox.env.clone());
         env.extend(given.clone());
-        env
+        let mut env = environment::completed(&env.into_iter().collect::<Vec<_>>());
+        environment::put_own_programs_first(&mut env, HOME);
+        env.into_iter().collect()
     }
 
     /// Runs something that takes a while where it holds up no other call.
@@ -253,6 +248,10 @@ impl SandboxDriver for MemoryDriver {
     async fn tar_in(&self, directory: &ConfinedPath, tar: ByteStream, options: TarInOptions) -> Result<u64> {
         self.check()?;
         let _busy = self.life.activity.busy();
+        let stop = self.life.over.child_token();
+        let _guard = stop.clone().drop_guard();
+        // Whoever reads the archive hears of the end: of this call, or of the sandbox.
+        let tar = tar.take_until(stop.cancelled_owned()).boxed();
         unpack::unpack(&self.sandbox.files, directory, tar, options).await
     }
 

@@ -214,7 +214,7 @@ impl HeldFiles<'_> {
         find(&self.tree, self.root, path.path.as_str().as_bytes(), last, beneath)
     }
 
-    /// What a file holds now.
+    /// Returns the content of a file as it is now.
     pub(super) fn content(&self, file: &ConfinedPath) -> Result<FileContent> {
         let id = self.find(file, Last::Follow)?.found()?;
         self.content_of(id)

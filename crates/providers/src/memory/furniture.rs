@@ -1,4 +1,4 @@
-//! What is in every sandbox in memory from the beginning: directories, devices and accounts.
+//! The beginning of every sandbox in memory: directories, devices and accounts.
 
 use eyot::Result;
 

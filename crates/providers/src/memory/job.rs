@@ -24,7 +24,7 @@ use super::tasks::{RunningTask, Tasks};
 
 /// The rounds that the loops of one command may go, all together.
 const MAX_ROUNDS: usize = 50_000_000;
-/// What the values of one command may take while it runs.
+/// The bytes that the values of one command may take while it runs.
 const MAX_LIVE_BYTES: usize = 128 << 20;
 /// A thread that works on for so long after a kill is stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
@@ -47,13 +47,13 @@ pub(super) trait JobSink: Send + Sync + 'static {
 /// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobEnd {
-    /// It ended by itself, or was killed.
+    /// By itself, or by a kill.
     Ended {
         status: ExitStatus,
-        /// What it left behind may still write.
+        /// Commands that it left behind may still write.
         output_open: bool,
     },
-    /// Its sandbox ended.
+    /// With its sandbox.
     WithSandbox,
 }
 
@@ -74,14 +74,14 @@ pub(super) struct RunningJob {
     sink: Arc<dyn JobSink>,
     end: OnceLock<JobEnd>,
     stop: CancellationToken,
-    /// What the interpreter looks at wherever it works without waiting.
+    /// The flag that the interpreter looks at wherever it works without waiting.
     cancel: OnceLock<Arc<AtomicBool>>,
     pub input: Option<Arc<JobInput>>,
     task: Mutex<Option<RunningTask>>,
     pub pid: u32,
     /// The time at which it was told to end.
     stopped: OnceLock<Instant>,
-    /// Its thread has ended.
+    /// The thread has ended.
     is_over: AtomicBool,
 }
 

@@ -215,7 +215,8 @@ impl KeptJobs {
         kept.lock().job = Some(job.clone());
         register(&job)?;
         self.lock().insert(id, kept.clone());
-        self.set_deadline(&kept)?;
+        // Without its deadline it must not run.
+        self.set_deadline(&kept).inspect_err(|_| kept.stop(Outcome::Cancelled))?;
         self.attach_to(&kept, None)
     }
 
@@ -339,7 +340,7 @@ impl KeptJobs {
     }
 }
 
-/// What a kept command is given.
+/// The terms of a kept command.
 pub(super) struct Terms {
     pub stdin: Bytes,
     pub timeout_ms: Option<u64>,

@@ -20,17 +20,17 @@ const MAX_STUCK: usize = 4;
 /// The way in which a life ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LifeEnd {
-    /// It was put to sleep.
+    /// Put to sleep.
     Sleep,
-    /// It was destroyed.
+    /// Destroyed.
     Destroy,
-    /// Its time to live was over.
+    /// Over the time to live.
     Expiry,
     /// Nobody used it for too long.
     Idleness,
 }
 
-/// What runs in a sandbox that is awake.
+/// A sandbox that is awake, and everything that runs in it.
 pub(super) struct SandboxLife {
     /// Told apart from every other life.
     pub token: String,
@@ -116,7 +116,7 @@ impl SandboxLife {
 }
 
 impl LifeEnd {
-    /// What the handles of such a life say.
+    /// Returns the error that handles of such a life give.
     pub(super) fn refusal(self, sandbox: &str) -> Error {
         match self {
             Self::Sleep => Error::sleeping(sandbox),

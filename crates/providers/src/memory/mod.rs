@@ -1,6 +1,6 @@
 //! Sandboxes without processes: a bash interpreter over files in memory, on any operating system.
 //!
-//! They live with the process that made them. There is no network, and nothing of the host is inside.
+//! Such a sandbox ends with the process that made it. There is no network, and nothing of the host is inside.
 
 mod activity;
 mod clock;

@@ -1,4 +1,4 @@
-//! What is at a path: a file, a directory, a link, a fifo or a device.
+//! A node of the tree: a file, a directory, a link, a fifo or a device.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -23,7 +23,7 @@ pub(super) enum Device {
     Random,
 }
 
-/// What a node is.
+/// The kind of a node, with what it holds.
 #[derive(Debug, Clone)]
 pub(super) enum NodeContent {
     File(FileContent),
@@ -40,7 +40,7 @@ pub(super) enum NodeOwner {
     User,
 }
 
-/// What somebody wants to do with a node.
+/// A way to use a node, which permission bits allow or forbid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileAccess {
     Read,

@@ -14,7 +14,7 @@ pub(super) struct Place {
     pub chain: Vec<NodeId>,
     /// The directory that holds it; the root holds itself.
     pub parent: NodeId,
-    /// What is there.
+    /// The node there, if there is one.
     pub node: Option<NodeId>,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::tasks::{ProcFile, Tasks};
 
-/// What is at a path in `/proc`.
+/// An entry of `/proc`.
 #[derive(Debug)]
 pub(super) enum ProcEntry {
     Directory(Vec<(String, ProcEntry)>),

@@ -65,18 +65,22 @@ impl StartedJob {
         self.lock().info.status != ProcessStatus::Running
     }
 
+    fn kill(&self) {
+        let job = self.lock().job.clone();
+        if let Some(job) = job {
+            job.kill();
+        }
+    }
+
     fn end_overdue(&self) {
-        let job = {
+        {
             let mut state = self.lock();
             if state.info.status != ProcessStatus::Running {
                 return;
             }
             state.info.timed_out = true;
-            state.job.clone()
-        };
-        if let Some(job) = job {
-            job.kill();
         }
+        self.kill();
     }
 }
 
@@ -157,7 +161,8 @@ impl StartedJobs {
         let info = state.info.clone();
         drop(state);
         if let Some(timeout_ms) = terms.timeout_ms {
-            self.set_deadline(&process, timeout_ms)?;
+            // Without its deadline it must not run.
+            self.set_deadline(&process, timeout_ms).inspect_err(|_| process.kill())?;
         }
         Ok(info)
     }

@@ -33,7 +33,7 @@ const YES_BYTES: usize = 4096;
 /// Longer than any command lives.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// What the programs of a command work on.
+/// The files, tasks and input that the programs of a command work on.
 pub(super) struct ProgramParts<'a> {
     pub files: &'a MemoryFiles,
     pub tasks: &'a Arc<Tasks>,

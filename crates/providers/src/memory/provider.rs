@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use eyot::internal::now_ms;
 use eyot::{
-    Capabilities, Capability, Created, DiskEnforcement, Enforcement, Error, ErrorKind, Isolation,
-    LimitsEnforced, NetworkMode, Result, SandboxInfo, SandboxOperationUnsupported, SandboxProvider,
-    SandboxSpec, SandboxStatus, ValidSpec, WorkspaceSpec,
+    Capabilities, Capability, Created, DiskEnforcement, Error, ErrorKind, Isolation, LimitsEnforced,
+    NetworkMode, Result, SandboxInfo, SandboxOperationUnsupported, SandboxProvider, ValidSpec, WorkspaceSpec,
 };
 
 use super::clock::DeadlineClock;
@@ -28,7 +26,7 @@ pub struct MemoryProvider {
     capabilities: Capabilities,
 }
 
-/// What the sandboxes of a provider have in common.
+/// The sandboxes of a provider, and what they have in common.
 pub(super) struct MemoryWorld {
     factory: ShellFactory,
     files: Option<MemoryFiles>,
@@ -172,43 +170,30 @@ fn created(sandbox: &Arc<MemorySandbox>, (info, life): (SandboxInfo, Arc<Sandbox
     Ok(Created { info, driver, keeper: None })
 }
 
-/// Refuses what a sandbox in memory can't have.
-fn check(spec: &SandboxSpec) -> Result<()> {
-    let refuse = |option: &str| Err(SandboxOperationUnsupported::new("create", NAME, &[option]).into());
-    match () {
-        () if spec.network != NetworkMode::None => refuse("network"),
-        () if !spec.mounts.is_empty() => refuse("mounts"),
-        () if spec.image.is_some() => refuse("image"),
-        () if spec.user.as_deref().is_some_and(|user| !matches!(user, "user" | "1000")) => refuse("user"),
-        () if spec.security.readonly_rootfs => refuse("readonly_rootfs"),
-        () => Ok(()),
+/// The fields of a spec that a sandbox in memory honours. Limits that are not enforced are reported
+/// so, and refused where they are required.
+const HONOURED: [&str; 7] =
+    ["hostname", "lifecycle", "limits", "require", "security.drop_capabilities", "user", "workspace"];
+
+/// Refuses a spec that asks for anything else.
+fn check(spec: &ValidSpec) -> Result<()> {
+    spec.refuse_all_but(NAME, &HONOURED)?;
+    match spec.spec().user.as_deref() {
+        None | Some("user" | "1000") => Ok(()),
+        Some(_) => Err(SandboxOperationUnsupported::new("create", NAME, &["user"]).into()),
     }
 }
 
+/// Returns what is in force. Scripts make no system calls, but what keeps them from it is this
+/// process alone, so no kernel of their own is claimed.
 fn isolation() -> Isolation {
+    let none = Isolation::none(NAME);
     Isolation {
-        provider: NAME.to_owned(),
-        shares_host_kernel: false,
-        namespaces: Vec::new(),
-        identity: None,
         no_new_privileges: true,
-        capabilities: Vec::new(),
-        seccomp: false,
-        seccomp_instructions: None,
-        landlock_abi: None,
         network: NetworkMode::None,
-        readonly_rootfs: false,
-        cgroup_controllers: Vec::new(),
-        limits: LimitsEnforced {
-            memory: Enforcement::None,
-            cpus: Enforcement::None,
-            pids: Enforcement::None,
-            disk: DiskEnforcement::Quota,
-        },
-        runtime: None,
+        limits: LimitsEnforced { disk: DiskEnforcement::Quota, ..none.limits },
         guest_out_of_reach: true,
-        shared_files: Vec::new(),
-        user_counts: None,
+        ..none
     }
 }
 
@@ -227,7 +212,7 @@ impl SandboxProvider for MemoryProvider {
     }
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
-        check(spec.spec())?;
+        check(spec)?;
         let isolation = isolation();
         if let Some(missing) = spec.spec().require.iter().find(|required| !isolation.holds(**required)) {
             let reason = format!("{NAME} does not hold the required protection {missing:?}");
@@ -246,18 +231,8 @@ impl SandboxProvider for MemoryProvider {
         };
         let files = self.files(spec)?;
         let condition = SandboxCondition::new(spec.spec().lifecycle.clone(), &self.shared.clock);
-        let info = SandboxInfo {
-            id: spec.id().clone(),
-            name: spec.name().clone(),
-            pool: None,
-            provider: NAME.to_owned(),
-            status: SandboxStatus::Running,
-            workdir: spec.workdir().clone(),
-            created_ms: now_ms(),
-            spec: spec.spec().clone(),
-            isolation: isolation.clone(),
-            life: condition.life.token.clone(),
-        };
+        let mut info = SandboxInfo::running(spec, isolation.clone());
+        info.life = condition.life.token.clone();
         let sandbox = Arc::new(MemorySandbox {
             info,
             env: spec.env(),
@@ -318,5 +293,30 @@ impl SandboxProvider for MemoryProvider {
 
     async fn has_workspace(&self, id: &str) -> Result<bool> {
         Ok(self.shared.workspaces.has(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use eyot::{Requirement, Sandbox, SandboxSpec};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_create_that_asks_for_more_than_there_is_makes_nothing() {
+        let provider = MemoryProvider::default();
+        for (spec, kind) in [
+            (r#"{"require":["own_kernel"]}"#, ErrorKind::Setup),
+            (r#"{"require":["memory"]}"#, ErrorKind::Setup),
+            (r#"{"image":"node:22"}"#, ErrorKind::Unsupported),
+            (r#"{"user":"root"}"#, ErrorKind::Unsupported),
+            (r#"{"container":{"runtime":"runsc"}}"#, ErrorKind::Unsupported),
+        ] {
+            let spec: SandboxSpec = serde_json::from_str(spec).unwrap();
+            let refused = Sandbox::create(&provider, spec.clone()).await.err();
+            assert_eq!(refused.map(|error| error.kind()), Some(kind), "{spec:?}");
+        }
+        assert!(provider.list().await.unwrap().is_empty());
+        assert!(!isolation().holds(Requirement::OwnKernel));
     }
 }

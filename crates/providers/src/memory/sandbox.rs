@@ -30,13 +30,13 @@ pub(super) struct MemorySandbox {
     /// Lets go of it once it has ended.
     pub forget: ForgetSandbox,
     pub condition: Mutex<SandboxCondition>,
-    /// Its persistent workspace was made with it.
+    /// The persistent workspace was made with it.
     pub has_made_workspace: bool,
-    /// Its persistent workspace stays, whatever the spec says.
+    /// The persistent workspace stays, whatever the spec says.
     pub keeps_workspace: AtomicBool,
 }
 
-/// What of a sandbox changes.
+/// The part of a sandbox that changes.
 pub(super) struct SandboxCondition {
     pub lifecycle: Lifecycle,
     pub life: Arc<SandboxLife>,
@@ -73,7 +73,7 @@ impl MemorySandbox {
     /// Opens it as it is.
     ///
     /// # Errors
-    /// It sleeps.
+    /// The sandbox sleeps.
     pub(super) fn open(&self) -> Result<(SandboxInfo, Arc<SandboxLife>)> {
         let life = {
             let condition = self.lock();

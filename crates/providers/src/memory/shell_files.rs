@@ -90,7 +90,7 @@ fn place(inner: &HeldFiles<'_>, path: &Path) -> Answer<Place> {
 }
 
 impl ShellFiles {
-    /// What `/proc` has at a path, if the path is there.
+    /// Looks a path up in `/proc`, if it is there.
     fn proc(&self, path: &Path) -> Option<Answer<ProcEntry>> {
         let rest = path.strip_prefix("/proc").ok()?;
         Some(lookup(&self.tasks, rest).ok_or_else(|| told(not_found())))

@@ -1,4 +1,4 @@
-//! What runs in a sandbox: each command, and what it waits for. `/proc` and the list of processes
+//! The tasks that run in a sandbox: each command, and what it waits for. `/proc` and the list of processes
 //! show it.
 
 use std::collections::BTreeMap;

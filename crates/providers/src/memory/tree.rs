@@ -13,7 +13,7 @@ use super::node::{
 };
 use super::place::Place;
 
-/// What a name costs beside its bytes, so that a million empty files count as well.
+/// The cost of a name beside its bytes, so that a million empty files count as well.
 const NODE_BYTES: u64 = 128;
 /// The longest name, in bytes, as in Linux.
 const MAX_NAME_BYTES: usize = 255;

@@ -32,7 +32,7 @@ struct Options {
 /// Does what the arguments say.
 ///
 /// # Errors
-/// What it says on standard error, without its name.
+/// The text for standard error, without the program's name.
 pub(super) fn run(files: &MemoryFiles, cwd: &Path, args: &[String]) -> Result<(), String> {
     let options = parse(args)?;
     let change = match (&options.reference, options.change) {

@@ -232,7 +232,7 @@ fn at(name: &[u8], error: Error) -> Error {
     Error::new(error.kind(), format!("`{}`: {}", shown(name), error.reason()))
 }
 
-/// What is wrong with the stream. What its sender refused is told as it was.
+/// Says what is wrong with the stream. A refusal of its sender is told as it was.
 fn broken(error: io::Error) -> Error {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
     while let Some(inner) = source {

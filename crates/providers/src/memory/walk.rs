@@ -14,7 +14,7 @@ const MAX_LINKS: u32 = 40;
 /// The longest path, in bytes, as in Linux.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Whether a link that a path ends with is followed.
+/// The treatment of a link that a path ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     Follow,
