@@ -14,8 +14,8 @@ use super::content::FileContent;
 use super::furniture;
 use super::names::{FileName, odd_bytes, shown};
 use super::node::{
-    FileAccess, FileNode, NodeContent, NodeId, already_exists, is_a_directory, no_space, not_directory,
-    not_empty, not_regular, too_large,
+    Device, FileAccess, FileNode, NodeContent, NodeId, already_exists, is_a_directory, no_space,
+    not_directory, not_empty, not_regular, too_large,
 };
 use super::place::Place;
 use super::tree::FileTree;
@@ -322,6 +322,25 @@ impl Inner {
         let id = self.tree.add(place, node)?;
         self.tell(&WatchEventKind::Created, place, is_directory);
         Ok(id)
+    }
+
+    /// Replaces what a file holds. A device takes everything, a fifo takes it in turn.
+    pub(super) fn overwrite(&mut self, place: &Place, id: NodeId, content: FileContent) -> Result<()> {
+        let node = self.tree.node(id);
+        node.check(FileAccess::Write)?;
+        match &node.content {
+            NodeContent::File(_) => self.tree.set_content(id, content)?,
+            NodeContent::Fifo(_) => {
+                let bytes = content.to_vec(u64::MAX).unwrap_or_default();
+                self.tree.append(id, &bytes)?;
+            }
+            NodeContent::Device(Device::Full) => return Err(no_space()),
+            NodeContent::Device(_) => return Ok(()),
+            NodeContent::Directory(_) => return Err(is_a_directory()),
+            NodeContent::Link(_) => return Err(not_regular()),
+        }
+        self.tell(&WatchEventKind::Modified, place, false);
+        Ok(())
     }
 
     /// Removes what is at a place, with everything below it.

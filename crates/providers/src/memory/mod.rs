@@ -28,7 +28,6 @@ mod shell_files;
 mod sinks;
 mod tasks;
 mod tree;
-mod truncate;
 mod unpack;
 mod walk;
 mod watchers;

@@ -18,11 +18,12 @@ use super::node::{
 };
 use super::place::Place;
 use super::proc::{ProcEntry, lookup};
+use super::programs::reason;
 use super::tasks::Tasks;
 use super::walk::{Last, find};
 
 /// The largest file that is read at once. The interpreter takes a file whole.
-const MAX_READ_BYTES: u64 = 256 << 20;
+pub(super) const MAX_READ_BYTES: u64 = 256 << 20;
 
 /// The files of a sandbox, for its interpreter.
 pub(super) struct ShellFiles {
@@ -34,17 +35,17 @@ type Answer<T> = bashkit::Result<T>;
 
 /// The error in the words that programs print.
 fn told(error: Error) -> bashkit::Error {
-    let (kind, text) = match error.kind() {
-        ErrorKind::NotFound => (IoErrorKind::NotFound, "No such file or directory"),
-        ErrorKind::AlreadyExists => (IoErrorKind::AlreadyExists, "File exists"),
-        ErrorKind::IsDirectory => (IoErrorKind::IsADirectory, "Is a directory"),
-        ErrorKind::NotDirectory => (IoErrorKind::NotADirectory, "Not a directory"),
-        ErrorKind::Permission => (IoErrorKind::PermissionDenied, "Permission denied"),
-        ErrorKind::Quota => (IoErrorKind::StorageFull, "No space left on device"),
-        ErrorKind::TooLarge => (IoErrorKind::FileTooLarge, "File too large"),
-        _ => (IoErrorKind::InvalidInput, "Invalid argument"),
+    let kind = match error.kind() {
+        ErrorKind::NotFound => IoErrorKind::NotFound,
+        ErrorKind::AlreadyExists => IoErrorKind::AlreadyExists,
+        ErrorKind::IsDirectory => IoErrorKind::IsADirectory,
+        ErrorKind::NotDirectory => IoErrorKind::NotADirectory,
+        ErrorKind::Permission => IoErrorKind::PermissionDenied,
+        ErrorKind::Quota => IoErrorKind::StorageFull,
+        ErrorKind::TooLarge => IoErrorKind::FileTooLarge,
+        _ => IoErrorKind::InvalidInput,
     };
-    IoError::new(kind, text).into()
+    IoError::new(kind, reason(&error)).into()
 }
 
 /// The same, where something that exists can only be a directory that is not empty.

@@ -1,14 +1,13 @@
 //! `truncate`: files are cut, or made longer without taking memory.
 
-use std::path::Path;
+use async_trait::async_trait;
 
-use eyot::{ErrorKind, WatchEventKind};
-
-use super::content::FileContent;
-use super::files::MemoryFiles;
-use super::names::bytes_of;
-use super::node::{FileAccess, FileNode, NodeContent};
-use super::walk::{Last, find};
+use super::options::{Word, unknown};
+use super::run::{Ending, Program, ProgramRun, reason};
+use crate::memory::content::FileContent;
+use crate::memory::node::{FileAccess, FileNode, NodeContent, not_regular};
+use crate::memory::walk::Last;
+use eyot::WatchEventKind;
 
 /// A change of size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,47 +28,48 @@ struct Options {
     files: Vec<String>,
 }
 
-/// Does what the arguments say.
-///
-/// # Errors
-/// The text for standard error, without the program's name.
-pub(super) fn run(files: &MemoryFiles, cwd: &Path, args: &[String]) -> Result<(), String> {
-    let options = parse(args)?;
-    let change = match (&options.reference, options.change) {
-        (Some(reference), None) => Change::To(size_of(files, cwd, reference)?),
-        (_, Some(change)) => change,
-        (None, None) => return Err("you must specify either ‘--size’ or ‘--reference’".to_owned()),
-    };
-    if options.files.is_empty() {
-        return Err("missing file operand".to_owned());
+pub(super) struct Truncate;
+
+#[async_trait]
+impl Program for Truncate {
+    async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        let options = parse(run)?;
+        let change = match (&options.reference, options.change) {
+            (Some(reference), None) => Change::To(size_of(run, reference)?),
+            (_, Some(change)) => change,
+            (None, None) => return Err(Ending::usage("you must specify either ‘--size’ or ‘--reference’")),
+        };
+        if options.files.is_empty() {
+            return Err(Ending::usage("missing file operand"));
+        }
+        let mut status = 0;
+        for file in &options.files {
+            run.breathe().await;
+            if let Err(reason) = apply(run, file, change, options.creates_nothing) {
+                run.complain(reason).await?;
+                status = 1;
+            }
+        }
+        Ok(status)
     }
-    options.files.iter().try_for_each(|file| apply(files, cwd, file, change, options.creates_nothing))
 }
 
-fn parse(args: &[String]) -> Result<Options, String> {
+fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut options = Options::default();
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        let mut value = |attached: Option<&str>| match attached {
-            Some(text) if !text.is_empty() => Ok(text.to_owned()),
-            _ => args.next().cloned().ok_or_else(|| format!("option '{arg}' requires an argument")),
-        };
-        match arg.as_str() {
-            "-c" | "--no-create" => options.creates_nothing = true,
-            "--" => options.files.extend(args.by_ref().cloned()),
-            text if text.starts_with("-s") => options.change = Some(size(&value(text.strip_prefix("-s"))?)?),
-            text if text.starts_with("-r") => options.reference = Some(value(text.strip_prefix("-r"))?),
-            text if text.starts_with("--size=") => {
-                options.change = Some(size(&value(text.strip_prefix("--size="))?)?);
-            }
-            "--size" => options.change = Some(size(&value(None)?)?),
-            text if text.starts_with("--reference=") => {
-                options.reference = Some(value(text.strip_prefix("--reference="))?);
-            }
-            text if text.len() > 1 && text.starts_with('-') => {
-                return Err(format!("unrecognized option '{text}'"));
-            }
-            file => options.files.push(file.to_owned()),
+    let mut words = run.words();
+    while let Some(word) = words.next()? {
+        match word {
+            Word::Short('c') => options.creates_nothing = true,
+            Word::Short('s') => options.change = Some(size(&words.value()?).map_err(Ending::refused)?),
+            Word::Short('r') => options.reference = Some(words.value()?),
+            Word::Long(name) => match name.as_str() {
+                "no-create" => options.creates_nothing = true,
+                "size" => options.change = Some(size(&words.value()?).map_err(Ending::refused)?),
+                "reference" => options.reference = Some(words.value()?),
+                _ => return Err(unknown(&Word::Long(name))),
+            },
+            Word::Operand(file) => options.files.push(file),
+            Word::Short(_) => return Err(unknown(&word)),
         }
     }
     Ok(options)
@@ -122,36 +122,17 @@ impl Change {
     }
 }
 
-fn size_of(files: &MemoryFiles, cwd: &Path, file: &str) -> Result<u64, String> {
-    let inner = files.lock();
-    let path = bytes_of(cwd.join(file).as_os_str()).into_owned();
-    let found = find(&inner.tree, inner.root, &path, Last::Follow, None).ok().and_then(|place| place.node);
+fn size_of(run: &ProgramRun<'_>, file: &str) -> Result<u64, Ending> {
+    let found = run.look(file, Last::Follow);
     found
-        .map(|id| inner.tree.node(id).size())
-        .ok_or_else(|| format!("cannot stat '{file}': No such file or directory"))
+        .map(|node| node.size())
+        .map_err(|error| Ending::refused(format!("cannot stat '{file}': {}", reason(&error))))
 }
 
-fn apply(
-    files: &MemoryFiles,
-    cwd: &Path,
-    file: &str,
-    change: Change,
-    creates_nothing: bool,
-) -> Result<(), String> {
-    let said = |error: eyot::Error| {
-        let reason = match error.kind() {
-            ErrorKind::NotFound => "No such file or directory",
-            ErrorKind::NotDirectory => "Not a directory",
-            ErrorKind::IsDirectory => "Is a directory",
-            ErrorKind::Permission => "Permission denied",
-            ErrorKind::Quota => "No space left on device",
-            _ => "Invalid argument",
-        };
-        format!("cannot open '{file}' for writing: {reason}")
-    };
-    let mut inner = files.lock();
-    let path = bytes_of(cwd.join(file).as_os_str()).into_owned();
-    let place = find(&inner.tree, inner.root, &path, Last::Follow, None).map_err(said)?;
+fn apply(run: &ProgramRun<'_>, file: &str, change: Change, creates_nothing: bool) -> Result<(), String> {
+    let said = |error: eyot::Error| format!("cannot open '{file}' for writing: {}", reason(&error));
+    let mut inner = run.hold();
+    let place = run.find(&inner, file, Last::Follow).map_err(said)?;
     let Some(id) = place.node else {
         if creates_nothing {
             return Ok(());
@@ -163,7 +144,7 @@ fn apply(
     };
     let node = inner.tree.node(id);
     node.check(FileAccess::Write).map_err(said)?;
-    let NodeContent::File(content) = &node.content else { return Err(said(super::node::not_regular())) };
+    let NodeContent::File(content) = &node.content else { return Err(said(not_regular())) };
     let mut content = content.clone();
     if !content.set_len(change.of(content.len())) {
         return Err(format!("failed to truncate '{file}': a file in memory has one hole at most"));

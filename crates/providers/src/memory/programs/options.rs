@@ -1,0 +1,68 @@
+//! The words of a command line, read as GNU's programs read them: options anywhere before `--`,
+//! short ones together, values attached or behind.
+
+use lexopt::Parser;
+use lexopt::prelude::ValueExt;
+
+use super::run::Ending;
+
+/// The words that are still to be read.
+pub(super) struct Words(Parser);
+
+/// A word, or a part of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Word {
+    Short(char),
+    Long(String),
+    Operand(String),
+}
+
+impl Words {
+    pub(super) fn new(args: &[String]) -> Self {
+        Self(Parser::from_args(args))
+    }
+
+    /// Reads the next option or operand.
+    pub(super) fn next(&mut self) -> Result<Option<Word>, Ending> {
+        Ok(match self.0.next()? {
+            None => None,
+            Some(lexopt::Arg::Short(letter)) => Some(Word::Short(letter)),
+            Some(lexopt::Arg::Long(name)) => Some(Word::Long(name.to_owned())),
+            Some(lexopt::Arg::Value(value)) => Some(Word::Operand(value.string()?)),
+        })
+    }
+
+    /// Reads the value of the option that was read last.
+    pub(super) fn value(&mut self) -> Result<String, Ending> {
+        Ok(self.0.value()?.string()?)
+    }
+
+    /// Reads the value of the option that was read last, if one is attached to it.
+    pub(super) fn attached(&mut self) -> Result<Option<String>, Ending> {
+        Ok(self.0.optional_value().map(ValueExt::string).transpose()?)
+    }
+}
+
+/// Refuses an option that a program does not know.
+pub(super) fn unknown(word: &Word) -> Ending {
+    Ending::usage(match word {
+        Word::Short(letter) => format!("invalid option -- '{letter}'"),
+        Word::Long(name) => format!("unrecognized option '--{name}'"),
+        Word::Operand(operand) => format!("extra operand '{operand}'"),
+    })
+}
+
+impl From<lexopt::Error> for Ending {
+    fn from(error: lexopt::Error) -> Self {
+        Self::usage(match &error {
+            lexopt::Error::MissingValue { option: Some(option) } => match option.strip_prefix("--") {
+                Some(name) => format!("option '--{name}' requires an argument"),
+                None => format!("option requires an argument -- '{}'", option.trim_start_matches('-')),
+            },
+            lexopt::Error::UnexpectedValue { option, .. } => {
+                format!("option '{option}' doesn't allow an argument")
+            }
+            other => other.to_string(),
+        })
+    }
+}

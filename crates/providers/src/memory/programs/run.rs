@@ -1,0 +1,241 @@
+//! One run of a program: its arguments, files, input and output.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bashkit::{Command, CommandContext, CommandInput, CommandOutput, CommandStatus, FileSystem};
+use eyot::{Error, ErrorKind};
+
+use super::options::Words;
+use crate::memory::files::{HeldFiles, MemoryFiles};
+use crate::memory::names::bytes_of;
+use crate::memory::node::{FileNode, NodeContent};
+use crate::memory::place::Place;
+use crate::memory::walk::{Last, find};
+
+/// A program that prints as it goes.
+#[async_trait]
+pub(super) trait Program: Send + Sync {
+    /// Runs it, and returns its status.
+    async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending>;
+
+    /// The status of a run whose arguments are wrong.
+    fn usage_status(&self) -> i32 {
+        1
+    }
+}
+
+/// The early end of a run.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The program says why, behind its name.
+    Refused { reason: String, status: Option<i32>, has_hint: bool },
+    /// The shell ends it: its output is closed, or its command ends.
+    Shell(bashkit::Error),
+}
+
+impl Ending {
+    /// A refusal of arguments, with the hint at `--help`.
+    pub(super) fn usage(reason: impl Into<String>) -> Self {
+        Self::Refused { reason: reason.into(), status: None, has_hint: true }
+    }
+
+    /// A refusal with the usual status.
+    pub(super) fn refused(reason: impl Into<String>) -> Self {
+        Self::Refused { reason: reason.into(), status: None, has_hint: false }
+    }
+
+    /// A refusal with a status of its own.
+    pub(super) fn with_status(reason: impl Into<String>, status: i32) -> Self {
+        Self::Refused { reason: reason.into(), status: Some(status), has_hint: false }
+    }
+}
+
+impl From<bashkit::Error> for Ending {
+    fn from(error: bashkit::Error) -> Self {
+        Self::Shell(error)
+    }
+}
+
+/// What a program works on while it runs.
+pub(super) struct ProgramRun<'a> {
+    pub name: &'a str,
+    pub args: &'a [String],
+    pub env: &'a HashMap<String, String>,
+    pub cwd: &'a Path,
+    files: &'a MemoryFiles,
+    fs: Arc<dyn FileSystem>,
+    stdin: CommandInput,
+    stdout: CommandOutput,
+    stderr: CommandOutput,
+}
+
+impl ProgramRun<'_> {
+    pub(super) fn words(&self) -> Words {
+        Words::new(self.args)
+    }
+
+    /// Writes to the standard output.
+    pub(super) async fn print(&self, bytes: impl AsRef<[u8]>) -> Result<(), Ending> {
+        Ok(self.stdout.write_all(bytes.as_ref()).await?)
+    }
+
+    /// Writes a line to the standard error, behind the program's name.
+    pub(super) async fn complain(&self, reason: impl AsRef<str>) -> Result<(), Ending> {
+        Ok(self.stderr.write_all(format!("{}: {}\n", self.name, reason.as_ref()).as_bytes()).await?)
+    }
+
+    /// Writes to the standard error, as it is.
+    pub(super) async fn write_error(&self, bytes: impl AsRef<[u8]>) -> Result<(), Ending> {
+        Ok(self.stderr.write_all(bytes.as_ref()).await?)
+    }
+
+    /// Lets others go on, and ends here if the command has ended.
+    pub(super) async fn breathe(&self) {
+        tokio::task::coop::consume_budget().await;
+    }
+
+    /// Reads the next bytes of the standard input; `None` is its end.
+    pub(super) async fn read_input(&self) -> Result<Option<Vec<u8>>, Ending> {
+        Ok(self.stdin.read_chunk().await?)
+    }
+
+    /// Reads the standard input to its end.
+    pub(super) async fn read_all_input(&self) -> Result<Vec<u8>, Ending> {
+        let mut all = Vec::new();
+        while let Some(bytes) = self.read_input().await? {
+            all.extend_from_slice(&bytes);
+        }
+        Ok(all)
+    }
+
+    /// Reads a file whole; `-` is the standard input.
+    ///
+    /// # Errors
+    /// The outer one ends the run. The inner one is why the file can't be read.
+    pub(super) async fn read(&self, name: &str) -> Result<Result<Vec<u8>, &'static str>, Ending> {
+        if name == "-" {
+            return self.read_all_input().await.map(Ok);
+        }
+        let path = self.path(name);
+        let found = {
+            let held = self.hold();
+            let place = find(&held.tree, held.root, &path, Last::Follow, None);
+            place.and_then(|place| place.found()).map(|id| match &held.tree.node(id).content {
+                NodeContent::File(_) => Some(held.content_of(id)),
+                NodeContent::Directory(_) => Some(Err(Error::new(ErrorKind::IsDirectory, "is a directory"))),
+                _ => None,
+            })
+        };
+        match found {
+            Ok(Some(content)) => Ok(content.map_err(|error| reason(&error)).and_then(|content| {
+                content.to_vec(crate::memory::shell_files::MAX_READ_BYTES).ok_or("File too large")
+            })),
+            // What the shell itself holds: `/proc`, a substituted process, a device.
+            Ok(None) | Err(_) => match self.fs.read_file(Path::new(&self.cwd.join(name))).await {
+                Ok(bytes) => Ok(Ok(bytes)),
+                Err(bashkit::Error::Io(error)) => Ok(Err(io_reason(&error))),
+                Err(other) => Err(other.into()),
+            },
+        }
+    }
+
+    /// The path of a name on the command line.
+    pub(super) fn path(&self, name: &str) -> Vec<u8> {
+        bytes_of(self.cwd.join(name).as_os_str()).into_owned()
+    }
+
+    /// Holds the files for one look or one change. Nothing may be awaited meanwhile.
+    pub(super) fn hold(&self) -> HeldFiles<'_> {
+        self.files.lock()
+    }
+
+    /// Finds what a name leads to. An empty name leads nowhere.
+    pub(super) fn find(&self, held: &HeldFiles<'_>, name: &str, last: Last) -> eyot::Result<Place> {
+        if name.is_empty() {
+            return Err(crate::memory::node::not_found());
+        }
+        find(&held.tree, held.root, &self.path(name), last, None)
+    }
+
+    /// Finds a node that is there, and copies what is known of it.
+    pub(super) fn look(&self, name: &str, last: Last) -> eyot::Result<FileNode> {
+        let held = self.hold();
+        let id = self.find(&held, name, last)?.found()?;
+        Ok(held.tree.node(id).clone())
+    }
+
+    /// Writes a file: a new one has the mode that `touch` gives.
+    pub(super) fn write(&self, name: &str, bytes: Vec<u8>) -> eyot::Result<()> {
+        let mut held = self.hold();
+        let place = self.find(&held, name, Last::Follow)?;
+        let Some(id) = place.node else {
+            return held.add(&place, FileNode::file(bytes, 0o644)).map(drop);
+        };
+        held.overwrite(&place, id, bytes.into())
+    }
+}
+
+/// The reason in the words that programs print.
+pub(in crate::memory) fn reason(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound => "No such file or directory",
+        ErrorKind::AlreadyExists => "File exists",
+        ErrorKind::IsDirectory => "Is a directory",
+        ErrorKind::NotDirectory => "Not a directory",
+        ErrorKind::Permission => "Permission denied",
+        ErrorKind::Quota => "No space left on device",
+        ErrorKind::TooLarge => "File too large",
+        _ => "Invalid argument",
+    }
+}
+
+fn io_reason(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind as Io;
+    match error.kind() {
+        Io::NotFound => "No such file or directory",
+        Io::IsADirectory => "Is a directory",
+        Io::NotADirectory => "Not a directory",
+        Io::PermissionDenied => "Permission denied",
+        Io::FileTooLarge => "File too large",
+        _ => "Input/output error",
+    }
+}
+
+/// A program as the interpreter calls it.
+pub(super) struct Installed {
+    pub program: &'static dyn Program,
+    pub files: MemoryFiles,
+}
+
+#[async_trait]
+impl Command for Installed {
+    async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
+        let run = ProgramRun {
+            name: context.name,
+            args: context.args,
+            env: context.env,
+            cwd: context.cwd,
+            files: &self.files,
+            fs: context.fs,
+            stdin: context.stdin,
+            stdout: context.stdout,
+            stderr: context.stderr,
+        };
+        let status = match self.program.run(&run).await {
+            Ok(status) => status,
+            Err(Ending::Shell(error)) => return Err(error),
+            Err(Ending::Refused { reason, status, has_hint }) => {
+                let mut text = format!("{}: {reason}\n", run.name);
+                if has_hint {
+                    text += &format!("Try '{} --help' for more information.\n", run.name);
+                }
+                run.stderr.write_all(text.as_bytes()).await?;
+                status.unwrap_or_else(|| self.program.usage_status())
+            }
+        };
+        Ok(CommandStatus::with_code(status))
+    }
+}
