@@ -71,6 +71,7 @@ impl MemoryDriver {
         }
         Ok(ShellJob {
             factory: self.sandbox.factory.clone(),
+            programs: self.sandbox.programs.clone(),
             files: self.sandbox.files.clone(),
             tasks: self.life.tasks.clone(),
             command: request.command,

@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bashkit::{BashBuilder, ExecutionLimits, MemoryLimits, SessionLimits};
+use bashkit::{Bash, BashBuilder, ExecutionLimits, MemoryLimits, SessionLimits};
 use bytes::Bytes;
 use eyot::{Command, Error, ExitStatus, LogStream, Result, Signal};
 use tokio_util::sync::CancellationToken;
@@ -18,9 +18,11 @@ use tokio_util::sync::CancellationToken;
 use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
 use super::input::JobInput;
-use super::programs::{self, ProgramParts, ShellFactory};
+use super::plain::is_plain;
+use super::programs::{self, KnownPrograms, ProgramParts, ShellFactory};
 use super::shell_files::ShellFiles;
 use super::tasks::{RunningTask, Tasks};
+use super::threads;
 
 /// The rounds that the loops of one command may go, all together.
 const MAX_ROUNDS: usize = 50_000_000;
@@ -30,7 +32,6 @@ const MAX_LIVE_BYTES: usize = 128 << 20;
 const STUCK_AFTER: Duration = Duration::from_secs(1);
 /// The most of a command that is shown in lists.
 const MAX_SHOWN_BYTES: usize = 1024;
-const THREAD_STACK_BYTES: usize = 16 << 20;
 /// Longer than any command lives: its deadline is the handle's.
 const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -60,6 +61,7 @@ pub(super) enum JobEnd {
 /// Everything that a command needs.
 pub(super) struct ShellJob {
     pub factory: ShellFactory,
+    pub programs: Arc<KnownPrograms>,
     pub files: MemoryFiles,
     pub tasks: Arc<Tasks>,
     pub command: Command,
@@ -72,6 +74,7 @@ pub(super) struct ShellJob {
 /// A command that was started.
 pub(super) struct RunningJob {
     sink: Arc<dyn JobSink>,
+    tasks: Arc<Tasks>,
     end: OnceLock<JobEnd>,
     stop: CancellationToken,
     /// The flag that the interpreter looks at wherever it works without waiting.
@@ -101,6 +104,9 @@ impl RunningJob {
     /// Ends its thread, with whatever the command left behind.
     pub(super) fn stop(&self) {
         self.stopped.get_or_init(Instant::now);
+        if !self.is_over.load(Ordering::Relaxed) {
+            self.tasks.kill(self.pid);
+        }
         self.stop.cancel();
         if let Some(cancel) = self.cancel.get() {
             cancel.store(true, Ordering::Relaxed);
@@ -157,12 +163,13 @@ impl ShellJob {
         text
     }
 
-    /// The script: the command, and behind it the mark of its end. Whatever the command leaves
-    /// behind runs on after that.
-    fn script(&self) -> String {
+    /// The script: a plain line alone; any other command with the mark of its end behind it, because
+    /// whatever the command leaves behind runs on after that.
+    fn script(&self, bash: &Bash) -> String {
         let words = |argv: &[String]| argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let end = format!("{} $?; {}", programs::END, programs::MARK);
         match (&self.command, &self.input) {
+            (Command::Shell(line), None) if is_plain(bash, line, &self.programs) => line.clone(),
             (_, None) => format!("{} </dev/null; {end}", words(&self.argv())),
             (Command::Argv(argv), Some(_)) => format!("{} | {{ {}; {end}; }}", programs::INPUT, words(argv)),
             // A shell that is called reads all of its input before it begins; one that is forked does
@@ -171,7 +178,7 @@ impl ShellJob {
         }
     }
 
-    fn builder(&self, mark: &Arc<EndMark>, ends: &CancellationToken) -> BashBuilder {
+    fn builder(&self, mark: &Arc<EndMark>, running: &RunningJob) -> BashBuilder {
         let limits = ExecutionLimits::new()
             .max_work_units(u64::MAX)
             .max_aggregate_input_bytes(u64::MAX)
@@ -194,8 +201,13 @@ impl ShellJob {
             .hostname(&self.host_name)
             .cwd(PathBuf::from(&self.cwd));
         let builder = self.env.iter().fold(builder, |builder, (name, value)| builder.env(name, value));
-        let parts = ProgramParts { files: &self.files, tasks: &self.tasks, input: self.input.as_ref() };
-        programs::install(builder, &parts, mark, ends)
+        let parts = ProgramParts {
+            files: &self.files,
+            tasks: &self.tasks,
+            command: running.pid,
+            input: self.input.as_ref(),
+        };
+        programs::install(builder, &parts, mark, &running.stop)
     }
 
     /// Starts it.
@@ -203,9 +215,10 @@ impl ShellJob {
     /// # Errors
     /// The system starts no thread.
     pub(super) fn start(self, sink: Arc<dyn JobSink>) -> Result<Arc<RunningJob>> {
-        let task = self.tasks.add(self.argv(), 1);
+        let task = self.tasks.add(self.argv(), None);
         let running = Arc::new(RunningJob {
             sink,
+            tasks: self.tasks.clone(),
             end: OnceLock::new(),
             stop: CancellationToken::new(),
             cancel: OnceLock::new(),
@@ -215,14 +228,14 @@ impl ShellJob {
             is_over: AtomicBool::new(false),
             task: Mutex::new(Some(task)),
         });
-        let thread =
-            std::thread::Builder::new().name("eyot-memory".to_owned()).stack_size(THREAD_STACK_BYTES);
         let its_own = running.clone();
-        let spawned = thread.spawn(move || {
+        let started = threads::start(Box::new(move || {
             run(&self, &its_own);
             its_own.is_over.store(true, Ordering::Relaxed);
-        });
-        spawned.map_err(|error| Error::host("start a thread for the interpreter", error))?;
+            its_own.tasks.forget(its_own.pid);
+            its_own.stopped.get().is_none()
+        }));
+        started.map_err(|error| Error::host("start a thread for the interpreter", error))?;
         Ok(running)
     }
 }
@@ -250,12 +263,12 @@ fn run(job: &ShellJob, running: &RunningJob) {
 
 async fn interpret(job: &ShellJob, running: &RunningJob) {
     let mark = Arc::new(EndMark::new());
-    let mut bash = job.builder(&mark, &running.stop).build();
+    let mut bash = job.builder(&mark, running).build();
     let cancel = running.cancel.get_or_init(|| bash.cancellation_token());
     if running.stop.is_cancelled() {
         cancel.store(true, Ordering::Relaxed);
     }
-    let script = job.script();
+    let script = job.script(&bash);
     let marks = [mark.stdout(), mark.stderr()].map(|mark| Arc::new(Mutex::new(mark)));
     let send = |stream: LogStream, mark: &Arc<Mutex<Mark>>| {
         let mark = mark.clone();
@@ -273,6 +286,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
     };
     let executing = bash
         .execute(&script)
+        .options(bashkit::ExecOptions::new().stdin(""))
         .stdout_fn(send(LogStream::Stdout, &marks[0]))
         .stderr_fn(send(LogStream::Stderr, &marks[1]));
     let mut executing = pin!(executing.into_future());

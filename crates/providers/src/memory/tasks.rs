@@ -1,7 +1,7 @@
 //! The tasks that run in a sandbox: each command, and what it waits for. `/proc` and the list of processes
 //! show it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::LiveProcess;
@@ -16,12 +16,22 @@ pub(super) struct Tasks {
 struct TaskTable {
     last: u32,
     tasks: BTreeMap<u32, Task>,
+    /// The commands that were killed and whose threads have not ended yet.
+    killed: BTreeSet<u32>,
 }
 
 #[derive(Debug, Clone)]
 struct Task {
     argv: Vec<String>,
-    parent: u32,
+    /// The command that started it. It may have ended.
+    parent: Option<u32>,
+}
+
+impl TaskTable {
+    /// The number of a task's parent: 1 once that has ended, as in Linux.
+    fn parent_of(&self, task: &Task) -> u32 {
+        task.parent.filter(|parent| self.tasks.contains_key(parent)).unwrap_or(1)
+    }
 }
 
 /// A task that runs until this is dropped.
@@ -51,16 +61,30 @@ impl Tasks {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows a task from now on. `parent` is 1 where it has none.
-    pub(super) fn add(self: &Arc<Self>, argv: Vec<String>, parent: u32) -> RunningTask {
+    /// Shows a task from now on, unless the command that starts it was killed.
+    pub(super) fn add(self: &Arc<Self>, argv: Vec<String>, parent: Option<u32>) -> RunningTask {
         let mut table = self.lock();
         table.last = table.last.max(1).wrapping_add(1);
         let pid = table.last;
-        table.tasks.insert(pid, Task { argv, parent });
+        if !parent.is_some_and(|parent| table.killed.contains(&parent)) {
+            table.tasks.insert(pid, Task { argv, parent });
+        }
         RunningTask { tasks: self.clone(), pid }
     }
 
     /// Lists the numbers of what runs.
+    /// Shows nothing of a command any more, though its thread may still have to end.
+    pub(super) fn kill(&self, command: u32) {
+        let mut table = self.lock();
+        table.killed.insert(command);
+        table.tasks.retain(|pid, task| *pid != command && task.parent != Some(command));
+    }
+
+    /// Forgets that a command was killed: its thread has ended.
+    pub(super) fn forget(&self, command: u32) {
+        self.lock().killed.remove(&command);
+    }
+
     pub(super) fn pids(&self) -> Vec<u32> {
         self.lock().tasks.keys().copied().collect()
     }
@@ -71,7 +95,8 @@ impl Tasks {
 
     /// Returns what a file in `/proc` shows of a task.
     pub(super) fn proc_file(&self, pid: u32, file: ProcFile) -> Option<Vec<u8>> {
-        let task = self.lock().tasks.get(&pid).cloned()?;
+        let table = self.lock();
+        let task = table.tasks.get(&pid)?;
         let name = task.argv.first().map_or("", |program| program.rsplit('/').next().unwrap_or_default());
         Some(match file {
             ProcFile::CommandLine => {
@@ -79,7 +104,7 @@ impl Tasks {
             }
             ProcFile::Name => format!("{name}\n").into_bytes(),
             ProcFile::Status => {
-                let parent = task.parent;
+                let parent = table.parent_of(task);
                 format!("Name:\t{name}\nState:\tS (sleeping)\nPid:\t{pid}\nPPid:\t{parent}\nUid:\t1000\t1000\t1000\t1000\n")
                     .into_bytes()
             }
@@ -91,7 +116,7 @@ impl Tasks {
         let table = self.lock();
         let live = |(pid, task): (&u32, &Task)| LiveProcess {
             pid: *pid,
-            parent_pid: task.parent,
+            parent_pid: table.parent_of(task),
             user: "user".to_owned(),
             state: 'S',
             cpu_ms: 0,

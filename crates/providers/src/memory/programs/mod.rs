@@ -39,6 +39,8 @@ pub(super) const INPUT: &str = "__eyot_input";
 pub(super) struct ProgramParts<'a> {
     pub files: &'a MemoryFiles,
     pub tasks: &'a Arc<Tasks>,
+    /// The number of the command in the list of tasks.
+    pub command: u32,
     pub input: Option<&'a Arc<JobInput>>,
 }
 
@@ -52,7 +54,7 @@ pub(super) fn install(
     let builder = builder
         .command(END, frame::End { mark: mark.clone(), input: parts.input.cloned() })
         .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
-        .builtin("sleep", Box::new(waiting::Sleep(parts.tasks.clone())))
+        .builtin("sleep", Box::new(waiting::Sleep { tasks: parts.tasks.clone(), command: parts.command }))
         .builtin("setsid", Box::new(waiting::Setsid))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);

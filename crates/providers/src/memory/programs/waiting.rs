@@ -15,7 +15,11 @@ const YES_BYTES: usize = 4096;
 /// Longer than any command lives.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-pub(super) struct Sleep(pub Arc<Tasks>);
+pub(super) struct Sleep {
+    pub tasks: Arc<Tasks>,
+    /// The number of the command that it is a part of.
+    pub command: u32,
+}
 
 #[async_trait]
 impl Builtin for Sleep {
@@ -32,7 +36,7 @@ impl Builtin for Sleep {
             }
         }
         let argv = std::iter::once("sleep".to_owned()).chain(context.args.iter().cloned()).collect();
-        let _task = self.0.add(argv, 1);
+        let _task = self.tasks.add(argv, Some(self.command));
         tokio::time::sleep(total.min(FOREVER)).await;
         Ok(ExecResult::ok(""))
     }

@@ -1,0 +1,81 @@
+//! Threads for interpreters. A thread whose work ended by itself takes more for a while, because a new
+//! one costs more than a short command.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// Work for a thread. It returns whether the thread may take more.
+pub(super) type Work = Box<dyn FnOnce() -> bool + Send>;
+
+const STACK_BYTES: usize = 16 << 20;
+/// A thread waits so long for more work.
+const IDLE_FOR: Duration = Duration::from_millis(500);
+/// So many threads wait for more work at a time.
+const MAX_IDLE: usize = 8;
+
+/// The threads that wait, the last one last.
+static IDLE: Mutex<Vec<IdleThread>> = Mutex::new(Vec::new());
+
+/// The number of the next wait.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+struct IdleThread {
+    number: u64,
+    work: Sender<Work>,
+}
+
+/// Does work on a thread that does nothing else meanwhile.
+///
+/// # Errors
+/// The system starts no thread.
+pub(super) fn start(work: Work) -> io::Result<()> {
+    let mut work = work;
+    while let Some(idle) = take_idle() {
+        match idle.work.send(work) {
+            Ok(()) => return Ok(()),
+            Err(unsent) => work = unsent.0,
+        }
+    }
+    let thread = Builder::new().name("eyot-memory".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(move || serve(work)).map(drop)
+}
+
+fn take_idle() -> Option<IdleThread> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop()
+}
+
+/// Does work until none comes any more.
+fn serve(first: Work) {
+    let mut work = first;
+    while work() {
+        let (sender, more) = channel();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() >= MAX_IDLE {
+                return;
+            }
+            idle.push(IdleThread { number, work: sender });
+        }
+        work = match more.recv_timeout(IDLE_FOR) {
+            Ok(next) => next,
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = idle.len();
+                idle.retain(|thread| thread.number != number);
+                let was_taken = idle.len() == before;
+                drop(idle);
+                // Whoever took it sends its work at once.
+                match was_taken.then(|| more.recv()) {
+                    Some(Ok(next)) => next,
+                    _ => return,
+                }
+            }
+        };
+    }
+}
