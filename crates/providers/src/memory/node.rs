@@ -33,6 +33,22 @@ pub(super) enum NodeContent {
     Device(Device),
 }
 
+/// The kind of a node, without what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodeKind {
+    File,
+    Directory,
+    Link,
+    Fifo,
+    Device,
+}
+
+impl NodeKind {
+    pub(super) fn is_directory(self) -> bool {
+        self == Self::Directory
+    }
+}
+
 /// The one whose permission bits count. There is one user, who owns what is made in a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeOwner {
@@ -79,8 +95,18 @@ impl FileNode {
         Self::new(NodeContent::File(bytes.into()), mode)
     }
 
+    pub(super) fn kind(&self) -> NodeKind {
+        match self.content {
+            NodeContent::File(_) => NodeKind::File,
+            NodeContent::Directory(_) => NodeKind::Directory,
+            NodeContent::Link(_) => NodeKind::Link,
+            NodeContent::Fifo(_) => NodeKind::Fifo,
+            NodeContent::Device(_) => NodeKind::Device,
+        }
+    }
+
     pub(super) fn is_directory(&self) -> bool {
-        matches!(self.content, NodeContent::Directory(_))
+        self.kind().is_directory()
     }
 
     pub(super) fn file_type(&self) -> FileType {

@@ -1,9 +1,23 @@
 //! Programs of ours, in place of the interpreter's: they wait without a limit of their own, write
 //! without end, keep Linux's rules of files, and print what GNU's print.
 
+mod answers;
+mod backup;
+mod canonical;
+mod chmod;
+mod cp;
+mod directories;
 mod frame;
+mod ln;
+mod mktemp;
+mod mode;
+mod mv;
 mod options;
+mod paths;
+mod quoting;
+mod rm;
 mod run;
+mod target;
 mod tee;
 mod truncate;
 mod waiting;
@@ -22,7 +36,21 @@ pub(super) use run::reason;
 use run::{Installed, Program};
 
 /// The programs that work on files or text, by their names.
-static PROGRAMS: &[(&str, &dyn Program)] = &[("truncate", &truncate::Truncate)];
+static PROGRAMS: &[(&str, &dyn Program)] = &[
+    ("basename", &paths::Basename),
+    ("chmod", &chmod::Chmod),
+    ("cp", &cp::Cp),
+    ("dirname", &paths::Dirname),
+    ("ln", &ln::Ln),
+    ("mkdir", &directories::Mkdir),
+    ("mktemp", &mktemp::Mktemp),
+    ("mv", &mv::Mv),
+    ("readlink", &paths::Readlink),
+    ("realpath", &paths::Realpath),
+    ("rm", &rm::Rm),
+    ("rmdir", &directories::Rmdir),
+    ("truncate", &truncate::Truncate),
+];
 
 /// Makes a fresh interpreter for each command.
 #[doc(alias = "BashFactory")]

@@ -11,7 +11,7 @@ use eyot::{Error, ErrorKind};
 use super::options::Words;
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
-use crate::memory::node::{FileNode, NodeContent};
+use crate::memory::node::{FileNode, NodeContent, NodeKind};
 use crate::memory::place::Place;
 use crate::memory::walk::{Last, find};
 
@@ -165,6 +165,13 @@ impl ProgramRun<'_> {
         let held = self.hold();
         let id = self.find(&held, name, last)?.found()?;
         Ok(held.tree.node(id).clone())
+    }
+
+    /// The kind of what a name leads to.
+    pub(super) fn kind(&self, name: &str, last: Last) -> eyot::Result<NodeKind> {
+        let held = self.hold();
+        let id = self.find(&held, name, last)?.found()?;
+        Ok(held.tree.node(id).kind())
     }
 
     /// Writes a file: a new one has the mode that `touch` gives.

@@ -1,0 +1,177 @@
+//! `mv`.
+
+use async_trait::async_trait;
+
+use super::answers::Answers;
+use super::backup::noted;
+use super::options::{Word, unknown};
+use super::quoting::{base_name, joined, quoted};
+use super::run::{Ending, Program, ProgramRun, reason};
+use super::target::{Pair, Targets};
+use crate::memory::node::NodeKind;
+use crate::memory::walk::Last;
+
+/// The treatment of what is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Existing {
+    #[default]
+    Replace,
+    Keep,
+    KeepNewer,
+    Ask,
+}
+
+#[derive(Debug, Default)]
+struct MoveOptions {
+    targets: Targets,
+    existing: Existing,
+}
+
+pub(super) struct Mv;
+
+#[async_trait]
+impl Program for Mv {
+    async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        let options = parse(run)?;
+        let mut answers = Answers::default();
+        let mut status = 0;
+        for pair in options.targets.pairs(run)? {
+            run.breathe().await;
+            match move_one(run, &options, &pair, &mut answers).await? {
+                Ok(None) => {}
+                Ok(Some(line)) => run.print(line).await?,
+                Err(why) => {
+                    status = 1;
+                    run.complain(why).await?;
+                }
+            }
+        }
+        Ok(status)
+    }
+}
+
+fn parse(run: &ProgramRun<'_>) -> Result<MoveOptions, Ending> {
+    let mut options = MoveOptions::default();
+    let mut words = run.words();
+    while let Some(word) = words.next()? {
+        let Some(word) = options.targets.take(word, &mut words)? else { continue };
+        match word {
+            Word::Short('f') => options.existing = Existing::Replace,
+            Word::Short('n') => options.existing = Existing::Keep,
+            Word::Short('i') => options.existing = Existing::Ask,
+            Word::Short('u') => options.existing = Existing::KeepNewer,
+            Word::Long(name) => match name.as_str() {
+                "force" => options.existing = Existing::Replace,
+                "no-clobber" => options.existing = Existing::Keep,
+                "interactive" => options.existing = Existing::Ask,
+                "update" => {
+                    options.existing = match words.attached()?.as_deref() {
+                        None | Some("older") => Existing::KeepNewer,
+                        Some("all") => Existing::Replace,
+                        Some("none" | "none-fail") => Existing::Keep,
+                        Some(other) => {
+                            return Err(Ending::usage(format!("invalid argument ‘{other}’ for ‘--update’")));
+                        }
+                    }
+                }
+                "no-copy" => {}
+                _ => return Err(unknown(&Word::Long(name))),
+            },
+            other => return Err(unknown(&other)),
+        }
+    }
+    Ok(options)
+}
+
+/// The line that is printed, or the words of what failed.
+type Moved = Result<Option<String>, String>;
+
+async fn move_one(
+    run: &ProgramRun<'_>,
+    options: &MoveOptions,
+    pair: &Pair,
+    answers: &mut Answers,
+) -> Result<Moved, Ending> {
+    match look(run, options, pair) {
+        Ok(Look::Move) => {}
+        Ok(Look::Ask) => {
+            let question = format!("overwrite {}", quoted(&pair.to));
+            if !answers.ask(run, &question).await? {
+                return Ok(Ok(None));
+            }
+        }
+        Ok(Look::Skip) => return Ok(Ok(None)),
+        Err(why) => return Ok(Err(why)),
+    }
+    Ok(put(run, options, pair))
+}
+
+/// What there is to do.
+enum Look {
+    Move,
+    Ask,
+    Skip,
+}
+
+fn look(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Result<Look, String> {
+    let (from_name, to_name) = (quoted(&pair.from), quoted(&pair.to));
+    let held = run.hold();
+    let missing = |error: eyot::Error| format!("cannot stat {from_name}: {}", reason(&error));
+    let from = run.find(&held, &pair.from, Last::Keep).map_err(missing)?;
+    let id = from.found().map_err(missing)?;
+    let source = held.tree.node(id);
+    let to = run
+        .find(&held, &pair.to, Last::Keep)
+        .map_err(|error| format!("cannot move {from_name} to {to_name}: {}", reason(&error)))?;
+    if source.is_directory() && to.names.starts_with(&from.names) {
+        let to_name = match to.node == Some(id) {
+            true => quoted(&joined(&pair.to, base_name(&pair.from))),
+            false => to_name,
+        };
+        return Err(format!("cannot move {from_name} to a subdirectory of itself, {to_name}"));
+    }
+    let Some(there) = to.node else { return Ok(Look::Move) };
+    if from.names == to.names {
+        return Err(format!("{from_name} and {to_name} are the same file"));
+    }
+    let target = held.tree.node(there);
+    match (source.kind(), target.kind()) {
+        (NodeKind::Directory, NodeKind::Directory) => {}
+        (NodeKind::Directory, _) => {
+            return Err(format!("cannot overwrite non-directory {to_name} with directory {from_name}"));
+        }
+        (_, NodeKind::Directory) => {
+            return Err(format!("cannot overwrite directory {to_name} with non-directory"));
+        }
+        _ => {}
+    }
+    Ok(match options.existing {
+        Existing::Keep => Look::Skip,
+        Existing::KeepNewer if target.modified >= source.modified => Look::Skip,
+        Existing::Ask => Look::Ask,
+        _ => Look::Move,
+    })
+}
+
+fn put(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Moved {
+    let (from_name, to_name) = (quoted(&pair.from), quoted(&pair.to));
+    let failed = |error: eyot::Error| {
+        let why = match error.kind() {
+            eyot::ErrorKind::AlreadyExists => "Directory not empty",
+            _ => reason(&error),
+        };
+        format!("cannot move {from_name} to {to_name}: {why}")
+    };
+    let backup = options.targets.backup.make(run, &pair.to).map_err(failed)?;
+    let mut held = run.hold();
+    let from = run.find(&held, &pair.from, Last::Keep).map_err(failed)?;
+    let to = run.find(&held, &pair.to, Last::Keep).map_err(failed)?;
+    if to.node.is_some() && to.node == from.node {
+        // Two names of one file: the first one goes.
+        held.remove(&from).map_err(failed)?;
+    } else {
+        held.rename(&from, &to).map_err(failed)?;
+    }
+    let line = || format!("renamed {from_name} -> {to_name}{}\n", noted(backup.as_deref()));
+    Ok(options.targets.is_verbose.then(line))
+}
