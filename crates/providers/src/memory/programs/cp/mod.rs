@@ -35,6 +35,7 @@ impl Program for Cp {
             answers: Answers::default(),
             linked: HashMap::new(),
             made: HashSet::new(),
+            copied: HashSet::new(),
             left: Vec::new(),
         };
         for pair in pairs {
@@ -72,6 +73,8 @@ struct Copying<'a, 'r> {
     linked: HashMap<NodeId, String>,
     /// The files that this run has made for its operands.
     made: HashSet<NodeId>,
+    /// The operands that were copied.
+    copied: HashSet<(NodeId, String)>,
     left: Vec<Step>,
 }
 
@@ -111,6 +114,16 @@ impl Copying<'_, '_> {
                 Ok(bytes) => SourceContent::File(bytes.into()),
                 Err(why) => SourceContent::Unreadable(why),
             };
+        }
+        let seen = source.id.filter(|_| is_operand).map(|id| (id, pair.to.clone()));
+        if seen.is_some_and(|seen| !self.copied.insert(seen)) {
+            let what =
+                if matches!(source.content, SourceContent::Directory(_)) { "directory" } else { "file" };
+            let from = quoted(&pair.from);
+            return self
+                .run
+                .complain(format!("warning: source {what} {from} specified more than once"))
+                .await;
         }
         match &source.content {
             SourceContent::Directory(_) if !self.options.is_recursive => {

@@ -120,8 +120,7 @@ impl Copying<'_, '_> {
         pair: &Pair,
     ) -> std::result::Result<Result<NodeId>, String> {
         if !pair.from.starts_with('/') && pair.to.contains('/') {
-            let to = quoted(&pair.to);
-            return Err(format!("{to}: can make relative symbolic links only in current directory"));
+            return Err(format!("{}: can make relative symbolic links only in current directory", pair.to));
         }
         let target = bytes_of(pair.from.as_ref()).into_owned();
         Ok(self.put_new(held, &pair.to, FileNode::new(NodeContent::Link(target), 0o777)))
