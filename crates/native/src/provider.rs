@@ -82,7 +82,7 @@ impl NativeProvider {
             return;
         }
         let (sandboxes, spec) = (Arc::clone(&self.sandboxes), spec.clone());
-        tokio::task::spawn_blocking(move || sandboxes.refill_slots(&spec));
+        tokio::task::spawn_blocking(move || sandboxes.refill_slots(spec));
     }
 
     /// Checks that this host can enforce a disk limit; the error says why not.

@@ -137,12 +137,13 @@ impl Sandboxes {
 
     /// Makes slots for more sandboxes like this one while no create is under way: what is asked for
     /// goes first. Blocks.
-    pub(crate) fn refill_slots(&self, spec: &ValidSpec) {
-        let Some(refill) = self.slots.try_refill() else { return };
+    pub(crate) fn refill_slots(&self, spec: ValidSpec) {
         let is_idle = || self.turns.available_permits() == TURNS;
-        if let Err(error) = self.maker().and_then(|maker| refill.run(&maker, spec, is_idle)) {
-            tracing::debug!(%error, "make slots");
-        }
+        self.slots.refill_for(spec, |refill, spec| {
+            if let Err(error) = self.maker().and_then(|maker| refill.run(&maker, spec, is_idle)) {
+                tracing::debug!(%error, "make slots");
+            }
+        });
     }
 
     /// Removes the slots, and makes no more. Blocks.

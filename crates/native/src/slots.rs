@@ -173,6 +173,8 @@ pub(crate) struct SlotStock {
     closed: AtomicBool,
     /// Held while slots are made: by one thread at a time.
     refill: Mutex<()>,
+    /// The kind of sandbox that was made last and that no slots were made for since.
+    wanted: Mutex<Option<ValidSpec>>,
 }
 
 /// The right to make slots.
@@ -219,14 +221,22 @@ impl SlotStock {
         Refill { stock: self, _turn: lock(&self.refill) }
     }
 
-    /// Begins to make slots; `None` while another thread does.
-    pub(crate) fn try_refill(&self) -> Option<Refill<'_>> {
-        let turn = match self.refill.try_lock() {
-            Err(TryLockError::WouldBlock) => return None,
-            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
-            Ok(turn) => turn,
-        };
-        Some(Refill { stock: self, _turn: turn })
+    /// Makes slots for more sandboxes like this one. While another thread makes some, that thread
+    /// does it afterwards.
+    pub(crate) fn refill_for(&self, spec: ValidSpec, mut run: impl FnMut(&Refill<'_>, &ValidSpec)) {
+        *lock(&self.wanted) = Some(spec);
+        // Looked at once more after each turn: whoever came meanwhile has gone again.
+        while lock(&self.wanted).is_some() {
+            let turn = match self.refill.try_lock() {
+                Err(TryLockError::WouldBlock) => return,
+                Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+                Ok(turn) => turn,
+            };
+            let wanted = lock(&self.wanted).take();
+            if let Some(spec) = wanted {
+                run(&Refill { stock: self, _turn: turn }, &spec);
+            }
+        }
     }
 
     /// Tells whether a slot of this shape is missing. The oldest slot makes room for the first one
@@ -270,4 +280,27 @@ impl Refill<'_> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(workdir: &str) -> ValidSpec {
+        let workdir = Some(eyot::SandboxPath::parse(workdir).unwrap());
+        SandboxSpec { workdir, ..SandboxSpec::default() }.validate().unwrap()
+    }
+
+    #[test]
+    fn slots_that_are_wanted_while_others_are_made_are_made_afterwards() {
+        let stock = SlotStock::new(2).unwrap();
+        let mut made = Vec::new();
+        stock.refill_for(spec("/first"), |_, made_for| {
+            if made.is_empty() {
+                stock.refill_for(spec("/second"), |_, _| panic!("two make slots at a time"));
+            }
+            made.push(made_for.workdir().to_string());
+        });
+        assert_eq!(made, ["/first", "/second"]);
+    }
 }
