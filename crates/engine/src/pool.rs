@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use eyot::internal::{SandboxInternals, run_detached};
 use eyot::{
-    Error, ErrorKind, PoolEntry, PoolStatus, Result, Sandbox, SandboxId, SandboxName, SandboxProvider,
-    SandboxStatus,
+    Capability, Error, ErrorKind, PoolEntry, PoolStatus, Result, Sandbox, SandboxId, SandboxName,
+    SandboxProvider, SandboxStatus,
 };
 use tokio::sync::Notify;
 
@@ -260,6 +260,8 @@ impl SandboxPool {
         if port == 0 {
             return Err(Error::invalid("port", "must be from 1 to 65535, not 0"));
         }
+        let provider = self.provider();
+        provider.capabilities().require(Capability::Dial, provider.name(), "browse", &[])?;
         self.get(name.as_str()).await?;
         let (preview, is_new) = self.inner.forwards.open(self, &name, port).await?;
         if is_new {

@@ -11,6 +11,7 @@ mod files;
 mod habits;
 mod help;
 mod images;
+mod in_memory;
 mod init;
 mod kept;
 mod listening;

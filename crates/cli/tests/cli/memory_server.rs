@@ -9,9 +9,19 @@ use super::machine::{Machine, Ran};
 
 /// A machine with a server of sandboxes in memory. When it is dropped, the server ends, and they with it.
 pub struct MemoryServer {
+    server: Running,
     pub machine: Machine,
     pub url: String,
-    server: Child,
+}
+
+/// A server that ends when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 impl MemoryServer {
@@ -24,7 +34,7 @@ impl MemoryServer {
         let mut said = String::new();
         BufReader::new(server.stderr.take().unwrap()).read_line(&mut said).unwrap();
         assert!(said.contains("serving at"), "{said}");
-        let served = Self { machine, url, server };
+        let served = Self { server: Running(server), machine, url };
         assert_eq!(served.there(&["create", "--name", "web"]).success(), "web\n");
         served
     }
@@ -39,11 +49,10 @@ impl MemoryServer {
     pub fn script(&self, script: &str) -> String {
         self.there(&["exec", "web", "--", "sh", "-c", script]).success()
     }
-}
 
-impl Drop for MemoryServer {
-    fn drop(&mut self) {
-        kill_process(Pid::from_child(&self.server), Signal::TERM).unwrap();
-        self.server.wait().unwrap();
+    /// Ends the server, and returns the machine.
+    pub fn end(self) -> Machine {
+        drop(self.server);
+        self.machine
     }
 }
