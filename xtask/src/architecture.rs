@@ -2,12 +2,13 @@
 
 use crate::process::{cargo, output};
 use crate::source::{self, Source, Token};
-use crate::{documents, error_text, floors, names, openings, rules, targets, threats};
+use crate::{documents, error_text, floors, memory_build, names, openings, rules, targets, threats};
 
 /// Checks every rule, and says all that is wrong at once.
 pub fn check() -> Result<(), String> {
     let sources = source::all()?;
-    let mut wrong = forbidden_dependencies()?;
+    let known = packages_of(&["--workspace"])?;
+    let mut wrong = forbidden_dependencies(&known)?;
     for source in &sources {
         wrong.extend(unsafe_outside_sys(source));
         wrong.extend(dropped_results(source));
@@ -21,6 +22,7 @@ pub fn check() -> Result<(), String> {
     wrong.extend(names::check(&sources)?);
     wrong.extend(error_text::check(&sources));
     wrong.extend(floors::check(&sources)?);
+    wrong.extend(memory_build::check(&sources, &known)?);
     if wrong.is_empty() {
         return Ok(());
     }
@@ -80,16 +82,19 @@ const FORBIDDEN: &[Forbidden] = &[
     },
 ];
 
-fn forbidden_dependencies() -> Result<Vec<String>, String> {
-    let known =
-        names(&output(cargo().args(["tree", "-q", "--workspace", "-e", "normal", "--prefix", "none"]))?);
+fn forbidden_dependencies(known: &[String]) -> Result<Vec<String>, String> {
     let mut wrong = Vec::new();
     for rule in FORBIDDEN {
-        let tree =
-            output(cargo().args(["tree", "-q", "-p", rule.package, "-e", "normal", "--prefix", "none"]))?;
-        wrong.extend(broken(rule, &names(&tree), &known));
+        wrong.extend(broken(rule, &packages_of(&["-p", rule.package])?, known));
     }
     Ok(wrong)
+}
+
+/// Returns what these packages depend on, with themselves.
+fn packages_of(selected: &[&str]) -> Result<Vec<String>, String> {
+    let tree =
+        output(cargo().args(["tree", "-q"]).args(selected).args(["-e", "normal", "--prefix", "none"]))?;
+    Ok(names(&tree))
 }
 
 /// Returns the packages of a tree as `cargo tree` prints it.

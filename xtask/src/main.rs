@@ -11,6 +11,7 @@ mod images;
 mod jobs;
 mod log;
 mod machine;
+mod memory_build;
 mod names;
 mod openings;
 mod packages;

@@ -24,6 +24,7 @@ use crate::provider::{
 use crate::sandbox_names::{self, PooledSandbox, SandboxNames};
 
 /// The context of one command.
+#[derive(Clone)]
 pub struct Context {
     /// The form of the output.
     pub output: Output,
@@ -130,6 +131,17 @@ impl Context {
     /// Returns the server whose sandboxes are used instead of this host's, if one is named.
     pub fn server(&self) -> Result<Option<RemoteServer>, Failure> {
         Ok(self.server.clone().map(RemoteServer::new).transpose()?)
+    }
+
+    /// Tells whether a server's sandboxes are used instead of this host's.
+    pub fn names_a_server(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// Returns the context of the sandboxes that a provider has on this host, also where a server is
+    /// named.
+    pub fn on_this_host(&self, row: &'static ProviderRow) -> Self {
+        Self { provider_settings: self.settings_of(row), server: None, ..self.clone() }
     }
 
     /// Fails if a server is named, for commands about this host. `what` is the subject of the
@@ -325,6 +337,15 @@ impl Context {
     pub fn add_pool(&self, facts: &mut Value, id: &SandboxId) -> Result<(), Failure> {
         self.names()?.add_pool(facts, id);
         Ok(())
+    }
+
+    /// Tells whether there is a pool of this name. Nothing is created for that.
+    pub async fn has_pool(&self, name: &SandboxName) -> Result<bool, Failure> {
+        if let Some(server) = self.server()? {
+            return Ok(server.pools().await?.contains(name));
+        }
+        let Some(store) = self.local_store()? else { return Ok(false) };
+        Ok(store.pools()?.iter().any(|row| row.name == *name))
     }
 
     /// Returns the names that sandboxes have in their pools. Nothing is created for that.

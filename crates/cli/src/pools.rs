@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use eyot::{Error, ErrorKind, PoolEntry, SandboxName, SandboxProvider};
-use eyot_engine::{Engine, PoolCreate, PoolCreated, SandboxPool, Transfer, Transferred};
+use eyot_engine::{Engine, PoolCreate, PoolCreated, SandboxPool, Transfer, TransferObserver, Transferred};
 use eyot_providers::remote::RemoteServer;
 
 use crate::context::Context;
@@ -111,10 +111,16 @@ impl Pool {
         }
     }
 
-    /// Copies between two of the pool's sandboxes.
-    pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred, Error> {
+    /// Copies between two of the pool's sandboxes. Of a server's copy an observer hears nothing.
+    pub async fn transfer(
+        &self,
+        from: &str,
+        to: &str,
+        what: &Transfer,
+        observer: TransferObserver,
+    ) -> Result<Transferred, Error> {
         match self {
-            Self::Local(pool) => pool.transfer(from, to, what).await,
+            Self::Local(pool) => pool.transfer_observed(from, to, what, observer).await,
             Self::Remote { server, name, .. } => server.transfer(name, from, to, what).await,
         }
     }

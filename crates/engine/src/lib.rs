@@ -25,4 +25,4 @@ pub use pool_options::{
     PoolOptions, PoolQuotas,
 };
 pub use records::FindProvider;
-pub use transfer::{Transfer, Transferred, transfer};
+pub use transfer::{Transfer, TransferObserver, Transferred, check_source, transfer, transfer_observed};

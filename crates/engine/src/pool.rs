@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use eyot::internal::{SandboxInternals, run_detached};
 use eyot::{
-    Error, ErrorKind, PoolEntry, PoolStatus, Result, Sandbox, SandboxId, SandboxName, SandboxProvider,
-    SandboxStatus,
+    Capability, Error, ErrorKind, PoolEntry, PoolStatus, Result, Sandbox, SandboxId, SandboxName,
+    SandboxProvider, SandboxStatus,
 };
 use tokio::sync::Notify;
 
@@ -31,7 +31,9 @@ use crate::events::EventKind;
 use crate::pool_options::{PoolCreate, PoolCreated, PoolOptions};
 use crate::records::{PoolRecords, require_own_provider};
 use crate::store::{RowState, SandboxRow};
-use crate::transfer::{Transfer, Transferred, transfer};
+use crate::transfer::{
+    Transfer, TransferObserver, Transferred, check_source, nobody_watches, transfer_observed,
+};
 use browse::OpenPorts;
 use member::{LiveSandbox, Member};
 
@@ -218,15 +220,26 @@ impl SandboxPool {
     }
 
     /// Copies a file or a tree from one sandbox of the pool to another, which is made if need be;
-    /// see [`transfer()`]. A source that does not exist is `not_found` rather than made: its name
+    /// see [`transfer()`](crate::transfer()). A source that does not exist is `not_found` rather than made: its name
     /// is more likely a slip.
     pub async fn transfer(&self, from: &str, to: &str, what: &Transfer) -> Result<Transferred> {
+        self.transfer_observed(from, to, what, nobody_watches()).await
+    }
+
+    /// Copies as [`SandboxPool::transfer`] does, and tells an observer how far it is.
+    pub async fn transfer_observed(
+        &self,
+        from: &str,
+        to: &str,
+        what: &Transfer,
+        observer: TransferObserver,
+    ) -> Result<Transferred> {
         self.live(from).await?;
         let source = self.get(from).await?;
         // A slip in the source's path makes no sandbox.
-        crate::transfer::find(&source, what).await?;
+        check_source(&source, what).await?;
         let target = self.get(to).await?;
-        let moved = transfer(&source, &target, what).await?;
+        let moved = transfer_observed(&source, &target, what, observer).await?;
         let kind = EventKind::Transferred {
             from: from.to_owned(),
             from_path: what.from_path.clone(),
@@ -247,6 +260,8 @@ impl SandboxPool {
         if port == 0 {
             return Err(Error::invalid("port", "must be from 1 to 65535, not 0"));
         }
+        let provider = self.provider();
+        provider.capabilities().require(Capability::Dial, provider.name(), "browse", &[])?;
         self.get(name.as_str()).await?;
         let (preview, is_new) = self.inner.forwards.open(self, &name, port).await?;
         if is_new {

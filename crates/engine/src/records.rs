@@ -45,6 +45,13 @@ impl PoolRecords {
     /// gone: its deadline may have passed while that provider was not asked. `false`: it is there,
     /// or that is not known.
     pub(crate) async fn free_if_gone(&self, row: &SandboxRow) -> Result<bool> {
+        if row.is_in_another_process() {
+            return Ok(false);
+        }
+        if row.has_ended_with_its_process() && row.state == RowState::Live {
+            let claim = self.begin_removing(row).await?;
+            return self.finish_removing(row, claim, "it has ended with its process").await.map(|()| true);
+        }
         let maker = self.others.as_ref().and_then(|find| find(&row.provider));
         let Some(maker) = maker.filter(|_| row.state == RowState::Live) else { return Ok(false) };
         if !is_gone(maker.as_ref(), row).await {
@@ -173,12 +180,24 @@ pub(crate) async fn is_gone(provider: &dyn SandboxProvider, row: &SandboxRow) ->
     opened.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed))
 }
 
-/// Refuses a sandbox that another provider made. This one would take it for gone, and its name for free.
+/// Tells whether a sandbox is this provider's, in this process.
+pub(crate) fn is_own(provider: &dyn SandboxProvider, row: &SandboxRow) -> bool {
+    row.provider == provider.name() && !row.is_in_another_process()
+}
+
+/// Refuses a sandbox that another provider made, or that is in another process. This one would take it for gone, and
+/// its name for free.
 pub(crate) fn require_own_provider(provider: &dyn SandboxProvider, row: &SandboxRow) -> Result<()> {
-    if row.provider == provider.name() {
+    if is_own(provider, row) {
         return Ok(());
     }
     let SandboxRow { name, pool, provider: maker, .. } = row;
+    if let Some(process) = row.process.as_ref().filter(|_| row.is_in_another_process()) {
+        let message =
+            format!("use sandbox `{name}` of pool `{pool}`: it is in the memory of process {}", process.pid);
+        let hint = "use it through that process, which may be a server (`--server`), or use another pool";
+        return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
+    }
     let message =
         format!("use sandbox `{name}` of pool `{pool}`: {maker} made it, and this is {}", provider.name());
     let hint = format!("use it with `--provider {maker}`, or use another pool");

@@ -6,11 +6,13 @@ mod count;
 mod staged;
 mod staging_name;
 
+use std::sync::Arc;
+
 use eyot::{
     ByteRange, ByteStream, Error, ErrorKind, FileStat, Limits, Result, Sandbox, SandboxPath, TarInOptions,
     WriteOptions,
 };
-use futures_util::StreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use count::TarCounter;
@@ -40,22 +42,46 @@ pub struct Transferred {
     pub bytes: u64,
 }
 
+/// Hears the number of bytes of each piece that comes out of the source of a copy.
+pub type TransferObserver = Arc<dyn Fn(u64) + Send + Sync>;
+
 /// Copies a file or a tree. A file replaces a file; its permission bits come along. A tree needs a target that is not
 /// there, or an empty directory: `already_exists` otherwise. In a tree permission bits and symbolic links are kept as they
 /// are; a link that is named itself is followed. `not_found`, `is_directory`, `not_directory`, `permission`, `quota`; an
 /// error says which side it comes from.
 pub async fn transfer(from: &Sandbox, to: &Sandbox, what: &Transfer) -> Result<Transferred> {
+    transfer_observed(from, to, what, nobody_watches()).await
+}
+
+/// Copies as [`transfer()`] does, and tells an observer how far it is.
+pub async fn transfer_observed(
+    from: &Sandbox,
+    to: &Sandbox,
+    what: &Transfer,
+    observer: TransferObserver,
+) -> Result<Transferred> {
     let (source, stat) = find(from, what).await?;
     let target = to.resolve_path(&what.to_path)?;
     if stat.is_directory {
-        copy_tree((from, &source), &stat, (to, &target)).await
+        copy_tree((from, &source), &stat, (to, &target), observer).await
     } else {
-        copy_file((from, &source), &stat, (to, &target)).await
+        copy_file((from, &source), &stat, (to, &target), observer).await
     }
 }
 
+/// Returns the observer of a copy that nobody watches.
+pub(crate) fn nobody_watches() -> TransferObserver {
+    Arc::new(|_| ())
+}
+
+/// Looks whether what is to be copied is there and may be, before anything is done for its target, such as a wake.
+/// The errors are those of [`transfer()`].
+pub async fn check_source(from: &Sandbox, what: &Transfer) -> Result<()> {
+    find(from, what).await.map(drop)
+}
+
 /// Finds what is to be copied, if it is there and may be.
-pub(crate) async fn find(from: &Sandbox, what: &Transfer) -> Result<(SandboxPath, FileStat)> {
+async fn find(from: &Sandbox, what: &Transfer) -> Result<(SandboxPath, FileStat)> {
     let source = from.resolve_path(&what.from_path)?;
     let stat = from.stat(source.as_str()).await?;
     if stat.is_directory && !what.recursive {
@@ -78,8 +104,10 @@ async fn copy_file(
     (from, source): SandboxLocation<'_>,
     stat: &FileStat,
     (to, target): SandboxLocation<'_>,
+    observer: TransferObserver,
 ) -> Result<Transferred> {
     let content = from.read_stream(source.as_str(), ByteRange::default()).await?;
+    let content = content.inspect_ok(move |bytes| observer(bytes.len() as u64)).boxed();
     let options = WriteOptions { permissions: stat.mode.map(|mode| mode & 0o777), ..WriteOptions::default() };
     let bytes = to.write_stream(target.as_str(), content, options).await?;
     Ok(Transferred { files: 1, bytes })
@@ -90,11 +118,12 @@ async fn copy_tree(
     (from, source): SandboxLocation<'_>,
     stat: &FileStat,
     (to, target): SandboxLocation<'_>,
+    observer: TransferObserver,
 ) -> Result<Transferred> {
     check_tree((from, source), (to, target))?;
     check_target(to, target).await?;
     let staged = StagingDirectory::make(to, target).await?;
-    let copied = unpack((from, source), to, &staged).await;
+    let copied = unpack((from, source), to, &staged, observer).await;
     let placed = match copied {
         Ok(copied) => staged.put(source.file_name(), stat, target).await.map(|()| copied),
         Err(error) => Err(error),
@@ -136,6 +165,7 @@ async fn unpack(
     (from, source): SandboxLocation<'_>,
     to: &Sandbox,
     staged: &StagingDirectory,
+    observer: TransferObserver,
 ) -> Result<Transferred> {
     // Links and shared folders can lead a target inside of its source, where it would be packed while it grows.
     let counter = TarCounter::watching_for(staged.name());
@@ -143,6 +173,7 @@ async fn unpack(
     let tar: ByteStream = from
         .tar_out(source.as_str())
         .await?
+        .inspect_ok(move |bytes| observer(bytes.len() as u64))
         .map(move |piece| {
             piece.and_then(|bytes| if counted.see(&bytes) { Ok(bytes) } else { Err(into_itself()) })
         })

@@ -23,6 +23,12 @@ pub trait SandboxProvider: Send + Sync + 'static {
     /// Returns what its sandboxes can do.
     fn capabilities(&self) -> &Capabilities;
 
+    /// Tells whether its sandboxes end with the process that made them. No other process finds them, and none takes
+    /// their names while that process runs.
+    fn lives_with_its_process(&self) -> bool {
+        false
+    }
+
     /// Reports the protections that would hold around a sandbox made here and now from a default
     /// spec.
     async fn isolation(&self) -> Result<Isolation>;

@@ -89,6 +89,7 @@ mod tests {
         for row in rows() {
             let provider = ProviderSettings::new(row, "/nowhere").open(Makes::Many).unwrap();
             assert_eq!((provider.name(), provider.capabilities()), (row.name, &(row.capabilities)()));
+            assert_eq!(provider.lives_with_its_process(), row.lives_with_its_process, "{}", row.name);
         }
     }
 }

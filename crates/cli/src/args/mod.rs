@@ -13,6 +13,7 @@ mod image;
 mod init;
 mod mcp;
 mod net;
+mod place;
 mod pool;
 mod processes;
 mod sandboxes;
@@ -43,6 +44,7 @@ pub use image::{BuildBaseArgs, ImageArgs, ImageCommand, ImportArgs, ImportSource
 pub use init::{InitArgs, InitFlueArgs, InitFramework};
 pub use mcp::{McpAccessArgs, McpArgs};
 pub use net::NetArgs;
+pub use place::{PlaceArg, SandboxHolder};
 pub use pool::{MembersArgs, PoolArgs, PoolCommand, PoolCreateArgs};
 pub use processes::{KillArgs, LogsArgs, PsArgs, StartArgs, WaitArgs};
 pub use sandboxes::{AdoptArgs, CreateArgs, DialArgs, InspectArgs, LsArgs, RmArgs, SleepArgs, WakeArgs};

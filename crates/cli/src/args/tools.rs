@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use eyot::SandboxName;
 use eyot_tools::{ToolFormat, WorkspaceToolsOptions};
 
-use super::side::Side;
+use super::place::PlaceArg;
 use super::values::parse_port;
 
 const TOOLS_EXAMPLES: &str = "\
@@ -123,6 +123,13 @@ Examples:
   eyot transfer builder:dist/app web:/home/user/app
   eyot transfer builder:/workspace/site web:/workspace/site --recursive
   eyot transfer --pool agent-7 builder:dist web:dist -r      the names of a pool
+  eyot transfer docker/builder:dist native/team/web:dist -r  between providers
+  eyot --server http://HOST:7070 transfer -r native/builder:dist memory/web:dist
+
+NAME and POOL/NAME are the sandboxes of --provider, or of the server where --server names one. \
+PROVIDER/NAME and PROVIDER/POOL/NAME are those that the provider has on this host, also with --server; \
+`server` in the place of PROVIDER means the server's. Sandboxes in memory end with their process: \
+`memory/…` needs a server over memory. Where there is a pool with the name of a provider, say both.
 
 The second path is what the copy is called, not a directory to put it in; parents are made. A tree \
 needs a path that is free, or an empty directory. Either all of it arrives or nothing. `eyot cp` \
@@ -132,11 +139,11 @@ copies from and to the host as well.";
 #[derive(Debug, Args)]
 #[command(after_help = TRANSFER_EXAMPLES)]
 pub struct TransferArgs {
-    /// The source, NAME:PATH
-    #[arg(value_name = "FROM", value_parser = parse_place)]
+    /// The source, [PROVIDER/][POOL/]NAME:PATH
+    #[arg(value_name = "FROM", value_parser = PlaceArg::parse)]
     pub from: PlaceArg,
-    /// The path of the copy, NAME:PATH
-    #[arg(value_name = "TO", value_parser = parse_place)]
+    /// The path of the copy, [PROVIDER/][POOL/]NAME:PATH
+    #[arg(value_name = "TO", value_parser = PlaceArg::parse)]
     pub to: PlaceArg,
     /// Copy a directory with everything below it
     #[arg(long, short)]
@@ -144,24 +151,6 @@ pub struct TransferArgs {
     /// Use sandboxes of this pool; the target is created if it does not exist
     #[arg(long, value_name = "POOL", value_parser = parse_name)]
     pub pool: Option<SandboxName>,
-}
-
-/// The argument that names a path in a sandbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceArg {
-    /// The sandbox's name or id.
-    pub name: String,
-    /// The path in it.
-    pub path: String,
-}
-
-fn parse_place(text: &str) -> Result<PlaceArg, String> {
-    match Side::parse(text)? {
-        Side::Sandbox { name, path } => Ok(PlaceArg { name, path }),
-        Side::Host(_) | Side::Stdio => {
-            Err("must be NAME:PATH; `eyot cp` copies from and to the host".to_owned())
-        }
-    }
 }
 
 const BROWSE_EXAMPLES: &str = "\

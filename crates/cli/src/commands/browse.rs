@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, Sandbox, SandboxProvider};
+use eyot::{Capability, Error, ErrorKind, Sandbox, SandboxProvider};
 use eyot_engine::{PoolCreate, SandboxPool};
 use eyot_server::Browse;
 use futures_util::future::BoxFuture;
@@ -33,6 +33,7 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
     };
     // Whether there is such a sandbox is said before anything is opened.
     let sandbox = place.awake(&name).await.map_err(|error| context.explained(error, &args.name))?;
+    sandbox.capabilities().require(Capability::Dial, &sandbox.info().provider, "browse", &[])?;
     let mut signals = Signals::listen()?;
     let (gone, mut is_gone) = mpsc::unbounded_channel();
     let browse = Browse::bind(sandbox.id().clone(), args.port, opener(place, name, gone)).await?;

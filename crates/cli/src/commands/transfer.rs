@@ -1,18 +1,24 @@
-//! `eyot transfer`: copies a file or a tree from one sandbox to another, completely or not at all.
+//! `eyot transfer`: copies a file or a tree from one sandbox to another, completely or not at all. Each side names its
+//! sandbox with its holder: a provider on this host, or a server.
 
-use eyot::{Error, ErrorKind};
-use eyot_engine::{Transfer, Transferred, transfer};
+use std::sync::Arc;
 
-use crate::args::TransferArgs;
+use eyot::{Error, ErrorKind, Sandbox, SandboxName, SandboxOperationUnsupported};
+use eyot_engine::{Transfer, TransferObserver, Transferred, check_source, transfer_observed};
+
+use crate::args::{PlaceArg, SandboxHolder, TransferArgs};
 use crate::context::Context;
-use crate::errors::Failure;
+use crate::copy::{ByteMeter, watch};
+use crate::errors::{Failure, USAGE};
 use crate::pools::Pool;
+use crate::provider::ProviderRow;
 use crate::signals::Signals;
 
 pub async fn run(args: TransferArgs, context: &Context) -> Result<u8, Failure> {
     let mut signals = Signals::listen()?;
+    let meter = ByteMeter::default();
     let copied = tokio::select! {
-        copied = copy(args, context) => copied?,
+        copied = watch(context.output, &meter, copy(args, &meter, context)) => copied?,
         signal = signals.end() => return Err(Failure::Interrupted(signal)),
     };
     if context.output.json {
@@ -24,23 +30,127 @@ pub async fn run(args: TransferArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-async fn copy(args: TransferArgs, context: &Context) -> Result<Transferred, Failure> {
+async fn copy(args: TransferArgs, meter: &ByteMeter, context: &Context) -> Result<Transferred, Failure> {
     let TransferArgs { from, to, recursive, pool } = args;
-    let what = Transfer { from_path: from.path, to_path: to.path, recursive };
+    let what = Transfer { from_path: from.path.clone(), to_path: to.path.clone(), recursive };
+    let counting = meter.clone();
+    let observer: TransferObserver = Arc::new(move |bytes| counting.add(bytes));
     let copied = match pool {
-        Some(pool) => Pool::of(pool, context).await?.transfer(&from.name, &to.name, &what).await,
-        None => {
-            let (from, to) = (context.awake(&from.name).await?, context.awake(&to.name).await?);
-            transfer(&from, &to, &what).await
-        }
+        Some(pool) => in_pool(pool, (&from, &to), &what, observer, context).await,
+        None => between((&from, &to), &what, observer, context).await,
     };
-    Ok(copied.map_err(|error| with_recursive_hint(error, recursive))?)
+    copied.map_err(|failure| with_recursive_hint(failure, recursive))
+}
+
+/// Copies between two sandboxes of a pool, of which the target is made if need be.
+async fn in_pool(
+    pool: SandboxName,
+    (from, to): (&PlaceArg, &PlaceArg),
+    what: &Transfer,
+    observer: TransferObserver,
+    context: &Context,
+) -> Result<Transferred, Failure> {
+    for side in [from, to] {
+        if side.holder.is_some() || side.name.contains('/') {
+            let message = format!("--pool names the pool of both sides, and {side} names another");
+            return Err(Failure::usage(message).hint("leave --pool out, and write POOL/NAME on each side"));
+        }
+    }
+    Ok(Pool::of(pool, context).await?.transfer(&from.name, &to.name, what, observer).await?)
+}
+
+/// Copies between two sandboxes that exist, wherever they are.
+async fn between(
+    (from, to): (&PlaceArg, &PlaceArg),
+    what: &Transfer,
+    observer: TransferObserver,
+    context: &Context,
+) -> Result<Transferred, Failure> {
+    // Both sides are known to mean something before either is woken.
+    let (source, target) = (context_of(from, context).await?, context_of(to, context).await?);
+    let source = awake(from, &source).await?;
+    check_source(&source, what).await.map_err(|error| on_side(error, from))?;
+    let target = awake(to, &target).await?;
+    transfer_observed(&source, &target, what, observer).await.map_err(|error| {
+        let is_between = from.holder != to.holder;
+        if is_between { error.context(format!("transfer {from} to {to}")).into() } else { error.into() }
+    })
+}
+
+async fn awake(side: &PlaceArg, context: &Context) -> Result<Sandbox, Failure> {
+    context.awake(&side.name).await.map_err(|failure| match failure {
+        Failure::Error { error, exit_code } => Failure::with_code(with_holder(error, side), exit_code),
+        other => other,
+    })
+}
+
+fn on_side(error: Error, side: &PlaceArg) -> Failure {
+    with_holder(error, side).into()
+}
+
+/// Adds the side to the sentence of an error where the side names its holder: two may have sandboxes of one name.
+fn with_holder(error: Error, side: &PlaceArg) -> Error {
+    if side.holder.is_some() { error.context(format!("transfer: {side}")) } else { error }
+}
+
+/// Returns the context of a side's sandbox.
+async fn context_of(side: &PlaceArg, context: &Context) -> Result<Context, Failure> {
+    let Some(holder) = side.holder else { return Ok(context.clone()) };
+    refuse_two_meanings(side, holder, context).await?;
+    match holder {
+        SandboxHolder::Server if context.names_a_server() => Ok(context.clone()),
+        SandboxHolder::Server => Err(Failure::usage(format!("{side} is a server's, and no server is named"))
+            .hint("name it with `--server URL` or EYOT_SERVER")),
+        SandboxHolder::Provider(row) if row.lives_with_its_process => served_by(row, side, context).await,
+        SandboxHolder::Provider(row) => Ok(context.on_this_host(row)),
+    }
+}
+
+/// Refuses `X/NAME` where X is a provider and there is a pool X as well.
+async fn refuse_two_meanings(
+    side: &PlaceArg,
+    holder: SandboxHolder,
+    context: &Context,
+) -> Result<(), Failure> {
+    let word = holder.word();
+    if !side.may_mean_a_pool() || !context.has_pool(&SandboxName::parse(word)?).await? {
+        return Ok(());
+    }
+    let name = &side.name;
+    let of_pools = if context.names_a_server() { "server" } else { context.provider_settings.row.name };
+    let message = format!("{side} has two meanings: `{word}` is a pool as well");
+    Err(Failure::usage(message).hint(format!(
+        "say `{of_pools}/{word}/{name}` for the sandbox of that pool, or `{word}/default/{name}`, with its pool"
+    )))
+}
+
+/// Returns the context of the server, which must serve sandboxes of this provider: on this host they end with the
+/// process that makes them, so a command finds none.
+async fn served_by(row: &ProviderRow, side: &PlaceArg, context: &Context) -> Result<Context, Failure> {
+    let name = row.name;
+    let Some(server) = context.server()? else {
+        let error = SandboxOperationUnsupported::new("use of a sandbox of an earlier command", name, &[]);
+        let hint = format!(
+            "its sandboxes end with the process that makes them: `eyot --provider {name} serve` keeps them, and \
+             `--server URL` names that server for {side}"
+        );
+        return Err(Failure::with_code(Error::from(error).with_hint(hint), USAGE));
+    };
+    let provider = server.provider(None).await?;
+    let served = eyot::SandboxProvider::name(provider.as_ref());
+    if served == name {
+        return Ok(context.clone());
+    }
+    let message = format!("{side} is of {name}, and the server has sandboxes of {served}");
+    Err(Failure::usage(message).hint("`server/NAME:PATH` is a sandbox of the server, whatever its provider"))
 }
 
 /// Names our option for a directory that was not to be copied whole.
-fn with_recursive_hint(error: Error, is_recursive: bool) -> Error {
-    if error.kind() == ErrorKind::IsDirectory && !is_recursive {
-        return error.with_hint("-r copies a directory with everything below it");
+fn with_recursive_hint(failure: Failure, is_recursive: bool) -> Failure {
+    let is_directory =
+        matches!(&failure, Failure::Error { error, .. } if error.kind() == ErrorKind::IsDirectory);
+    if is_directory && !is_recursive {
+        return failure.hint("-r copies a directory with everything below it");
     }
-    error
+    failure
 }

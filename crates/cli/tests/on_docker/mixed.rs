@@ -7,6 +7,7 @@ pub fn trials() -> Vec<Case> {
     vec![
         ("a_pools_sandbox_on_docker_is_kept_from_the_native_provider", pools),
         ("a_models_tools_work_on_docker", tools),
+        ("a_tree_goes_from_docker_to_native_and_back", transfers),
         ("a4_a_container_of_another_state_folder_is_listed_as_foreign_and_used_once_it_is_adopted", foreign),
         ("doctor_says_whether_an_engine_answers", doctor),
         ("providers_says_which_engine_answers", providers),
@@ -48,6 +49,22 @@ fn tools() {
     call("pool", "transfer", moved);
     assert!(call("pool", "shell", r#"{"sandbox":"other","command":"cat b.txt"}"#).contains("three"));
     on_docker(&machine, &["pool", "rm", "tools"]).success();
+}
+
+fn transfers() {
+    let docker = Boxed::new(&[]);
+    docker.machine.create("box");
+    let name = docker.name.as_str();
+    let script = "mkdir -p t/d && printf abc > t/d/f && chmod 640 t/d/f && ln -s d/f t/link && touch -d @1000000000 t/d/f";
+    docker.run(&["exec", name, "--", "sh", "-c", script]).success();
+    let (there, back) = (format!("docker/{name}:t"), format!("docker/{name}:back"));
+    assert_eq!(docker.run(&["transfer", "-r", &there, "native/box:t"]).success(), "1 file, 3 bytes\n");
+    let seen = ["exec", "box", "--", "sh", "-c", "stat -c '%a %Y' t/d/f && readlink t/link"];
+    assert_eq!(docker.machine.run(&seen).success(), "640 1000000000\nd/f\n");
+    docker.run(&["transfer", "-r", "native/box:t", &back]).success();
+    docker.run(&["exec", name, "--", "diff", "-r", "--no-dereference", "t", "back"]).success();
+    let unsaid = docker.run(&["transfer", "-r", &there, "box:t2"]);
+    assert!(unsaid.failure(125).contains("native made it, and this is docker"), "{unsaid:?}");
 }
 
 fn foreign() {

@@ -12,7 +12,7 @@ use crate::blocking::blocking;
 use crate::events::EventKind;
 use crate::pool::{PoolMetadata, wake_in_turn};
 use crate::pool_options::PoolOptions;
-use crate::records::{UNREQUESTED_SLEEP, is_gone};
+use crate::records::{UNREQUESTED_SLEEP, is_gone, is_own};
 use crate::store::{RowState, SandboxRow, Store};
 
 /// A sandbox that was put right.
@@ -40,7 +40,7 @@ impl Engine {
     /// - one that has a name and is in no pool is taken into the pool `default`;
     /// - one without processes though it was not put to sleep (the host was restarted) is woken if it has services.
     pub async fn reconcile(&self) -> Result<Vec<Reconciled>> {
-        let provider = self.provider.name().to_owned();
+        let is_own = |row: &SandboxRow| is_own(self.provider.as_ref(), row);
         let store = Arc::clone(&self.records.store);
         let rows = blocking(move || {
             let abandoned = store.abandoned()?.into_iter().map(|row| (store.claim(&row.id), row));
@@ -49,7 +49,7 @@ impl Engine {
         let (abandoned, all) = rows.await?;
         let mut done = Vec::new();
         // A sandbox that is not removed now is given up with its claim.
-        for (_claim, row) in abandoned.iter().filter(|(_, row)| row.provider == provider) {
+        for (_claim, row) in abandoned.iter().filter(|(_, row)| is_own(row)) {
             let what = match row.state {
                 RowState::Removing => "it was being removed by a process that has ended; now it is",
                 _ => "it was being made by a process that has ended; it is removed",
@@ -61,10 +61,10 @@ impl Engine {
         let infos = self.provider.list().await?;
         self.adopt(&all, &infos).await?;
         let statuses: BTreeMap<_, _> = infos.into_iter().map(|info| (info.id, info.status)).collect();
-        for row in all.iter().filter(|row| row.provider == provider && row.state == RowState::Live) {
+        for row in all.iter().filter(|row| is_own(row) && row.state == RowState::Live) {
             self.reconcile_row(row, statuses.get(&row.id), &mut done).await;
         }
-        self.finish_wakes(&provider, &mut done).await?;
+        self.finish_wakes(&mut done).await?;
         Ok(done)
     }
 
@@ -77,9 +77,9 @@ impl Engine {
             if owner.is_none_or(|owner| owner.is_alive()) {
                 continue;
             }
-            let provider = self.provider.name();
+            let is_own = |row: &&SandboxRow| is_own(self.provider.as_ref(), row);
             // Another provider's are its own engine's to end; the pool stays until then.
-            for row in all.iter().filter(|row| row.pool == pool.name && row.provider == provider) {
+            for row in all.iter().filter(is_own).filter(|row| row.pool == pool.name) {
                 let removed = self.records.remove(self.provider.as_ref(), row, what).await;
                 self.record_outcome(done, row, what, removed).await;
             }
@@ -94,10 +94,10 @@ impl Engine {
 
     /// Wakes again from the beginning the sandboxes whose waker has ended: some of their services
     /// may not run.
-    async fn finish_wakes(&self, provider: &str, done: &mut Vec<Reconciled>) -> Result<()> {
+    async fn finish_wakes(&self, done: &mut Vec<Reconciled>) -> Result<()> {
         let what = "it was being woken by a process that has ended; it was woken again, with its services";
         let left = self.records.ask(Store::abandoned_wakes).await?;
-        for row in left.iter().filter(|row| row.provider == provider) {
+        for row in left.iter().filter(|row| is_own(self.provider.as_ref(), row)) {
             let woken = self.wake(row).await;
             self.record_outcome(done, row, what, woken).await;
         }

@@ -63,6 +63,10 @@ impl SandboxProvider for PoolProvider {
         self.pool.provider().capabilities()
     }
 
+    fn lives_with_its_process(&self) -> bool {
+        self.pool.provider().lives_with_its_process()
+    }
+
     async fn isolation(&self) -> Result<Isolation> {
         self.pool.provider().isolation().await
     }
@@ -212,6 +216,7 @@ impl SandboxPool {
             name: spec.name().clone(),
             id: spec.id().clone(),
             provider: self.provider().name().to_owned(),
+            lives_with_its_process: self.provider().lives_with_its_process(),
             image: spec.spec().image.clone().or_else(|| self.options().default_image.clone()),
             spec: recorded,
             services: Vec::new(),
@@ -286,6 +291,7 @@ impl SandboxPool {
             name: info.name.clone(),
             id: info.id.clone(),
             provider: self.provider().name().to_owned(),
+            lives_with_its_process: self.provider().lives_with_its_process(),
             image: info.spec.image.clone(),
             spec: without_file_contents(info.spec.clone()),
             services: Vec::new(),

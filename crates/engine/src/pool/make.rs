@@ -80,6 +80,7 @@ impl SandboxPool {
             name: name.clone(),
             id,
             provider: self.provider().name().to_owned(),
+            lives_with_its_process: self.provider().lives_with_its_process(),
             image: self.image(create),
             spec: without_file_contents(spec.clone()),
             services: create.services.clone(),

@@ -113,7 +113,8 @@ fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owne
     let now = now_ms();
     let sql = "INSERT INTO sandboxes (pool, name, id, generation, provider, image, spec, services, state, owner_pid, \
          owner_start_ticks, owner_boot_id, sleep_after_ms, created_ms, deadline_ms, last_change_ms, memory_mib, \
-         disk_mib) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'making', ?9, ?10, ?11, ?12, ?13, ?14, ?13, ?15, ?16)";
+         disk_mib, process) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'making', ?9, ?10, ?11, ?12, ?13, ?14, ?13, ?15, ?16, ?17)";
     let values = params![
         new.pool.as_str(),
         new.name.as_str(),
@@ -131,6 +132,7 @@ fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owne
         new.deadline_ms,
         new.spec.limits.memory_mib,
         new.spec.limits.disk_mib,
+        new.lives_with_its_process.then(|| json(owner)).transpose()?,
     ];
     execute(transaction, sql, values)
 }

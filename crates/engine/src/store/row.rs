@@ -47,6 +47,8 @@ pub struct NewSandbox {
     pub id: SandboxId,
     /// The provider's name.
     pub provider: String,
+    /// It ends with this process.
+    pub lives_with_its_process: bool,
     /// The image, as it was named; `None`: none was.
     pub image: Option<String>,
     /// The spec it is made from; quotas count its limits. Kept as JSON, contents of the manifest's
@@ -74,6 +76,8 @@ pub struct SandboxRow {
     pub generation: u64,
     /// The provider's name.
     pub provider: String,
+    /// The process that it ends with; `None`: it ends with none.
+    pub process: Option<Owner>,
     /// The image, as it was named; `None`: none was.
     pub image: Option<String>,
     /// The spec it was made from.
@@ -95,6 +99,18 @@ pub struct SandboxRow {
 }
 
 impl SandboxRow {
+    /// Tells whether it is in another process, which runs.
+    pub fn is_in_another_process(&self) -> bool {
+        let Some(process) = &self.process else { return false };
+        let is_this = Owner::this_process().is_ok_and(|this| this == *process);
+        !is_this && process.is_alive()
+    }
+
+    /// Tells whether it has ended with its process.
+    pub fn has_ended_with_its_process(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| !process.is_alive())
+    }
+
     /// Tells whether its time to live is over.
     pub fn has_expired(&self) -> bool {
         self.deadline_ms.is_some_and(|deadline| deadline <= now_ms())
@@ -118,7 +134,7 @@ fn ends_when_idle(lifecycle: &Lifecycle) -> bool {
     idle_timeout_ms.is_some() && *on_idle == IdleAction::Destroy && *auto_destroy
 }
 
-const SELECT: &str = "SELECT pool, name, id, generation, provider, image, spec, services, state, owner_pid, \
+const SELECT: &str = "SELECT pool, name, id, generation, provider, process, image, spec, services, state, owner_pid, \
      owner_start_ticks, owner_boot_id, sleep_after_ms, created_ms, deadline_ms, last_change_ms FROM sandboxes";
 const WHAT: &str = "look sandboxes up";
 
@@ -192,6 +208,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<SandboxRow> {
         id: parsed(row, "id", |text| SandboxId::parse(text).ok())?,
         generation: row.get("generation")?,
         provider: row.get("provider")?,
+        process: process(row)?,
         image: row.get("image")?,
         spec: json(row, "spec")?,
         services: json(row, "services")?,
@@ -202,6 +219,11 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<SandboxRow> {
         deadline_ms: row.get("deadline_ms")?,
         last_change_ms: row.get("last_change_ms")?,
     })
+}
+
+fn process(row: &Row<'_>) -> rusqlite::Result<Option<Owner>> {
+    let written: Option<String> = row.get("process")?;
+    written.map(|_| json(row, "process")).transpose()
 }
 
 fn owner(row: &Row<'_>) -> rusqlite::Result<Option<Owner>> {

@@ -14,6 +14,7 @@ pub fn played() -> bool {
         "append" => super::events::append_role(&arguments),
         "take" => super::store::take_role(&arguments),
         "churn" => super::store::churn_role(&arguments),
+        "keep" => super::store::keep_role(&arguments),
         "adopt" => super::store::adopt_role(&arguments),
         other => panic!("no role is called `{other}`"),
     }

@@ -27,6 +27,7 @@ fn new(sandbox: &str) -> NewSandbox {
         name: name(sandbox),
         id: SandboxId::generate(),
         provider: "demo".to_owned(),
+        lives_with_its_process: false,
         image: None,
         spec: SandboxSpec::default(),
         services: Vec::new(),
@@ -72,6 +73,21 @@ pub fn churn_role(arguments: &[String]) {
     }
 }
 
+/// Makes a sandbox that ends with this process, says its id, and stays until it is killed.
+pub fn keep_role(arguments: &[String]) {
+    let store = open(Path::new(&arguments[0]));
+    let new = NewSandbox { lives_with_its_process: true, ..new("kept") };
+    let NameReservation::New(row) = store.begin_making(&new, &PoolQuotas::default()).unwrap() else {
+        panic!("the name is free")
+    };
+    let row = store.finish_making(&row.id).unwrap();
+    assert!(!row.is_in_another_process() && !row.has_ended_with_its_process());
+    say(&row.id);
+    loop {
+        std::thread::park();
+    }
+}
+
 /// Takes over what was abandoned, says what that is, and stays until it is killed.
 pub fn adopt_role(arguments: &[String]) {
     let store = open(Path::new(&arguments[0]));
@@ -103,6 +119,10 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         })
         .with_ignored_flag(true),
+        Trial::test("a_sandbox_that_ends_with_its_process_is_that_process_s_while_it_runs", || {
+            ends_with_its_process();
+            Ok(())
+        }),
         Trial::test("what_was_abandoned_is_taken_over_by_exactly_one_process", || {
             taken_over_once();
             Ok(())
@@ -126,6 +146,24 @@ fn one_gets_it() {
     let mut expected: Vec<String> = (0..30).map(|index| format!("a{index}")).collect();
     expected.sort();
     assert_eq!(taken(&["a"; 6], "1000"), expected);
+}
+
+fn ends_with_its_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut actor = Actor::start("keep", folder.path(), &[]);
+    let id = SandboxId::parse(&actor.hear()).unwrap();
+    let store = open(folder.path());
+    let row = || store.sandbox(&id).unwrap().unwrap();
+    assert!(row().is_in_another_process() && !row().has_ended_with_its_process());
+    assert_eq!(store.abandoned().unwrap(), Vec::new(), "nothing is to be done on it");
+    actor.kill();
+    assert!(!row().is_in_another_process() && row().has_ended_with_its_process());
+    // Others end with no process.
+    let NameReservation::New(other) = store.begin_making(&new("other"), &PoolQuotas::default()).unwrap()
+    else {
+        panic!("the name is free")
+    };
+    assert!(other.process.is_none() && !other.is_in_another_process() && !other.has_ended_with_its_process());
 }
 
 fn within_a_quota() {

@@ -70,6 +70,7 @@ fn new(pool: &str, sandbox: &str) -> NewSandbox {
         name: name(sandbox),
         id: SandboxId::generate(),
         provider: "demo".to_owned(),
+        lives_with_its_process: false,
         image: None,
         spec: SandboxSpec::default(),
         services: Vec::new(),

@@ -302,6 +302,10 @@ impl SandboxProvider for Shortsighted {
         self.0.capabilities()
     }
 
+    fn lives_with_its_process(&self) -> bool {
+        self.0.lives_with_its_process()
+    }
+
     async fn isolation(&self) -> eyot::Result<Isolation> {
         self.0.isolation().await
     }

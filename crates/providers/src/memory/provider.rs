@@ -207,6 +207,10 @@ impl SandboxProvider for MemoryProvider {
         &self.capabilities
     }
 
+    fn lives_with_its_process(&self) -> bool {
+        true
+    }
+
     async fn isolation(&self) -> Result<Isolation> {
         Ok(isolation())
     }

@@ -85,6 +85,11 @@ impl SandboxProvider for RemoteProvider {
         &self.capabilities
     }
 
+    /// They end with the server, whatever becomes of this process.
+    fn lives_with_its_process(&self) -> bool {
+        false
+    }
+
     fn images(&self, _: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
         Ok(Arc::new(RemoteImages(self.server.clone())))
     }

@@ -10,7 +10,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use eyot::wire::{PreviewAnswer, PreviewBody};
-use eyot::{Error, ErrorKind, SandboxName};
+use eyot::{Capability, Error, ErrorKind, SandboxName, SandboxProvider};
 
 use super::access::Caller;
 use super::extract::{InPool, JsonBody, Named, TheSandbox};
@@ -45,6 +45,8 @@ pub(super) async fn open(
     }
     let (ttl, now) = (Duration::from_millis(ttl_ms), SystemTime::now());
     let (pool, target) = target(&api, &named, &path).await?;
+    let provider = api.pool(&pool)?;
+    provider.capabilities().require(Capability::Dial, provider.name(), "preview", &[])?;
     let key = caller.key_id();
     let request = GrantRequest { target: &target, pool: &pool, key, ttl, public: body.public };
     let issued = api.grants().issue(request, now)?;

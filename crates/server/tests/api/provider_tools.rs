@@ -49,6 +49,10 @@ impl SandboxProvider for Greeters {
         self.0.capabilities()
     }
 
+    fn lives_with_its_process(&self) -> bool {
+        self.0.lives_with_its_process()
+    }
+
     async fn isolation(&self) -> Result<Isolation> {
         self.0.isolation().await
     }

@@ -39,7 +39,10 @@ pub(super) async fn create_of_default(
         return pool.create(name, create).await;
     }
     match create_of(pool, name, PREFERRED, create.clone()).await {
-        Err(error) if error.kind() == ErrorKind::NotFound => pool.create(name, create).await,
+        // There is no such image, or the provider has no images.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported) => {
+            pool.create(name, create).await
+        }
         // Somebody has made it meanwhile: no image was asked for that it could differ from.
         Ok(mut there) if !there.created => {
             there.differs.retain(|what| what != "image");
