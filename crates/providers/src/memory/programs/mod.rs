@@ -2,11 +2,14 @@
 //! without end, keep Linux's rules of files, and print what GNU's print.
 
 mod frame;
+mod gzip;
 mod options;
 mod run;
+mod tar;
 mod tee;
 mod truncate;
 mod waiting;
+mod worker;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +25,13 @@ pub(super) use run::reason;
 use run::{Installed, Program};
 
 /// The programs that work on files or text, by their names.
-static PROGRAMS: &[(&str, &dyn Program)] = &[("truncate", &truncate::Truncate)];
+static PROGRAMS: &[(&str, &dyn Program)] = &[
+    ("gunzip", &gzip::Gzip::Gunzip),
+    ("gzip", &gzip::Gzip::Gzip),
+    ("tar", &tar::Tar),
+    ("truncate", &truncate::Truncate),
+    ("zcat", &gzip::Gzip::Zcat),
+];
 
 /// Makes a fresh interpreter for each command.
 #[doc(alias = "BashFactory")]
