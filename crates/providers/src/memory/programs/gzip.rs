@@ -55,6 +55,13 @@ struct Options {
 #[async_trait]
 impl Program for Gzip {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        match run.args.first().map(String::as_str) {
+            Some("-V" | "--version") => return run.print("gzip 1.13\n").await.map(|()| 0),
+            Some("-h" | "--help") => {
+                return run.print(format!("Usage: {} [OPTION]... [FILE]...\n", run.name)).await.map(|()| 0);
+            }
+            _ => {}
+        }
         let options = match parse(*self, run) {
             Ok(options) => options,
             Err(Ending::Refused { reason, .. }) => {
@@ -291,7 +298,8 @@ impl GzipRun<'_> {
     fn pack_file(&mut self, name: &str, node: &FileNode, content: &FileContent) -> Result<(), Ending> {
         let suffix = self.options.suffix.clone();
         if name.ends_with(&suffix) && !self.options.to_stdout && !self.options.forces {
-            return self.warn(&format!("{name} already has {suffix} suffix -- unchanged"));
+            let text = format!("gzip: {name} already has {suffix} suffix -- unchanged\n");
+            return if self.options.quiet { Ok(()) } else { self.worker.print_error(text) };
         }
         let header = self.header_of(name, node);
         let worker = self.worker;

@@ -3,6 +3,7 @@
 
 mod frame;
 mod gzip;
+mod jq;
 mod options;
 mod run;
 mod tar;
@@ -28,6 +29,7 @@ use run::{Installed, Program};
 static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("gunzip", &gzip::Gzip::Gunzip),
     ("gzip", &gzip::Gzip::Gzip),
+    ("jq", &jq::Jq),
     ("tar", &tar::Tar),
     ("truncate", &truncate::Truncate),
     ("zcat", &gzip::Gzip::Zcat),

@@ -94,6 +94,9 @@ impl Before {
         if content.piece(&(0..2)).is_some_and(|magic| *magic == [0x1f, 0x8b]) {
             return Err(fatal("Cannot update compressed archives"));
         }
+        if content.len() == 0 {
+            return Ok(Self { times: Some(times).filter(|_| mode == Some(Mode::Update)), ..Self::default() });
+        }
         let mut len = 0;
         let status = each_entry(worker, options, open(worker, options)?, |entry| {
             let size = entry.size().div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
@@ -455,10 +458,18 @@ fn header(options: &Options, node: &FileNode, kind: EntryType, size: u64) -> Hea
     header.set_uid(owner.id.unwrap_or_else(|| known_id(&owner.name)));
     header.set_gid(group.id.unwrap_or_else(|| known_id(&group.name)));
     if !options.numeric {
-        let _too_long = header.set_username(&owner.name);
-        let _too_long = header.set_groupname(&group.name);
+        let _too_long = header.set_username(known_name(owner));
+        let _too_long = header.set_groupname(known_name(group));
     }
     header
+}
+
+fn known_name(account: &Account) -> &str {
+    match account.id {
+        Some(0) if account.name.is_empty() => "root",
+        Some(1000) if account.name.is_empty() => "user",
+        _ => &account.name,
+    }
 }
 
 fn known_id(name: &str) -> u64 {

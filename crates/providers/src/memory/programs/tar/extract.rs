@@ -104,6 +104,13 @@ impl Extraction<'_> {
     fn end(mut self, read: i32) -> Result<i32, Ending> {
         let missing: Vec<String> =
             self.members.iter().filter(|member| !member.is_found).map(|member| member.name.clone()).collect();
+        let is_wild = |name: &String| name.contains(['*', '?', '[']);
+        if !self.options.wildcards && missing.iter().any(is_wild) {
+            self.worker.print_error(
+                "tar: Pattern matching characters used in file names\n\
+                 tar: Use --wildcards to enable pattern matching, or --no-wildcards to suppress this warning\n",
+            )?;
+        }
         for name in missing {
             self.fail(format!("{name}: Not found in archive"))?;
         }
@@ -136,6 +143,7 @@ impl Extraction<'_> {
         let name = entry.path_bytes().into_owned();
         let Some(directory) = self.wanted(&name) else { return Ok(()) };
         if self.options.mode == Some(Mode::List) {
+            self.safe(&name, "member names")?;
             return self.tell(entry, &name, self.options.verbose > 0);
         }
         let Some(kept) = stripped(&name, self.options.strip) else { return Ok(()) };
@@ -170,7 +178,7 @@ impl Extraction<'_> {
 
     /// A name without what may not be at its beginning.
     fn safe<'n>(&mut self, name: &'n [u8], what: &'static str) -> Result<&'n [u8], Ending> {
-        let prefix = name.iter().take_while(|byte| **byte == b'/').count();
+        let prefix = unsafe_prefix(name);
         if prefix > 0 && !self.options.absolute {
             let told = (name[..prefix].to_vec(), what);
             if !self.told.contains(&told) {
@@ -190,11 +198,11 @@ impl Extraction<'_> {
     ) -> Result<(), Ending> {
         let kind = entry.header().entry_type();
         let name_shown = shown(name);
-        if !self.options.absolute && name[..unsafe_prefix(name)].contains(&b'.') {
-            return self.fail(format!("{name_shown}: Member name contains '..'"));
-        }
         let is_absolute = self.options.absolute && name.starts_with(b"/");
         let path = self.safe(name, "member names")?.to_vec();
+        if name.split(|byte| *byte == b'/').any(|segment| segment == b"..") {
+            return self.fail(format!("{name_shown}: Member name contains '..'"));
+        }
         let path = if path.is_empty() { b".".to_vec() } else { path };
         let mut link = entry.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default();
         if kind == EntryType::Link {

@@ -20,6 +20,13 @@ pub(super) struct Tar;
 #[async_trait]
 impl Program for Tar {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        match run.args.first().map(String::as_str) {
+            Some("--version") => return run.print("tar (GNU tar) 1.35\n").await.map(|()| 0),
+            Some("--help" | "-?" | "--usage") => {
+                return run.print("Usage: tar [OPTION...] [FILE]...\n").await.map(|()| 0);
+            }
+            _ => {}
+        }
         let options = parse(run.args)?;
         if options.mode == Some(Mode::Create) && !options.has_names() {
             return Err(usage("Cowardly refusing to create an empty archive", FAILURE));

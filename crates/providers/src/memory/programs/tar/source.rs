@@ -100,8 +100,9 @@ pub(super) fn each_entry<'a>(
         worker.breathe()?;
         left.set(MAX_BETWEEN_BYTES);
         let next = entries.next();
-        left.set(u64::MAX);
+        let is_empty = left.replace(u64::MAX) == MAX_BETWEEN_BYTES;
         let mut entry = match next {
+            None if count == 0 && is_empty => return no_archive(worker),
             None => return Ok(0),
             Some(Ok(entry)) => entry,
             Some(Err(error)) => return ended_by(worker, &error, count),
@@ -144,9 +145,13 @@ fn ended_by(worker: &Worker, error: &io::Error, count: u64) -> Result<i32, Endin
         return Err(fatal("Unexpected EOF in archive"));
     }
     if count == 0 {
-        worker.print_error("tar: This does not look like a tar archive\n")?;
-    } else {
-        worker.print_error("tar: Skipping to next header\n")?;
+        return no_archive(worker);
     }
+    worker.print_error("tar: Skipping to next header\n")?;
+    Ok(FAILURE)
+}
+
+fn no_archive(worker: &Worker) -> Result<i32, Ending> {
+    worker.print_error("tar: This does not look like a tar archive\n")?;
     Ok(FAILURE)
 }
