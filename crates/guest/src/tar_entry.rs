@@ -1,5 +1,6 @@
 //! The plan of a tar entry, checked before anything is done: pure functions over names.
 
+use std::borrow::Cow;
 use std::io::Read;
 
 use eyot_archive::link_stays_inside;
@@ -49,10 +50,27 @@ pub enum TarAction {
 /// lead anywhere, as in a Python environment. With `confined` it must never lead out.
 pub fn plan<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<TarPlan, EntryError> {
     let path = entry.path_bytes().into_owned();
-    attributes_of(entry, confined).map_err(|reason| EntryError { path, reason })
+    let link = entry.link_name_bytes().map(Cow::into_owned).unwrap_or_default();
+    plan_as(entry, &path, &link, confined)
 }
 
-fn attributes_of<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<TarPlan, &'static str> {
+/// Plans an entry that gets another path and another link target than its own.
+pub fn plan_as<R: Read>(
+    entry: &mut Entry<'_, R>,
+    path: &[u8],
+    link: &[u8],
+    confined: bool,
+) -> Result<TarPlan, EntryError> {
+    let refused = |reason| EntryError { path: path.to_vec(), reason };
+    attributes_of(entry, path, link, confined).map_err(refused)
+}
+
+fn attributes_of<R: Read>(
+    entry: &mut Entry<'_, R>,
+    raw: &[u8],
+    link: &[u8],
+    confined: bool,
+) -> Result<TarPlan, &'static str> {
     let kind = entry.header().entry_type();
     if kind == EntryType::XGlobalHeader {
         return Ok(TarPlan { path: Vec::new(), make: TarAction::Nothing, mode: 0, modified: 0 });
@@ -60,15 +78,14 @@ fn attributes_of<R: Read>(entry: &mut Entry<'_, R>, confined: bool) -> Result<Ta
     if has_pax_sparse(entry) {
         return Err("is a sparse file in the pax format, which is not supported");
     }
-    let raw = entry.path_bytes().into_owned();
-    let path = clean_path(&raw)?;
+    let path = clean_path(raw)?;
     let make = match kind {
         EntryType::Directory => TarAction::Directory,
         // Archives from before there was a type for directories.
         EntryType::Regular if raw.ends_with(b"/") => TarAction::Directory,
         EntryType::Regular | EntryType::GNUSparse | EntryType::Continuous => TarAction::File,
-        EntryType::Symlink => TarAction::Symlink(symlink_target(&path, entry, confined)?),
-        EntryType::Link => TarAction::HardLink(clean_path(&link_name(entry)?)?),
+        EntryType::Symlink => TarAction::Symlink(symlink_target(&path, link, confined)?),
+        EntryType::Link => TarAction::HardLink(clean_path(link_name(link)?)?),
         EntryType::Fifo => return Err("is a fifo"),
         EntryType::Char | EntryType::Block => return Err("is a device"),
         _ => return Err("is of an unknown type"),
@@ -88,22 +105,15 @@ fn has_pax_sparse<R: Read>(entry: &mut Entry<'_, R>) -> bool {
     extensions.filter_map(Result::ok).any(|extension| extension.key_bytes().starts_with(b"GNU.sparse."))
 }
 
-fn link_name<R: Read>(entry: &Entry<'_, R>) -> Result<Vec<u8>, &'static str> {
-    match entry.link_name_bytes() {
-        Some(name) if !name.is_empty() => Ok(name.into_owned()),
-        _ => Err("is a link to nowhere"),
-    }
+fn link_name(link: &[u8]) -> Result<&[u8], &'static str> {
+    if link.is_empty() { Err("is a link to nowhere") } else { Ok(link) }
 }
 
-fn symlink_target<R: Read>(
-    path: &[u8],
-    entry: &Entry<'_, R>,
-    confined: bool,
-) -> Result<Vec<u8>, &'static str> {
-    let target = link_name(entry)?;
-    check_bytes(&target)?;
-    if !confined || stays_inside(path, &target) {
-        Ok(target)
+fn symlink_target(path: &[u8], link: &[u8], confined: bool) -> Result<Vec<u8>, &'static str> {
+    let target = link_name(link)?;
+    check_bytes(target)?;
+    if !confined || stays_inside(path, target) {
+        Ok(target.to_vec())
     } else {
         Err("is a symbolic link that leaves the directory")
     }

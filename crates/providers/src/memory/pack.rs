@@ -21,11 +21,14 @@ const PIECE_BYTES: usize = 64 << 10;
 const USER_ID: u64 = 1000;
 
 /// Something to pack: its path in the archive, its place in the tree, and what it is.
-struct Packed {
-    path: Vec<u8>,
-    id: NodeId,
-    node: FileNode,
+pub(super) struct Packed {
+    pub path: Vec<u8>,
+    pub id: NodeId,
+    pub node: FileNode,
 }
+
+/// Makes the header of a node, of a type and a size.
+pub(super) type MakeHeader<'a> = &'a dyn Fn(&FileNode, EntryType, u64) -> Header;
 
 /// Packs a file or a tree; names begin with the last segment of its path.
 pub(super) fn pack(files: &MemoryFiles, root: &ConfinedPath) -> Result<ByteStream> {
@@ -72,9 +75,9 @@ fn write_all(all: Vec<Packed>, pieces: TarPieces) -> io::Result<()> {
     for packed in all {
         let is_shared = packed.node.names > 1 && matches!(packed.node.content, NodeContent::File(_));
         match first_names.get(&packed.id).filter(|_| is_shared) {
-            Some(first) => append_link(&mut builder, &packed, EntryType::Link, first)?,
+            Some(first) => append_link(&mut builder, &packed, EntryType::Link, first, &header)?,
             None => {
-                append(&mut builder, &packed)?;
+                append(&mut builder, &packed, &header)?;
                 first_names.insert(packed.id, packed.path);
             }
         }
@@ -82,7 +85,7 @@ fn write_all(all: Vec<Packed>, pieces: TarPieces) -> io::Result<()> {
     builder.into_inner()?.flush()
 }
 
-fn header(node: &FileNode, kind: EntryType, size: u64) -> Header {
+pub(super) fn header(node: &FileNode, kind: EntryType, size: u64) -> Header {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
     header.set_mode(node.mode);
@@ -94,7 +97,12 @@ fn header(node: &FileNode, kind: EntryType, size: u64) -> Header {
     header
 }
 
-fn append(builder: &mut Builder<TarPieces>, packed: &Packed) -> io::Result<()> {
+/// Writes an entry and what is in it.
+pub(super) fn append(
+    builder: &mut Builder<impl Write>,
+    packed: &Packed,
+    header: MakeHeader<'_>,
+) -> io::Result<()> {
     let node = &packed.node;
     match &node.content {
         NodeContent::File(content) => {
@@ -106,16 +114,18 @@ fn append(builder: &mut Builder<TarPieces>, packed: &Packed) -> io::Result<()> {
             let path = [packed.path.as_slice(), b"/"].concat();
             append_entry(builder, &mut header, &path, io::empty())
         }
-        NodeContent::Link(target) => append_link(builder, packed, EntryType::Symlink, target),
+        NodeContent::Link(target) => append_link(builder, packed, EntryType::Symlink, target, header),
         NodeContent::Fifo(_) | NodeContent::Device(_) => Ok(()),
     }
 }
 
-fn append_link(
-    builder: &mut Builder<TarPieces>,
+/// Writes an entry that is a link.
+pub(super) fn append_link(
+    builder: &mut Builder<impl Write>,
     packed: &Packed,
     kind: EntryType,
     target: &[u8],
+    header: MakeHeader<'_>,
 ) -> io::Result<()> {
     if header_takes(target) {
         let mut header = header(&packed.node, kind, 0);
@@ -140,8 +150,8 @@ fn set_link_name(header: &mut Header, target: &[u8]) {
 }
 
 /// Writes an entry. Names are bytes here, which the library's own methods do not take everywhere.
-fn append_entry(
-    builder: &mut Builder<TarPieces>,
+pub(super) fn append_entry(
+    builder: &mut Builder<impl Write>,
     header: &mut Header,
     path: &[u8],
     content: impl io::Read,
@@ -157,7 +167,7 @@ fn append_entry(
     builder.append(header, content)
 }
 
-fn append_long(builder: &mut Builder<TarPieces>, kind: u8, name: &[u8]) -> io::Result<()> {
+fn append_long(builder: &mut Builder<impl Write>, kind: u8, name: &[u8]) -> io::Result<()> {
     let mut header = Header::new_gnu();
     let long = b"././@LongLink";
     header.as_old_mut().name[..long.len()].copy_from_slice(long);

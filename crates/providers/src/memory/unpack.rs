@@ -176,7 +176,7 @@ impl Unpacking {
 }
 
 /// The place at a path below the root, its directories made where they are missing.
-fn place(inner: &mut Inner, root: &Place, path: &[u8]) -> Result<Place> {
+pub(super) fn place(inner: &mut Inner, root: &Place, path: &[u8]) -> Result<Place> {
     let names: Vec<FileName> = path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect();
     let mut at = root.clone();
     for (index, name) in names.iter().enumerate() {
@@ -189,7 +189,7 @@ fn place(inner: &mut Inner, root: &Place, path: &[u8]) -> Result<Place> {
 }
 
 /// The place at a path below the root, if its directories are there.
-fn existing(inner: &Inner, root: &Place, path: &[u8]) -> Result<Place> {
+pub(super) fn existing(inner: &Inner, root: &Place, path: &[u8]) -> Result<Place> {
     let mut at = root.clone();
     for name in path.split(|byte| *byte == b'/') {
         at = step(inner, &at, name)?;
@@ -218,7 +218,7 @@ fn step(inner: &Inner, at: &Place, name: &[u8]) -> Result<Place> {
 }
 
 /// Takes away what has the name. A directory must be empty.
-fn cleared(inner: &mut Inner, place: Place) -> Result<Place> {
+pub(super) fn cleared(inner: &mut Inner, place: Place) -> Result<Place> {
     if let Some(id) = place.node {
         if inner.tree.entries(id).is_ok_and(|entries| !entries.is_empty()) {
             return Err(Error::new(ErrorKind::IsDirectory, "a directory that is not empty is in the way"));

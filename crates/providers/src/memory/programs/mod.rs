@@ -8,6 +8,8 @@ mod chmod;
 mod cp;
 mod directories;
 mod frame;
+mod gzip;
+mod jq;
 mod ln;
 mod mktemp;
 mod mode;
@@ -17,10 +19,12 @@ mod paths;
 mod quoting;
 mod rm;
 mod run;
+mod tar;
 mod target;
 mod tee;
 mod truncate;
 mod waiting;
+mod worker;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -41,6 +45,9 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("chmod", &chmod::Chmod),
     ("cp", &cp::Cp),
     ("dirname", &paths::Dirname),
+    ("gunzip", &gzip::Gzip::Gunzip),
+    ("gzip", &gzip::Gzip::Gzip),
+    ("jq", &jq::Jq),
     ("ln", &ln::Ln),
     ("mkdir", &directories::Mkdir),
     ("mktemp", &mktemp::Mktemp),
@@ -49,7 +56,9 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("realpath", &paths::Realpath),
     ("rm", &rm::Rm),
     ("rmdir", &directories::Rmdir),
+    ("tar", &tar::Tar),
     ("truncate", &truncate::Truncate),
+    ("zcat", &gzip::Gzip::Zcat),
 ];
 
 /// Makes a fresh interpreter for each command.

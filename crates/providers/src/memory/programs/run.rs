@@ -77,6 +77,11 @@ impl ProgramRun<'_> {
         Words::new(self.args)
     }
 
+    /// The files that it works on.
+    pub(super) fn files(&self) -> &MemoryFiles {
+        self.files
+    }
+
     /// Writes to the standard output.
     pub(super) async fn print(&self, bytes: impl AsRef<[u8]>) -> Result<(), Ending> {
         Ok(self.stdout.write_all(bytes.as_ref()).await?)
