@@ -1,10 +1,15 @@
 //! Programs of ours, in place of the interpreter's: they wait without a limit of their own, write
 //! without end, keep Linux's rules of files, and print what GNU's print.
 
+mod choices;
+mod date;
 mod frame;
+mod name_style;
 mod options;
+mod quoting;
 mod run;
 mod tee;
+mod times;
 mod truncate;
 mod waiting;
 
@@ -22,7 +27,10 @@ pub(super) use run::reason;
 use run::{Installed, Program};
 
 /// The programs that work on files or text, by their names.
-static PROGRAMS: &[(&str, &dyn Program)] = &[("truncate", &truncate::Truncate)];
+static PROGRAMS: &[(&str, &dyn Program)] = &[
+    ("date", &date::Date),
+    ("truncate", &truncate::Truncate),
+];
 
 /// Makes a fresh interpreter for each command.
 #[doc(alias = "BashFactory")]
