@@ -3,13 +3,16 @@
 
 mod choices;
 mod date;
+mod facts;
 mod frame;
 mod name_style;
 mod options;
 mod quoting;
 mod run;
+mod stat;
 mod tee;
 mod times;
+mod touch;
 mod truncate;
 mod waiting;
 
@@ -29,6 +32,8 @@ use run::{Installed, Program};
 /// The programs that work on files or text, by their names.
 static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("date", &date::Date),
+    ("stat", &stat::Stat),
+    ("touch", &touch::Touch),
     ("truncate", &truncate::Truncate),
 ];
 

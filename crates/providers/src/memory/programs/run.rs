@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bashkit::{Command, CommandContext, CommandInput, CommandOutput, CommandStatus, FileSystem};
+use bashkit::{
+    Command, CommandContext, CommandInput, CommandOutput, CommandStatus, DirEntry, FileSystem, Metadata,
+};
 use eyot::{Error, ErrorKind};
 
 use super::options::Words;
@@ -142,6 +144,16 @@ impl ProgramRun<'_> {
         }
     }
 
+    /// Looks at what the shell itself has at a name: `/proc`, a substituted process.
+    pub(super) async fn look_beyond(&self, name: &str) -> Option<Metadata> {
+        self.fs.stat(&self.cwd.join(name)).await.ok()
+    }
+
+    /// Lists a directory that the shell itself has.
+    pub(super) async fn list_beyond(&self, name: &str) -> Option<Vec<DirEntry>> {
+        self.fs.read_dir(&self.cwd.join(name)).await.ok()
+    }
+
     /// The path of a name on the command line.
     pub(super) fn path(&self, name: &str) -> Vec<u8> {
         bytes_of(self.cwd.join(name).as_os_str()).into_owned()
@@ -154,10 +166,17 @@ impl ProgramRun<'_> {
 
     /// Finds what a name leads to. An empty name leads nowhere.
     pub(super) fn find(&self, held: &HeldFiles<'_>, name: &str, last: Last) -> eyot::Result<Place> {
+        self.find_bytes(held, name.as_bytes(), last)
+    }
+
+    /// The same, for a name that may be no text.
+    pub(super) fn find_bytes(&self, held: &HeldFiles<'_>, name: &[u8], last: Last) -> eyot::Result<Place> {
         if name.is_empty() {
             return Err(crate::memory::node::not_found());
         }
-        find(&held.tree, held.root, &self.path(name), last, None)
+        let cwd = bytes_of(self.cwd.as_os_str());
+        let path = if name.starts_with(b"/") { name.to_vec() } else { [&*cwd, b"/", name].concat() };
+        find(&held.tree, held.root, &path, last, None)
     }
 
     /// Finds a node that is there, and copies what is known of it.
