@@ -5,6 +5,7 @@ mod choices;
 mod date;
 mod facts;
 mod frame;
+mod ls;
 mod name_style;
 mod options;
 mod quoting;
@@ -32,9 +33,12 @@ use run::{Installed, Program};
 /// The programs that work on files or text, by their names.
 static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("date", &date::Date),
+    ("dir", &ls::DIR),
+    ("ls", &ls::LS),
     ("stat", &stat::Stat),
     ("touch", &touch::Touch),
     ("truncate", &truncate::Truncate),
+    ("vdir", &ls::VDIR),
 ];
 
 /// Makes a fresh interpreter for each command.
