@@ -85,6 +85,10 @@ impl Program for Date {
         print(run, format, moment, &zone).await?;
         Ok(0)
     }
+
+    fn usage(&self) -> &'static str {
+        "[OPTION]... [+FORMAT]"
+    }
 }
 
 fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {

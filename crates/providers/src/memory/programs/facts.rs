@@ -92,7 +92,7 @@ impl NodeFacts {
         Self {
             kind,
             mode: found.mode & 0o7777,
-            links: 1,
+            links: if kind == NodeKind::Directory { 2 } else { 1 },
             is_root: true,
             size: found.size,
             disk_bytes: 0,

@@ -27,6 +27,11 @@ pub(super) trait Program: Send + Sync {
     fn usage_status(&self) -> i32 {
         1
     }
+
+    /// The arguments that it takes, as `--help` shows them.
+    fn usage(&self) -> &'static str {
+        "[OPTION]... [FILE]..."
+    }
 }
 
 /// The early end of a run.
@@ -223,6 +228,17 @@ fn io_reason(error: &std::io::Error) -> &'static str {
     }
 }
 
+/// The answer to `--help` and `--version`, which scripts ask for to tell GNU's programs from others.
+fn help(run: &ProgramRun<'_>, usage: &str) -> Option<String> {
+    match run.args {
+        [only] if only == "--help" => Some(format!("Usage: {} {usage}\n", run.name)),
+        [only] if only == "--version" => {
+            Some(format!("{} (Eyot, in memory; works as that of GNU coreutils 9.7)\n", run.name))
+        }
+        _ => None,
+    }
+}
+
 /// A program as the interpreter calls it.
 pub(super) struct Installed {
     pub program: &'static dyn Program,
@@ -243,6 +259,10 @@ impl Command for Installed {
             stdout: context.stdout,
             stderr: context.stderr,
         };
+        if let Some(text) = help(&run, self.program.usage()) {
+            run.stdout.write_all(text.as_bytes()).await?;
+            return Ok(CommandStatus::success());
+        }
         let status = match self.program.run(&run).await {
             Ok(status) => status,
             Err(Ending::Shell(error)) => return Err(error),
