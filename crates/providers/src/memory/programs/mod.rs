@@ -15,6 +15,7 @@ mod tee;
 mod times;
 mod touch;
 mod truncate;
+mod umask;
 mod waiting;
 
 use std::collections::BTreeSet;
@@ -71,6 +72,7 @@ pub(super) fn install(
         .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
         .builtin("sleep", Box::new(waiting::Sleep(parts.tasks.clone())))
         .builtin("setsid", Box::new(waiting::Setsid))
+        .builtin("umask", Box::new(umask::Umask))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
     let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {

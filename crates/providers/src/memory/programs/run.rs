@@ -11,6 +11,7 @@ use bashkit::{
 use eyot::{Error, ErrorKind};
 
 use super::options::Words;
+use super::umask::{VARIABLE, mask_of};
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
 use crate::memory::node::{FileNode, NodeContent};
@@ -97,6 +98,11 @@ impl ProgramRun<'_> {
     /// Writes to the standard error, as it is.
     pub(super) async fn write_error(&self, bytes: impl AsRef<[u8]>) -> Result<(), Ending> {
         Ok(self.stderr.write_all(bytes.as_ref()).await?)
+    }
+
+    /// The mode of a new file or directory: what the shell's mask leaves of it.
+    pub(super) fn masked(&self, mode: u32) -> u32 {
+        mode & !mask_of(self.env.get(VARIABLE))
     }
 
     /// Lets others go on, and ends here if the command has ended.

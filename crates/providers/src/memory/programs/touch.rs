@@ -160,7 +160,7 @@ fn touch(run: &ProgramRun<'_>, file: &str, options: &Options, time: Option<Momen
             (true, _) => Ok(()),
             (false, true) => Err(not_set("No such file or directory")),
             (false, false) => {
-                let node = FileNode { modified, ..FileNode::file(Vec::new(), 0o644) };
+                let node = FileNode { modified, ..FileNode::file(Vec::new(), run.masked(0o666)) };
                 held.add(&place, node).map(drop).map_err(cannot)
             }
         };
