@@ -57,7 +57,8 @@ fn furnish(tree: &mut FileTree, root: NodeId) -> Result<()> {
         add(tree, root, path, FileNode::directory(0o755))?;
     }
     for (path, device) in DEVICES {
-        add(tree, root, path, FileNode::new(NodeContent::Device(device), 0o666))?;
+        let node = FileNode::new(NodeContent::Device(device), 0o666);
+        add(tree, root, path, FileNode { owner: NodeOwner::Root, ..node })?;
     }
     for (path, text) in FILES {
         add(

@@ -5,24 +5,33 @@ mod answers;
 mod backup;
 mod canonical;
 mod chmod;
+mod choices;
 mod cp;
+mod date;
 mod directories;
+mod facts;
 mod frame;
 mod gzip;
 mod jq;
 mod ln;
+mod ls;
 mod mktemp;
 mod mode;
 mod mv;
+mod name_style;
 mod options;
 mod paths;
 mod quoting;
 mod rm;
 mod run;
+mod stat;
 mod tar;
 mod target;
 mod tee;
+mod times;
+mod touch;
 mod truncate;
+mod umask;
 mod waiting;
 mod worker;
 
@@ -44,11 +53,14 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("basename", &paths::Basename),
     ("chmod", &chmod::Chmod),
     ("cp", &cp::Cp),
+    ("date", &date::Date),
+    ("dir", &ls::DIR),
     ("dirname", &paths::Dirname),
     ("gunzip", &gzip::Gzip::Gunzip),
     ("gzip", &gzip::Gzip::Gzip),
     ("jq", &jq::Jq),
     ("ln", &ln::Ln),
+    ("ls", &ls::LS),
     ("mkdir", &directories::Mkdir),
     ("mktemp", &mktemp::Mktemp),
     ("mv", &mv::Mv),
@@ -56,8 +68,11 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("realpath", &paths::Realpath),
     ("rm", &rm::Rm),
     ("rmdir", &directories::Rmdir),
+    ("stat", &stat::Stat),
     ("tar", &tar::Tar),
+    ("touch", &touch::Touch),
     ("truncate", &truncate::Truncate),
+    ("vdir", &ls::VDIR),
     ("zcat", &gzip::Gzip::Zcat),
 ];
 
@@ -93,6 +108,7 @@ pub(super) fn install(
         .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
         .builtin("sleep", Box::new(waiting::Sleep { tasks: parts.tasks.clone(), command: parts.command }))
         .builtin("setsid", Box::new(waiting::Setsid))
+        .builtin("umask", Box::new(umask::Umask))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
     let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {

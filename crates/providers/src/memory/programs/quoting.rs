@@ -1,44 +1,19 @@
-//! Names in messages, in the quotes that GNU's programs put around them.
+//! Names as GNU's programs show them in errors.
 
-use std::fmt::Write;
+use super::name_style::NameStyle;
 
-/// A name in straight quotes, so that a shell would read it back.
+/// A name as a shell would take it: `'a b'`.
 pub(super) fn quoted(name: &str) -> String {
-    let is_special = |letter: char| matches!(letter, '"' | '\\' | '$' | '`' | '!') || letter.is_control();
-    if name.contains('\'') && !name.contains(is_special) {
-        return format!("\"{name}\"");
-    }
-    let mut text = String::from("'");
-    for letter in name.chars() {
-        match letter {
-            '\'' => text += "'\\''",
-            '\n' => text += "'$'\\n''",
-            '\t' => text += "'$'\\t''",
-            '\r' => text += "'$'\\r''",
-            letter if letter.is_ascii_control() => {
-                let _ = write!(text, "'$'\\{:03o}''", u32::from(letter));
-            }
-            letter => text.push(letter),
-        }
-    }
-    text + "'"
+    shown(name, NameStyle::ShellEscapeAlways)
 }
 
-/// A name in curved quotes.
+/// A word between curly quotes: `‘a b’`.
 pub(super) fn curly(name: &str) -> String {
-    let mut text = String::from("‘");
-    for letter in name.chars() {
-        match letter {
-            '\n' => text += "\\n",
-            '\t' => text += "\\t",
-            '\\' => text += "\\\\",
-            letter if letter.is_ascii_control() => {
-                let _ = write!(text, "\\{:03o}", u32::from(letter));
-            }
-            letter => text.push(letter),
-        }
-    }
-    text + "’"
+    shown(name, NameStyle::Locale)
+}
+
+fn shown(name: &str, style: NameStyle) -> String {
+    String::from_utf8_lossy(&style.of(name.as_bytes())).into_owned()
 }
 
 /// The last part of a path, without slashes behind it.

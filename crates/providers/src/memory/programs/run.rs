@@ -5,10 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bashkit::{Command, CommandContext, CommandInput, CommandOutput, CommandStatus, FileSystem};
+use bashkit::{
+    Command, CommandContext, CommandInput, CommandOutput, CommandStatus, DirEntry, FileSystem, Metadata,
+};
 use eyot::{Error, ErrorKind};
 
 use super::options::Words;
+use super::umask::{VARIABLE, mask_of};
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
 use crate::memory::node::{FileNode, NodeContent, NodeKind};
@@ -24,6 +27,11 @@ pub(super) trait Program: Send + Sync {
     /// The status of a run whose arguments are wrong.
     fn usage_status(&self) -> i32 {
         1
+    }
+
+    /// The arguments that it takes, as `--help` shows them.
+    fn usage(&self) -> &'static str {
+        "[OPTION]... [FILE]..."
     }
 }
 
@@ -97,6 +105,11 @@ impl ProgramRun<'_> {
         Ok(self.stderr.write_all(bytes.as_ref()).await?)
     }
 
+    /// The mode of a new file or directory: what the shell's mask leaves of it.
+    pub(super) fn masked(&self, mode: u32) -> u32 {
+        mode & !mask_of(self.env.get(VARIABLE))
+    }
+
     /// Lets others go on, and ends here if the command has ended.
     pub(super) async fn breathe(&self) {
         tokio::task::coop::consume_budget().await;
@@ -147,6 +160,16 @@ impl ProgramRun<'_> {
         }
     }
 
+    /// Looks at what the shell itself has at a name: `/proc`, a substituted process.
+    pub(super) async fn look_beyond(&self, name: &str) -> Option<Metadata> {
+        self.fs.stat(&self.cwd.join(name)).await.ok()
+    }
+
+    /// Lists a directory that the shell itself has.
+    pub(super) async fn list_beyond(&self, name: &str) -> Option<Vec<DirEntry>> {
+        self.fs.read_dir(&self.cwd.join(name)).await.ok()
+    }
+
     /// The path of a name on the command line.
     pub(super) fn path(&self, name: &str) -> Vec<u8> {
         bytes_of(self.cwd.join(name).as_os_str()).into_owned()
@@ -159,10 +182,17 @@ impl ProgramRun<'_> {
 
     /// Finds what a name leads to. An empty name leads nowhere.
     pub(super) fn find(&self, held: &HeldFiles<'_>, name: &str, last: Last) -> eyot::Result<Place> {
+        self.find_bytes(held, name.as_bytes(), last)
+    }
+
+    /// The same, for a name that may be no text.
+    pub(super) fn find_bytes(&self, held: &HeldFiles<'_>, name: &[u8], last: Last) -> eyot::Result<Place> {
         if name.is_empty() {
             return Err(crate::memory::node::not_found());
         }
-        find(&held.tree, held.root, &self.path(name), last, None)
+        let cwd = bytes_of(self.cwd.as_os_str());
+        let path = if name.starts_with(b"/") { name.to_vec() } else { [&*cwd, b"/", name].concat() };
+        find(&held.tree, held.root, &path, last, None)
     }
 
     /// Finds a node that is there, and copies what is known of it.
@@ -216,6 +246,17 @@ fn io_reason(error: &std::io::Error) -> &'static str {
     }
 }
 
+/// The answer to `--help` and `--version`, which scripts ask for to tell GNU's programs from others.
+fn help(run: &ProgramRun<'_>, usage: &str) -> Option<String> {
+    match run.args {
+        [only] if only == "--help" => Some(format!("Usage: {} {usage}\n", run.name)),
+        [only] if only == "--version" => {
+            Some(format!("{} (Eyot, in memory; works as that of GNU coreutils 9.7)\n", run.name))
+        }
+        _ => None,
+    }
+}
+
 /// A program as the interpreter calls it.
 pub(super) struct Installed {
     pub program: &'static dyn Program,
@@ -236,6 +277,10 @@ impl Command for Installed {
             stdout: context.stdout,
             stderr: context.stderr,
         };
+        if let Some(text) = help(&run, self.program.usage()) {
+            run.stdout.write_all(text.as_bytes()).await?;
+            return Ok(CommandStatus::success());
+        }
         let status = match self.program.run(&run).await {
             Ok(status) => status,
             Err(Ending::Shell(error)) => return Err(error),

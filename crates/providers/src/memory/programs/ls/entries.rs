@@ -1,0 +1,157 @@
+//! The entries that `ls` shows.
+
+use super::is_shown;
+use super::options::{Follow, Hidden, Options};
+use crate::memory::files::HeldFiles;
+use crate::memory::node::{FileAccess, NodeId};
+use crate::memory::programs::facts::{NodeFacts, NodeKind, look};
+use crate::memory::programs::run::{ProgramRun, reason};
+use crate::memory::walk::Last;
+
+/// A name, and what it leads to.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub name: Vec<u8>,
+    /// `None` if nothing is known.
+    pub facts: Option<NodeFacts>,
+    /// What a link leads to, if that is asked for.
+    pub target: Option<NodeFacts>,
+}
+
+/// A directory that was read.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub id: NodeId,
+    pub entries: Vec<Entry>,
+    /// The names of which nothing is known, with the reasons.
+    pub failed: Vec<(Vec<u8>, &'static str)>,
+}
+
+/// The path of a name in a directory.
+pub(super) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let slash: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
+    [directory, slash, name].concat()
+}
+
+/// Looks at a name on the command line.
+pub(super) async fn operand(
+    run: &ProgramRun<'_>,
+    options: &Options,
+    name: &str,
+) -> Result<Entry, &'static str> {
+    let facts = match options.follow {
+        Follow::Never => look(run, name, Last::Keep).await?,
+        Follow::CommandLine | Follow::Always => look(run, name, Last::Follow).await?,
+        Follow::Directories => match look(run, name, Last::Follow).await {
+            Ok(facts) if facts.is_directory() => facts,
+            _ => look(run, name, Last::Keep).await?,
+        },
+    };
+    let held = run.hold();
+    let target = target_of(run, &held, options, name.as_bytes(), &facts);
+    Ok(Entry { name: name.as_bytes().to_vec(), facts: Some(facts), target })
+}
+
+/// Reads a directory.
+pub(super) async fn list(
+    run: &ProgramRun<'_>,
+    options: &Options,
+    path: &[u8],
+) -> Result<Folder, &'static str> {
+    match read(run, options, path) {
+        Ok(folder) => Ok(folder),
+        Err(error) => {
+            let name = String::from_utf8_lossy(path);
+            match run.list_beyond(&name).await {
+                Some(found) if error.kind() == eyot::ErrorKind::NotFound => {
+                    let entry = |found: bashkit::DirEntry| Entry {
+                        name: found.name.into_bytes(),
+                        facts: Some(NodeFacts::beyond(&found.metadata)),
+                        target: None,
+                    };
+                    let mut entries: Vec<Entry> = found.into_iter().map(entry).collect();
+                    entries.retain(|entry| is_shown(&entry.name, options));
+                    Ok(Folder { id: 0, entries, failed: Vec::new() })
+                }
+                _ => Err(reason(&error)),
+            }
+        }
+    }
+}
+
+fn read(run: &ProgramRun<'_>, options: &Options, path: &[u8]) -> eyot::Result<Folder> {
+    let held = run.hold();
+    let place = run.find_bytes(&held, path, Last::Follow)?;
+    let id = place.found()?;
+    let directory = held.tree.node(id);
+    let names = held.tree.entries(id)?;
+    directory.check(FileAccess::Read)?;
+    let is_closed = directory.check(FileAccess::Search).is_err();
+    let mut folder = Folder { id, entries: Vec::new(), failed: Vec::new() };
+    if options.hidden == Hidden::All {
+        for (name, id) in [(b".".as_slice(), id), (b"..", place.parent)] {
+            if is_shown(name, options) {
+                let facts = Some(NodeFacts::of(&held, id));
+                folder.entries.push(Entry { name: name.to_vec(), facts, target: None });
+            }
+        }
+    }
+    for (name, id) in names.iter().filter(|(name, _)| is_shown(name, options)) {
+        if is_closed && options.needs_facts() {
+            folder.failed.push((name.clone(), "Permission denied"));
+            folder.entries.push(Entry { name: name.clone(), facts: None, target: None });
+            continue;
+        }
+        let facts = NodeFacts::of(&held, *id);
+        let entry = if facts.kind == NodeKind::Link {
+            link(run, &held, options, (path, name), facts, &mut folder.failed)
+        } else {
+            Entry { name: name.clone(), facts: Some(facts), target: None }
+        };
+        folder.entries.push(entry);
+    }
+    Ok(folder)
+}
+
+/// Makes the entry of a link, which is perhaps followed.
+fn link(
+    run: &ProgramRun<'_>,
+    held: &HeldFiles<'_>,
+    options: &Options,
+    (directory, name): (&[u8], &[u8]),
+    facts: NodeFacts,
+    failed: &mut Vec<(Vec<u8>, &'static str)>,
+) -> Entry {
+    let path = joined(directory, name);
+    let name = name.to_vec();
+    if options.follow != Follow::Always {
+        let target = target_of(run, held, options, &path, &facts);
+        return Entry { name, facts: Some(facts), target };
+    }
+    let found = run.find_bytes(held, &path, Last::Follow).and_then(|place| place.found());
+    match found {
+        Ok(id) => Entry { name, facts: Some(NodeFacts::of(held, id)), target: None },
+        Err(error) => {
+            if options.needs_facts() {
+                failed.push((name.clone(), reason(&error)));
+            }
+            let facts = if options.needs_facts() { None } else { Some(facts) };
+            Entry { name, facts, target: None }
+        }
+    }
+}
+
+/// Looks at what a link leads to, if a colour or a mark hangs on it.
+fn target_of(
+    run: &ProgramRun<'_>,
+    held: &HeldFiles<'_>,
+    options: &Options,
+    path: &[u8],
+    facts: &NodeFacts,
+) -> Option<NodeFacts> {
+    if facts.kind != NodeKind::Link || !options.needs_targets() {
+        return None;
+    }
+    let id = run.find_bytes(held, path, Last::Follow).ok()?.node?;
+    Some(NodeFacts::of(held, id))
+}
