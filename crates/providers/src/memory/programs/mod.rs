@@ -1,6 +1,15 @@
 //! Programs of ours, in place of the interpreter's: they wait without a limit of their own, write
 //! without end, keep Linux's rules of files, and print what GNU's print.
 
+mod base_encoding;
+mod basic_regex;
+mod checksums;
+mod cmp;
+mod comm;
+mod csplit;
+mod diff;
+mod expr;
+mod fmt;
 mod frame;
 mod options;
 mod run;
@@ -18,11 +27,31 @@ use super::end_mark::EndMark;
 use super::files::MemoryFiles;
 use super::input::JobInput;
 use super::tasks::Tasks;
+use checksums::{Algorithm, Checksums, Family};
 pub(super) use run::reason;
 use run::{Installed, Program};
 
 /// The programs that work on files or text, by their names.
-static PROGRAMS: &[(&str, &dyn Program)] = &[("truncate", &truncate::Truncate)];
+static PROGRAMS: &[(&str, &dyn Program)] = &[
+    ("b2sum", &Checksums(Family::One(Algorithm::Blake2b))),
+    ("base32", &base_encoding::BASE32),
+    ("base64", &base_encoding::BASE64),
+    ("cksum", &Checksums(Family::Cksum)),
+    ("cmp", &cmp::Cmp),
+    ("comm", &comm::Comm),
+    ("csplit", &csplit::Csplit),
+    ("diff", &diff::Diff),
+    ("expr", &expr::Expr),
+    ("fmt", &fmt::Fmt),
+    ("md5sum", &Checksums(Family::One(Algorithm::Md5))),
+    ("sha1sum", &Checksums(Family::One(Algorithm::Sha1))),
+    ("sha224sum", &Checksums(Family::One(Algorithm::Sha224))),
+    ("sha256sum", &Checksums(Family::One(Algorithm::Sha256))),
+    ("sha384sum", &Checksums(Family::One(Algorithm::Sha384))),
+    ("sha512sum", &Checksums(Family::One(Algorithm::Sha512))),
+    ("sum", &Checksums(Family::Sum)),
+    ("truncate", &truncate::Truncate),
+];
 
 /// Makes a fresh interpreter for each command.
 #[doc(alias = "BashFactory")]
