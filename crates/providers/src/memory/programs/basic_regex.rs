@@ -102,6 +102,9 @@ fn bracket(
     rest: &mut std::iter::Peekable<impl Iterator<Item = char>>,
 ) -> Result<String, &'static str> {
     const UNMATCHED: &str = "Unmatched [, [^, [:, [., or [=";
+    if rest.peek().is_none() {
+        return Err("Invalid regular expression");
+    }
     let mut out = String::from("[");
     if rest.next_if_eq(&'^').is_some() {
         out.push('^');
@@ -155,6 +158,7 @@ mod tests {
             ("\\(a", "Unmatched ( or \\("),
             ("a\\)", "Unmatched ) or \\)"),
             ("[a", "Unmatched [, [^, [:, [., or [="),
+            ("[", "Invalid regular expression"),
             ("a\\", "Trailing backslash"),
             ("\\(a\\)\\1", "Invalid back reference"),
         ] {

@@ -100,15 +100,14 @@ impl Formats {
     }
 
     fn group(&self, kind: usize) -> Vec<GroupPart> {
-        let usual = |kind| match kind {
-            OLD => vec![GroupPart::OldLines],
-            NEW => vec![GroupPart::NewLines],
-            _ => vec![GroupPart::UnchangedLines],
-        };
-        match &self.groups[kind] {
-            Some(parts) => parts.clone(),
-            None if kind == CHANGED => [self.group(OLD), self.group(NEW)].concat(),
-            None => usual(kind),
+        match (&self.groups[kind], &self.groups[CHANGED], kind) {
+            (Some(parts), ..) => parts.clone(),
+            (_, _, UNCHANGED) => vec![GroupPart::UnchangedLines],
+            (_, _, CHANGED) => [self.group(OLD), self.group(NEW)].concat(),
+            // What is about changes is about lines that come or go too.
+            (_, Some(parts), _) => parts.clone(),
+            (_, _, OLD) => vec![GroupPart::OldLines],
+            _ => vec![GroupPart::NewLines],
         }
     }
 
@@ -147,7 +146,11 @@ impl Formats {
 
     fn write_lines(&self, kind: usize, text: &Text, lines: Range<usize>, out: &mut Vec<u8>) {
         let Some(parts) = &self.lines[kind] else {
-            return lines.for_each(|at| out.extend_from_slice(text.line(at)));
+            for at in lines {
+                out.extend_from_slice(text.content(at));
+                out.push(b'\n');
+            }
+            return;
         };
         for at in lines {
             for part in parts {
@@ -317,10 +320,10 @@ mod tests {
     #[test]
     fn lines_and_groups_follow_their_formats() {
         assert_eq!(written(&[("old-line-format", "-%L"), ("new-line-format", "%2dn %l;")], false), "-b\n 2 c; 3 d;");
-        assert_eq!(written(&[("changed-group-format", "%df,%dl %.3dN%c'\\12'%%%>")], false), "2,2 002\n%c\nd");
+        assert_eq!(written(&[("changed-group-format", "%df,%dl %.3dN%c'\\12'%%%>")], false), "2,2 002\n%c\nd\n");
         assert_eq!(written(&[("changed-group-format", "%(n=1?one:%<)%(N=9?x:y)")], false), "oney");
         assert_eq!(written(&[("unchanged-line-format", "")], true), "");
-        assert_eq!(written(&[("old-group-format", "<")], false), "<c\nd");
+        assert_eq!(written(&[("old-group-format", "<")], false), "<c\nd\n");
     }
 
     #[test]

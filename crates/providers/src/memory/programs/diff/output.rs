@@ -124,8 +124,8 @@ impl DiffJob<'_, '_> {
         if !shows_equal {
             return Ok(());
         }
-        if options.is_recursive || self.is_in_trees {
-            let names = pair.sides.map(|side| quoted_name(&side.name));
+        if self.is_in_trees {
+            let names = [0, 1].map(|index| quoted_name(self.label(index, pair.sides[index])));
             self.run.print(format!("diff{} {} {}\n", options.given, names[0], names[1])).await?;
         }
         match options.style {

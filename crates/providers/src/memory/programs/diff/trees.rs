@@ -70,9 +70,7 @@ impl DiffJob<'_, '_> {
         });
         let options = self.options;
         for (index, name) in names.iter().enumerate() {
-            let other = [&old, &new][1 - index];
-            let pretends = options.missing_is_empty[index] && (options.is_recursive || !other.is_directory());
-            if name.is_none() && !pretends {
+            if name.is_none() && !options.missing_is_empty[index] {
                 let only = names[1 - index].as_deref().unwrap_or("");
                 self.run.print(format!("Only in {}: {only}\n", within[1 - index].name)).await?;
                 return Ok(1);
