@@ -3,13 +3,22 @@
 
 mod answers;
 mod backup;
+mod base_encoding;
+mod basic_regex;
 mod canonical;
+mod checksums;
 mod chmod;
 mod choices;
+mod cmp;
+mod comm;
 mod cp;
+mod csplit;
 mod date;
+mod diff;
 mod directories;
+mod expr;
 mod facts;
+mod fmt;
 mod frame;
 mod gzip;
 mod jq;
@@ -45,22 +54,34 @@ use super::end_mark::EndMark;
 use super::files::MemoryFiles;
 use super::input::JobInput;
 use super::tasks::Tasks;
+use checksums::{Algorithm, Checksums, Family};
 pub(super) use run::reason;
 use run::{Installed, Program};
 
 /// The programs that work on files or text, by their names.
 static PROGRAMS: &[(&str, &dyn Program)] = &[
+    ("b2sum", &Checksums(Family::One(Algorithm::Blake2b))),
+    ("base32", &base_encoding::BASE32),
+    ("base64", &base_encoding::BASE64),
     ("basename", &paths::Basename),
     ("chmod", &chmod::Chmod),
+    ("cksum", &Checksums(Family::Cksum)),
+    ("cmp", &cmp::Cmp),
+    ("comm", &comm::Comm),
     ("cp", &cp::Cp),
+    ("csplit", &csplit::Csplit),
     ("date", &date::Date),
+    ("diff", &diff::Diff),
     ("dir", &ls::DIR),
     ("dirname", &paths::Dirname),
+    ("expr", &expr::Expr),
+    ("fmt", &fmt::Fmt),
     ("gunzip", &gzip::Gzip::Gunzip),
     ("gzip", &gzip::Gzip::Gzip),
     ("jq", &jq::Jq),
     ("ln", &ln::Ln),
     ("ls", &ls::LS),
+    ("md5sum", &Checksums(Family::One(Algorithm::Md5))),
     ("mkdir", &directories::Mkdir),
     ("mktemp", &mktemp::Mktemp),
     ("mv", &mv::Mv),
@@ -68,7 +89,13 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("realpath", &paths::Realpath),
     ("rm", &rm::Rm),
     ("rmdir", &directories::Rmdir),
+    ("sha1sum", &Checksums(Family::One(Algorithm::Sha1))),
+    ("sha224sum", &Checksums(Family::One(Algorithm::Sha224))),
+    ("sha256sum", &Checksums(Family::One(Algorithm::Sha256))),
+    ("sha384sum", &Checksums(Family::One(Algorithm::Sha384))),
+    ("sha512sum", &Checksums(Family::One(Algorithm::Sha512))),
     ("stat", &stat::Stat),
+    ("sum", &Checksums(Family::Sum)),
     ("tar", &tar::Tar),
     ("touch", &touch::Touch),
     ("truncate", &truncate::Truncate),

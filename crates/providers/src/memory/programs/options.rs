@@ -52,6 +52,23 @@ pub(super) fn unknown(word: &Word) -> Ending {
     })
 }
 
+/// Finds the long option that a name, perhaps cut short, stands for.
+pub(super) fn complete(name: &str, known: &[&'static str]) -> Result<&'static str, Ending> {
+    if let Some(whole) = known.iter().find(|option| **option == name) {
+        return Ok(whole);
+    }
+    let possible: Vec<&'static str> =
+        known.iter().copied().filter(|option| option.starts_with(name)).collect();
+    match possible.as_slice() {
+        [one] => Ok(one),
+        [] => Err(unknown(&Word::Long(name.to_owned()))),
+        _ => {
+            let all: String = possible.iter().map(|option| format!(" '--{option}'")).collect();
+            Err(Ending::usage(format!("option '--{name}' is ambiguous; possibilities:{all}")))
+        }
+    }
+}
+
 impl From<lexopt::Error> for Ending {
     fn from(error: lexopt::Error) -> Self {
         Self::usage(match &error {
