@@ -1,10 +1,15 @@
 //! Programs of ours, in place of the interpreter's: they wait without a limit of their own, write
 //! without end, keep Linux's rules of files, and print what GNU's print.
 
+mod children;
+mod command_names;
 mod frame;
+mod leading;
 mod options;
 mod run;
+mod signals;
 mod tee;
+mod timeout;
 mod truncate;
 mod waiting;
 
@@ -15,14 +20,14 @@ use bashkit::BashBuilder;
 use tokio_util::sync::CancellationToken;
 
 use super::end_mark::EndMark;
-use super::files::MemoryFiles;
 use super::input::JobInput;
-use super::tasks::Tasks;
+pub(super) use children::Children;
 pub(super) use run::reason;
 use run::{Installed, Program};
 
 /// The programs that work on files or text, by their names.
-static PROGRAMS: &[(&str, &dyn Program)] = &[("truncate", &truncate::Truncate)];
+static PROGRAMS: &[(&str, &dyn Program)] =
+    &[("timeout", &timeout::Timeout), ("truncate", &truncate::Truncate), ("xargs", &xargs::Xargs)];
 
 /// Makes a fresh interpreter for each command.
 #[doc(alias = "BashFactory")]
@@ -35,31 +40,30 @@ pub(super) const MARK: &str = "__eyot_mark";
 /// The command before a script, which hands on the standard input.
 pub(super) const INPUT: &str = "__eyot_input";
 
-/// The files, tasks and input that the programs of a command work on.
-pub(super) struct ProgramParts<'a> {
-    pub files: &'a MemoryFiles,
-    pub tasks: &'a Arc<Tasks>,
-    pub input: Option<&'a Arc<JobInput>>,
+/// Gives an interpreter the programs of ours.
+pub(super) fn install(builder: BashBuilder, children: &Children) -> BashBuilder {
+    let builder = builder
+        .builtin("sleep", Box::new(waiting::Sleep(children.shells().tasks.clone())))
+        .builtin("setsid", Box::new(waiting::Setsid))
+        .command("tee", tee::Tee)
+        .command("yes", waiting::Yes);
+    PROGRAMS.iter().fold(builder, |builder, (name, program)| {
+        let files = children.shells().files.clone();
+        builder.command(*name, Installed { program: *program, files, children: children.clone() })
+    })
 }
 
-/// Gives an interpreter the programs that a command needs.
-pub(super) fn install(
+/// Gives the interpreter of a command what stands around its script.
+pub(super) fn install_frame(
     builder: BashBuilder,
-    parts: &ProgramParts<'_>,
+    input: Option<&Arc<JobInput>>,
     mark: &Arc<EndMark>,
     stop: &CancellationToken,
 ) -> BashBuilder {
     let builder = builder
-        .command(END, frame::End { mark: mark.clone(), input: parts.input.cloned() })
-        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
-        .builtin("sleep", Box::new(waiting::Sleep(parts.tasks.clone())))
-        .builtin("setsid", Box::new(waiting::Setsid))
-        .command("tee", tee::Tee)
-        .command("yes", waiting::Yes);
-    let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {
-        builder.command(*name, Installed { program: *program, files: parts.files.clone() })
-    });
-    match parts.input {
+        .command(END, frame::End { mark: mark.clone(), input: input.cloned() })
+        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())));
+    match input {
         Some(input) => {
             builder.command(INPUT, frame::InputProgram { input: input.clone(), stop: stop.clone() })
         }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use bashkit::{Command, CommandContext, CommandInput, CommandOutput, CommandStatus, FileSystem};
 use eyot::{Error, ErrorKind};
 
+use super::children::Children;
 use super::options::Words;
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
@@ -66,10 +67,11 @@ pub(super) struct ProgramRun<'a> {
     pub env: &'a HashMap<String, String>,
     pub cwd: &'a Path,
     files: &'a MemoryFiles,
-    fs: Arc<dyn FileSystem>,
-    stdin: CommandInput,
-    stdout: CommandOutput,
-    stderr: CommandOutput,
+    pub(super) children: &'a Children,
+    pub(super) fs: Arc<dyn FileSystem>,
+    pub(super) stdin: CommandInput,
+    pub(super) stdout: CommandOutput,
+    pub(super) stderr: CommandOutput,
 }
 
 impl ProgramRun<'_> {
@@ -208,6 +210,7 @@ fn io_reason(error: &std::io::Error) -> &'static str {
 pub(super) struct Installed {
     pub program: &'static dyn Program,
     pub files: MemoryFiles,
+    pub children: Children,
 }
 
 #[async_trait]
@@ -219,6 +222,7 @@ impl Command for Installed {
             env: context.env,
             cwd: context.cwd,
             files: &self.files,
+            children: &self.children,
             fs: context.fs,
             stdin: context.stdin,
             stdout: context.stdout,
