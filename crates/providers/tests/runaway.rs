@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// Busy machines are late. How late a quiet one is stands in docs/performance.md.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-const SCRIPTS: [(&str, &str); 26] = [
+const SCRIPTS: [(&str, &str); 29] = [
     ("a loop without end", "while :; do :; done"),
     ("a loop of programs", "while true; do echo x | tr x y >/dev/null; done"),
     ("a fork bomb", ":(){ :|:& };:; wait"),
@@ -39,6 +39,9 @@ const SCRIPTS: [(&str, &str); 26] = [
     ("jq without end", "jq -n 'repeat(1)' >/dev/null"),
     ("sed without end", "echo x | sed ':a;s/x/x/;ta'"),
     ("a number without end", "echo '2^2^30' | bc"),
+    ("an input without end for xargs", "yes | xargs >/dev/null"),
+    ("a word without end for xargs", "yes | tr -d '\\n' | xargs -n1 echo >/dev/null"),
+    ("a child for each line without end", "yes | xargs -n1 true"),
     ("a loop within a timeout within a timeout", "timeout 1000 timeout 2000 bash -c 'while :; do :; done'"),
     (
         "timeouts that end late loops",

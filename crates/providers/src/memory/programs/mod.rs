@@ -12,6 +12,9 @@ mod tee;
 mod timeout;
 mod truncate;
 mod waiting;
+mod xargs;
+mod xargs_input;
+mod xargs_options;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -95,4 +98,19 @@ impl KnownPrograms {
 /// Lists the names of ours that a script may use.
 fn names_of_ours() -> impl Iterator<Item = &'static str> {
     ["sleep", "setsid", "tee", "yes"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
+}
+
+/// A word as GNU's programs show it to a shell.
+fn shell_quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_{}^]#~".contains(c);
+    let is_plain = !word.is_empty() && !word.starts_with(['#', '~']) && word.chars().all(plain);
+    if is_plain {
+        word.to_owned()
+    } else if word.contains('\'') && !word.contains(['"', '$', '`', '\\', '!', '\n']) {
+        format!("\"{word}\"")
+    } else {
+        let word = word.replace('\'', r"'\''").replace('\n', r"'$'\n''");
+        let word = format!("'{word}'");
+        word.strip_suffix("''").filter(|rest| rest.len() > 1).map_or(word.clone(), str::to_owned)
+    }
 }
