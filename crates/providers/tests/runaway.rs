@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// Busy machines are late. How late a quiet one is stands in docs/performance.md.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-const SCRIPTS: [(&str, &str); 22] = [
+const SCRIPTS: [(&str, &str); 29] = [
     ("a loop without end", "while :; do :; done"),
     ("a loop of programs", "while true; do echo x | tr x y >/dev/null; done"),
     ("a fork bomb", ":(){ :|:& };:; wait"),
@@ -39,6 +39,19 @@ const SCRIPTS: [(&str, &str); 22] = [
     ("jq without end", "jq -n 'repeat(1)' >/dev/null"),
     ("sed without end", "echo x | sed ':a;s/x/x/;ta'"),
     ("a number without end", "echo '2^2^30' | bc"),
+    ("an input without end for xargs", "yes | xargs >/dev/null"),
+    ("a word without end for xargs", "yes | tr -d '\\n' | xargs -n1 echo >/dev/null"),
+    ("a child for each line without end", "yes | xargs -n1 true"),
+    ("a loop within a timeout within a timeout", "timeout 1000 timeout 2000 bash -c 'while :; do :; done'"),
+    (
+        "timeouts that end late loops",
+        "while :; do timeout 0.1 timeout 1000 awk 'BEGIN { while (1) i++ }'; done",
+    ),
+    (
+        "children in children",
+        "s='while :; do timeout 1000 bash -c \"$1\" _ \"$1\"; done'; timeout 1000 bash -c \"$s\" _ \"$s\" 2>/dev/null",
+    ),
+    ("children side by side", "while :; do timeout 1000 sleep 1000 & yes | timeout 1000 sort & done"),
     ("an array without end", "a=(); i=0; while :; do a[i++]=$i; done"),
 ];
 

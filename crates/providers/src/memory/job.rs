@@ -10,30 +10,25 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bashkit::{Bash, BashBuilder, ExecutionLimits, MemoryLimits, SessionLimits};
+use bashkit::{Bash, BashBuilder};
 use bytes::Bytes;
 use eyot::{Command, Error, ExitStatus, LogStream, Result, Signal};
 use tokio_util::sync::CancellationToken;
 
+use super::cancels::CancelFlags;
 use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
 use super::input::JobInput;
+use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
 use super::plain::is_plain;
-use super::programs::{self, KnownPrograms, ProgramParts, ShellFactory};
-use super::shell_files::ShellFiles;
+use super::programs::{self, Children, KnownPrograms, ShellFactory};
 use super::tasks::{RunningTask, Tasks};
 use super::threads;
 
-/// The rounds that the loops of one command may go, all together.
-const MAX_ROUNDS: usize = 50_000_000;
-/// The bytes that the values of one command may take while it runs.
-const MAX_LIVE_BYTES: usize = 128 << 20;
 /// A thread that works on for so long after a kill is stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
 /// The most of a command that is shown in lists.
 const MAX_SHOWN_BYTES: usize = 1024;
-/// Longer than any command lives: its deadline is the handle's.
-const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Where the output of a command goes.
 #[async_trait]
@@ -77,8 +72,7 @@ pub(super) struct RunningJob {
     tasks: Arc<Tasks>,
     end: OnceLock<JobEnd>,
     stop: CancellationToken,
-    /// The flag that the interpreter looks at wherever it works without waiting.
-    cancel: OnceLock<Arc<AtomicBool>>,
+    cancels: Arc<CancelFlags>,
     pub input: Option<Arc<JobInput>>,
     task: Mutex<Option<RunningTask>>,
     pub pid: u32,
@@ -108,9 +102,7 @@ impl RunningJob {
             self.tasks.kill(self.pid);
         }
         self.stop.cancel();
-        if let Some(cancel) = self.cancel.get() {
-            cancel.store(true, Ordering::Relaxed);
-        }
+        self.cancels.set();
         if let Some(input) = &self.input {
             input.close();
         }
@@ -178,36 +170,19 @@ impl ShellJob {
         }
     }
 
-    fn builder(&self, mark: &Arc<EndMark>, running: &RunningJob) -> BashBuilder {
-        let limits = ExecutionLimits::new()
-            .max_work_units(u64::MAX)
-            .max_aggregate_input_bytes(u64::MAX)
-            .max_live_intermediate_bytes(MAX_LIVE_BYTES as u64)
-            .max_commands(usize::MAX)
-            .max_loop_iterations(MAX_ROUNDS)
-            .max_total_loop_iterations(MAX_ROUNDS)
-            .max_parser_operations(10_000_000)
-            .max_stdout_bytes(MAX_LIVE_BYTES)
-            .max_stderr_bytes(MAX_LIVE_BYTES)
-            .timeout(NO_TIMEOUT);
-        let memory = MemoryLimits::new().max_total_variable_bytes(MAX_LIVE_BYTES);
-        let files = ShellFiles { files: self.files.clone(), tasks: self.tasks.clone() };
-        let builder = (self.factory)()
-            .fs(Arc::new(files))
-            .limits(limits)
-            .memory_limits(memory)
-            .session_limits(SessionLimits::unlimited())
-            .username("user")
-            .hostname(&self.host_name)
-            .cwd(PathBuf::from(&self.cwd));
-        let builder = self.env.iter().fold(builder, |builder, (name, value)| builder.env(name, value));
-        let parts = ProgramParts {
-            files: &self.files,
-            tasks: &self.tasks,
-            command: running.pid,
-            input: self.input.as_ref(),
-        };
-        programs::install(builder, &parts, mark, &running.stop)
+    fn builder(&self, running: &RunningJob, mark: &Arc<EndMark>) -> BashBuilder {
+        let shells = Interpreters::new(
+            self.factory.clone(),
+            self.files.clone(),
+            self.tasks.clone(),
+            running.pid,
+            self.host_name.clone(),
+            running.cancels.clone(),
+        );
+        let cwd = PathBuf::from(&self.cwd);
+        let builder = shells.builder(&cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
+        let builder = programs::install(builder, &Children::of_command(shells));
+        programs::install_frame(builder, self.input.as_ref(), mark, &running.stop)
     }
 
     /// Starts it.
@@ -221,7 +196,7 @@ impl ShellJob {
             tasks: self.tasks.clone(),
             end: OnceLock::new(),
             stop: CancellationToken::new(),
-            cancel: OnceLock::new(),
+            cancels: Arc::default(),
             input: self.input.clone(),
             pid: task.pid,
             stopped: OnceLock::new(),
@@ -263,11 +238,8 @@ fn run(job: &ShellJob, running: &RunningJob) {
 
 async fn interpret(job: &ShellJob, running: &RunningJob) {
     let mark = Arc::new(EndMark::new());
-    let mut bash = job.builder(&mark, running).build();
-    let cancel = running.cancel.get_or_init(|| bash.cancellation_token());
-    if running.stop.is_cancelled() {
-        cancel.store(true, Ordering::Relaxed);
-    }
+    let mut bash = job.builder(running, &mark).build();
+    running.cancels.add(&bash.cancellation_token());
     let script = job.script(&bash);
     let marks = [mark.stdout(), mark.stderr()].map(|mark| Arc::new(Mutex::new(mark)));
     let send = |stream: LogStream, mark: &Arc<Mutex<Mark>>| {
@@ -324,7 +296,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
 }
 
 /// The exit code and the words of what the interpreter refuses.
-fn failure(error: &bashkit::Error) -> (i32, String) {
+pub(super) fn failure(error: &bashkit::Error) -> (i32, String) {
     match error {
         bashkit::Error::Parse { message, line, .. } => {
             (2, format!("-c: line {line}: syntax error: {message}"))
@@ -334,6 +306,6 @@ fn failure(error: &bashkit::Error) -> (i32, String) {
 }
 
 /// A word as the shell reads it back.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -3,6 +3,7 @@
 //! Such a sandbox ends with the process that made it. There is no network, and nothing of the host is inside.
 
 mod activity;
+mod cancels;
 mod clock;
 mod content;
 mod driver;
@@ -10,6 +11,7 @@ mod end_mark;
 mod files;
 mod furniture;
 mod input;
+mod interpreters;
 mod job;
 mod kept;
 mod life;

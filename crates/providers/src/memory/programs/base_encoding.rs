@@ -131,10 +131,13 @@ impl BaseEncoding {
         out
     }
 
-    async fn decode_all(&self, run: &ProgramRun<'_>, mut bytes: Vec<u8>, ignores: bool) -> Result<i32, Ending> {
-        bytes.retain(|byte| {
-            *byte != b'\n' && (!ignores || *byte == b'=' || self.letters.contains(byte))
-        });
+    async fn decode_all(
+        &self,
+        run: &ProgramRun<'_>,
+        mut bytes: Vec<u8>,
+        ignores: bool,
+    ) -> Result<i32, Ending> {
+        bytes.retain(|byte| *byte != b'\n' && (!ignores || *byte == b'=' || self.letters.contains(byte)));
         let values = self.values();
         for piece in bytes.chunks(BYTES_AT_ONCE / 15 * 8) {
             run.breathe().await;

@@ -133,9 +133,15 @@ fn number(text: &str, most: usize, what: &str) -> Result<usize, Ending> {
     })
 }
 
-async fn format(run: &ProgramRun<'_>, options: &Options, layout: &Layout, bytes: &[u8]) -> Result<(), Ending> {
+async fn format(
+    run: &ProgramRun<'_>,
+    options: &Options,
+    layout: &Layout,
+    bytes: &[u8],
+) -> Result<(), Ending> {
     let has_tabs = memchr::memchr(b'\t', bytes).is_some();
-    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| Line::read(line, options.is_uniform));
+    let mut lines =
+        bytes.split_inclusive(|byte| *byte == b'\n').map(|line| Line::read(line, options.is_uniform));
     let mut next = lines.next();
     while let Some(line) = next {
         run.breathe().await;
@@ -239,9 +245,7 @@ impl Layout {
         };
         let goal = options.goal.unwrap_or(width * GOAL_PART / 200);
         if goal > width || options.width.is_none() && goal > USUAL_WIDTH {
-            return Err(Ending::refused(format!(
-                "invalid goal: ‘{goal}’: Numerical result out of range"
-            )));
+            return Err(Ending::refused(format!("invalid goal: ‘{goal}’: Numerical result out of range")));
         }
         Ok(Self { width, goal })
     }

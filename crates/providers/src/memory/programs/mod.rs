@@ -7,10 +7,12 @@ mod base_encoding;
 mod basic_regex;
 mod canonical;
 mod checksums;
+mod children;
 mod chmod;
 mod choices;
 mod cmp;
 mod comm;
+mod command_names;
 mod cp;
 mod csplit;
 mod date;
@@ -22,6 +24,7 @@ mod fmt;
 mod frame;
 mod gzip;
 mod jq;
+mod leading;
 mod ln;
 mod ls;
 mod mktemp;
@@ -33,16 +36,22 @@ mod paths;
 mod quoting;
 mod rm;
 mod run;
+mod signals;
 mod stat;
+mod streams;
 mod tar;
 mod target;
 mod tee;
+mod timeout;
 mod times;
 mod touch;
 mod truncate;
 mod umask;
 mod waiting;
 mod worker;
+mod xargs;
+mod xargs_input;
+mod xargs_options;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -51,12 +60,11 @@ use bashkit::BashBuilder;
 use tokio_util::sync::CancellationToken;
 
 use super::end_mark::EndMark;
-use super::files::MemoryFiles;
 use super::input::JobInput;
-use super::tasks::Tasks;
 use checksums::{Algorithm, Checksums, Family};
+pub(super) use children::Children;
 pub(super) use run::reason;
-use run::{Installed, Program};
+use run::{Installed, LiveOutput, Program};
 
 /// The programs that work on files or text, by their names.
 static PROGRAMS: &[(&str, &dyn Program)] = &[
@@ -97,9 +105,11 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("stat", &stat::Stat),
     ("sum", &Checksums(Family::Sum)),
     ("tar", &tar::Tar),
+    ("timeout", &timeout::Timeout),
     ("touch", &touch::Touch),
     ("truncate", &truncate::Truncate),
     ("vdir", &ls::VDIR),
+    ("xargs", &xargs::Xargs),
     ("zcat", &gzip::Gzip::Zcat),
 ];
 
@@ -114,34 +124,40 @@ pub(super) const MARK: &str = "__eyot_mark";
 /// The command before a script, which hands on the standard input.
 pub(super) const INPUT: &str = "__eyot_input";
 
-/// The files, tasks and input that the programs of a command work on.
-pub(super) struct ProgramParts<'a> {
-    pub files: &'a MemoryFiles,
-    pub tasks: &'a Arc<Tasks>,
-    /// The number of the command in the list of tasks.
-    pub command: u32,
-    pub input: Option<&'a Arc<JobInput>>,
-}
+/// The name of `timeout` behind its front.
+const TIMEOUT: &str = "__eyot_timeout";
 
-/// Gives an interpreter the programs that a command needs.
-pub(super) fn install(
-    builder: BashBuilder,
-    parts: &ProgramParts<'_>,
-    mark: &Arc<EndMark>,
-    stop: &CancellationToken,
-) -> BashBuilder {
+/// Gives an interpreter the programs of ours.
+pub(super) fn install(builder: BashBuilder, children: &Children) -> BashBuilder {
+    let shells = children.shells();
     let builder = builder
-        .command(END, frame::End { mark: mark.clone(), input: parts.input.cloned() })
-        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
-        .builtin("sleep", Box::new(waiting::Sleep { tasks: parts.tasks.clone(), command: parts.command }))
+        .builtin("sleep", Box::new(waiting::Sleep { tasks: shells.tasks.clone(), command: shells.command }))
         .builtin("setsid", Box::new(waiting::Setsid))
         .builtin("umask", Box::new(umask::Umask))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
-    let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {
-        builder.command(*name, Installed { program: *program, files: parts.files.clone() })
-    });
-    match parts.input {
+    PROGRAMS.iter().fold(builder, |builder, (name, program)| {
+        let files = shells.files.clone();
+        let installed = Installed { name, program: *program, files, children: children.clone() };
+        match *name {
+            "xargs" => builder.command(*name, installed),
+            "timeout" => builder.builtin(*name, Box::new(LiveOutput(TIMEOUT))).command(TIMEOUT, installed),
+            _ => builder.builtin(*name, Box::new(installed)),
+        }
+    })
+}
+
+/// Gives the interpreter of a command what stands around its script.
+pub(super) fn install_frame(
+    builder: BashBuilder,
+    input: Option<&Arc<JobInput>>,
+    mark: &Arc<EndMark>,
+    stop: &CancellationToken,
+) -> BashBuilder {
+    let builder = builder
+        .command(END, frame::End { mark: mark.clone(), input: input.cloned() })
+        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())));
+    match input {
         Some(input) => {
             builder.command(INPUT, frame::InputProgram { input: input.clone(), stop: stop.clone() })
         }
@@ -173,4 +189,19 @@ impl KnownPrograms {
 /// Lists the names of ours that a script may use.
 fn names_of_ours() -> impl Iterator<Item = &'static str> {
     ["sleep", "setsid", "tee", "yes"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
+}
+
+/// A word as GNU's programs show it to a shell.
+fn shell_quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_{}^]#~".contains(c);
+    let is_plain = !word.is_empty() && !word.starts_with(['#', '~']) && word.chars().all(plain);
+    if is_plain {
+        word.to_owned()
+    } else if word.contains('\'') && !word.contains(['"', '$', '`', '\\', '!', '\n']) {
+        format!("\"{word}\"")
+    } else {
+        let word = word.replace('\'', r"'\''").replace('\n', r"'$'\n''");
+        let word = format!("'{word}'");
+        word.strip_suffix("''").filter(|rest| rest.len() > 1).map_or(word.clone(), str::to_owned)
+    }
 }

@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bashkit::{
-    Command, CommandContext, CommandInput, CommandOutput, CommandStatus, DirEntry, FileSystem, Metadata,
+    Builtin, BuiltinContext, Command, CommandContext, CommandStatus, DirEntry, ExecResult, ExecutionPlan,
+    FileSystem, Metadata, SubCommand,
 };
 use eyot::{Error, ErrorKind};
 
+use super::children::Children;
 use super::options::Words;
+use super::streams::{ProgramInput, ProgramOutput};
 use super::umask::{VARIABLE, mask_of};
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
@@ -74,10 +77,11 @@ pub(super) struct ProgramRun<'a> {
     pub env: &'a HashMap<String, String>,
     pub cwd: &'a Path,
     files: &'a MemoryFiles,
-    fs: Arc<dyn FileSystem>,
-    stdin: CommandInput,
-    stdout: CommandOutput,
-    stderr: CommandOutput,
+    pub(super) children: &'a Children,
+    pub(super) fs: Arc<dyn FileSystem>,
+    pub(super) stdin: ProgramInput,
+    pub(super) stdout: ProgramOutput,
+    pub(super) stderr: ProgramOutput,
 }
 
 impl ProgramRun<'_> {
@@ -258,41 +262,95 @@ fn help(run: &ProgramRun<'_>, usage: &str) -> Option<String> {
 }
 
 /// A program as the interpreter calls it.
+#[derive(Clone)]
 pub(super) struct Installed {
+    pub name: &'static str,
     pub program: &'static dyn Program,
     pub files: MemoryFiles,
+    pub children: Children,
 }
 
-#[async_trait]
-impl Command for Installed {
-    async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
-        let run = ProgramRun {
-            name: context.name,
-            args: context.args,
-            env: context.env,
-            cwd: context.cwd,
-            files: &self.files,
-            fs: context.fs,
-            stdin: context.stdin,
-            stdout: context.stdout,
-            stderr: context.stderr,
-        };
-        if let Some(text) = help(&run, self.program.usage()) {
+impl Installed {
+    async fn run(&self, run: &ProgramRun<'_>) -> bashkit::Result<i32> {
+        if let Some(text) = help(run, self.program.usage()) {
             run.stdout.write_all(text.as_bytes()).await?;
-            return Ok(CommandStatus::success());
+            return Ok(0);
         }
-        let status = match self.program.run(&run).await {
-            Ok(status) => status,
-            Err(Ending::Shell(error)) => return Err(error),
+        match self.program.run(run).await {
+            Ok(status) => Ok(status),
+            Err(Ending::Shell(error)) => Err(error),
             Err(Ending::Refused { reason, status, has_hint }) => {
                 let mut text = format!("{}: {reason}\n", run.name);
                 if has_hint {
                     text += &format!("Try '{} --help' for more information.\n", run.name);
                 }
                 run.stderr.write_all(text.as_bytes()).await?;
-                status.unwrap_or_else(|| self.program.usage_status())
+                Ok(status.unwrap_or_else(|| self.program.usage_status()))
             }
+        }
+    }
+}
+
+/// A program with whole input and kept output.
+#[async_trait]
+impl Builtin for Installed {
+    async fn execute(&self, context: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
+        let (stdout, stderr) = (ProgramOutput::kept(), ProgramOutput::kept());
+        let run = ProgramRun {
+            name: self.name,
+            args: context.args,
+            env: context.env,
+            cwd: context.cwd,
+            files: &self.files,
+            children: &self.children,
+            fs: context.fs,
+            stdin: ProgramInput::whole(context.stdin.map_or(&[][..], |input| input.as_bytes())),
+            stdout: stdout.clone(),
+            stderr: stderr.clone(),
         };
-        Ok(CommandStatus::with_code(status))
+        let status = self.run(&run).await?;
+        Ok(ExecResult {
+            stdout: stdout.take().into(),
+            stderr: stderr.take().into(),
+            exit_code: status,
+            ..ExecResult::default()
+        })
+    }
+}
+
+/// A program that is live.
+#[async_trait]
+impl Command for Installed {
+    async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
+        let run = ProgramRun {
+            name: self.name,
+            args: context.args,
+            env: context.env,
+            cwd: context.cwd,
+            files: &self.files,
+            children: &self.children,
+            fs: context.fs,
+            stdin: ProgramInput::Live(context.stdin),
+            stdout: ProgramOutput::Live(context.stdout),
+            stderr: ProgramOutput::Live(context.stderr),
+        };
+        self.run(&run).await.map(CommandStatus::with_code)
+    }
+}
+
+/// The front of a program whose output is live, though it may leave its input to others: it gets what has
+/// come when it begins.
+pub(super) struct LiveOutput(pub &'static str);
+
+#[async_trait]
+impl Builtin for LiveOutput {
+    async fn execute(&self, _: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
+        Ok(ExecResult::ok(""))
+    }
+
+    async fn execution_plan(&self, context: &BuiltinContext<'_>) -> bashkit::Result<Option<ExecutionPlan>> {
+        let (args, stdin) = (context.args.to_vec(), context.stdin.cloned());
+        let command = SubCommand { name: self.0.to_owned(), args, stdin, assignments: Vec::new() };
+        Ok(Some(ExecutionPlan::Batch { commands: vec![command] }))
     }
 }

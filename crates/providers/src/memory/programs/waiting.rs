@@ -42,8 +42,8 @@ impl Builtin for Sleep {
     }
 }
 
-/// Reads the time of a sleep: seconds, or a number with `s`, `m`, `h` or `d`.
-fn interval(text: &str) -> Option<Duration> {
+/// Reads a time: seconds, or a number with `s`, `m`, `h` or `d`.
+pub(super) fn interval(text: &str) -> Option<Duration> {
     if matches!(text, "inf" | "infinity") {
         return Some(FOREVER);
     }

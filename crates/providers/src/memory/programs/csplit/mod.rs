@@ -13,7 +13,13 @@ use cuts::{Cut, CutPlace, cuts};
 use suffix::{MAX_DIGITS, Suffix};
 
 const LONG: &[&str] = &[
-    "digits", "elide-empty-files", "keep-files", "prefix", "quiet", "silent", "suffix-format",
+    "digits",
+    "elide-empty-files",
+    "keep-files",
+    "prefix",
+    "quiet",
+    "silent",
+    "suffix-format",
     "suppress-matched",
 ];
 
@@ -44,9 +50,10 @@ impl Program for Csplit {
         for warning in warnings {
             run.complain(warning).await?;
         }
-        let bytes = run.read(file).await?.map_err(|reason| {
-            Ending::refused(format!("cannot open '{file}' for reading: {reason}"))
-        })?;
+        let bytes = run
+            .read(file)
+            .await?
+            .map_err(|reason| Ending::refused(format!("cannot open '{file}' for reading: {reason}")))?;
         let lines = bytes.split_inclusive(|byte| *byte == b'\n').collect();
         let mut cutter =
             Cutter { run, options: &options, lines, first: 0, current: 0, piece: None, written: Vec::new() };
@@ -91,8 +98,9 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
             "digits" => {
                 let text = words.value()?;
                 let digits = text.parse().ok().filter(|digits| *digits <= MAX_DIGITS);
-                options.suffix =
-                    Suffix::digits(digits.ok_or_else(|| Ending::refused(format!("invalid number: ‘{text}’")))?);
+                options.suffix = Suffix::digits(
+                    digits.ok_or_else(|| Ending::refused(format!("invalid number: ‘{text}’")))?,
+                );
             }
             "elide-empty-files" => options.drops_empty = true,
             "suppress-matched" => options.drops_matched = true,
@@ -244,7 +252,9 @@ impl Cutter<'_, '_> {
         }
         let (len, name) =
             (piece.len(), format!("{}{}", self.options.prefix, self.options.suffix.of(self.written.len())));
-        self.run.write(&name, piece).map_err(|error| Ending::refused(format!("{name}: {}", reason(&error))))?;
+        self.run
+            .write(&name, piece)
+            .map_err(|error| Ending::refused(format!("{name}: {}", reason(&error))))?;
         self.written.push(name);
         if !self.options.is_silent {
             self.run.print(format!("{len}\n")).await?;

@@ -76,7 +76,9 @@ impl DiffJob<'_, '_> {
         if old.is_directory() && new.is_directory() {
             return self.in_trees().compare_trees(&old, &new).await;
         }
-        if self.options.is_recursive && self.pretend(&mut old, &mut new) && (old.is_directory() || new.is_directory())
+        if self.options.is_recursive
+            && self.pretend(&mut old, &mut new)
+            && (old.is_directory() || new.is_directory())
         {
             return self.in_trees().compare_trees(&old, &new).await;
         }
