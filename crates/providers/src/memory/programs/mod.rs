@@ -6,6 +6,8 @@ mod command_names;
 mod frame;
 mod leading;
 mod options;
+mod reworded;
+mod rewording;
 mod run;
 mod signals;
 mod tee;
@@ -43,14 +45,19 @@ pub(super) const MARK: &str = "__eyot_mark";
 /// The command before a script, which hands on the standard input.
 pub(super) const INPUT: &str = "__eyot_input";
 
-/// Gives an interpreter the programs of ours.
-pub(super) fn install(builder: BashBuilder, children: &Children) -> BashBuilder {
+/// Gives an interpreter the programs of ours, perhaps without one of those that are reworded.
+pub(super) fn install(builder: BashBuilder, children: &Children, without: Option<&str>) -> BashBuilder {
     let builder = builder
         .builtin("sleep", Box::new(waiting::Sleep(children.shells().tasks.clone())))
         .builtin("setsid", Box::new(waiting::Setsid))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
-    PROGRAMS.iter().fold(builder, |builder, (name, program)| {
+    let builder = reworded::NAMES
+        .iter()
+        .filter(|name| Some(**name) != without)
+        .fold(builder, |builder, name| builder.builtin(*name, Box::new(reworded::Entrance(name))));
+    let hidden: (&str, &dyn Program) = (reworded::HIDDEN, &reworded::Reworded);
+    PROGRAMS.iter().chain([&hidden]).fold(builder, |builder, (name, program)| {
         let files = children.shells().files.clone();
         builder.command(*name, Installed { program: *program, files, children: children.clone() })
     })
@@ -102,7 +109,7 @@ fn names_of_ours() -> impl Iterator<Item = &'static str> {
 
 /// A word as GNU's programs show it to a shell.
 fn shell_quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_{}^]#~".contains(c);
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:@_{}^]#~".contains(c);
     let is_plain = !word.is_empty() && !word.starts_with(['#', '~']) && word.chars().all(plain);
     if is_plain {
         word.to_owned()
