@@ -181,7 +181,7 @@ impl ShellJob {
         );
         let cwd = PathBuf::from(&self.cwd);
         let builder = shells.builder(&cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
-        let builder = programs::install(builder, &Children::of_command(shells));
+        let builder = programs::install(builder, &Children::of_command(shells), None);
         programs::install_frame(builder, self.input.as_ref(), mark, &running.stop)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::command_names::CommandNames;
+use super::rewording::Rewording;
 use super::run::{Ending, ProgramRun};
 use super::streams::{ProgramInput, ProgramOutput};
 use crate::memory::interpreters::{Interpreters, MemoryShare, NO_TIMEOUT};
@@ -78,11 +79,16 @@ pub(super) struct Child {
     pub cwd: PathBuf,
     pub input: ChildInput,
     pub limit: Option<Duration>,
+    /// The program of ours that it has not: it has the interpreter's own.
+    pub without: Option<&'static str>,
+    /// Changes the words of its standard error.
+    pub rewording: Option<Rewording>,
 }
 
 /// The standard input of a child.
 pub(super) enum ChildInput {
     Empty,
+    Bytes(Vec<u8>),
     /// What its caller has not read.
     Caller,
 }
@@ -97,7 +103,8 @@ pub(super) enum ChildEnd {
 impl ProgramRun<'_> {
     /// A child of this program, in the same place.
     pub(super) fn child(&self, argv: Vec<String>, input: ChildInput) -> Child {
-        Child { argv, env: self.env.clone(), cwd: self.cwd.to_owned(), input, limit: None }
+        let (env, cwd) = (self.env.clone(), self.cwd.to_owned());
+        Child { argv, env, cwd, input, limit: None, without: None, rewording: None }
     }
 
     /// Runs a child to its end. Its output is passed on as it comes.
@@ -107,12 +114,12 @@ impl ProgramRun<'_> {
     pub(super) async fn run_child(&self, child: Child) -> Result<ChildEnd, Ending> {
         let too_many = || Ending::refused("fork system call failed: Resource temporarily unavailable");
         let (nested, share) = self.children.nested(child.limit).ok_or_else(too_many)?;
-        let input = match child.input {
-            ChildInput::Empty => None,
+        let caller = match child.input {
             ChildInput::Caller => input_of(&self.stdin).await?,
+            _ => None,
         };
         let deadline = child.limit.and(nested.deadline);
-        let running = RunningChild::new(nested, share, child, input, [&self.stdout, &self.stderr]);
+        let running = RunningChild::new(nested, share, child, caller, [&self.stdout, &self.stderr]);
         let _flag = SetOnDrop(running.flag.clone());
         // A task has a stack of its own, however deep its caller is. It ends when this is dropped.
         let mut tasks = JoinSet::new();
@@ -164,6 +171,8 @@ struct RunningChild {
     status: Arc<AtomicI32>,
     stdout: ProgramOutput,
     stderr: ProgramOutput,
+    rewording: Option<Arc<Mutex<Rewording>>>,
+    input: Option<Vec<u8>>,
     deadline: Option<Instant>,
     _share: MemoryShare,
 }
@@ -173,24 +182,28 @@ impl RunningChild {
         nested: Children,
         share: MemoryShare,
         child: Child,
-        input: Option<Input>,
+        caller: Option<Input>,
         [stdout, stderr]: [&ProgramOutput; 2],
     ) -> Self {
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
         let timeout = nested.deadline.map_or(NO_TIMEOUT, left);
         let mut builder = nested.shells.builder(&child.cwd, child.env.iter(), share.bytes, timeout);
-        builder = super::install(builder, &nested);
+        builder = super::install(builder, &nested, child.without);
         let status = Arc::new(AtomicI32::new(-1));
         // The interpreter lets output stream where it sees the name of the program.
         let mut argv = child.argv.into_iter();
         let mut script = format!("{} \"$@\"", quoted(&argv.next().unwrap_or_default()));
-        if let Some(input) = input {
+        if let Some(input) = caller {
             script = format!("{PASS} | {{ {script}; {END} $?; }}");
             let stop = CancellationToken::new();
             builder = builder
                 .command(PASS, PassInput { input, stop: stop.clone() })
                 .command(END, KeepStatus { status: status.clone(), stop });
         }
+        let input = match child.input {
+            ChildInput::Bytes(bytes) => Some(bytes),
+            ChildInput::Empty | ChildInput::Caller => None,
+        };
         let bash = builder.build();
         let flag = bash.cancellation_token();
         nested.shells.cancels.add(&flag);
@@ -202,6 +215,8 @@ impl RunningChild {
             status,
             stdout: stdout.clone(),
             stderr: stderr.clone(),
+            rewording: child.rewording.map(|rewording| Arc::new(Mutex::new(rewording))),
+            input,
             deadline: nested.deadline,
             _share: share,
         }
@@ -209,19 +224,24 @@ impl RunningChild {
 
     /// Runs it, and returns its status.
     async fn run(mut self) -> i32 {
-        let send = |output: &ProgramOutput| {
-            let output = output.clone();
-            move |bytes: Vec<u8>| {
-                let output = output.clone();
-                async move { output.write_all(&bytes).await }
-            }
-        };
+        let (stdout, stderr) = (&self.stdout, &self.stderr);
+        let rewording = &self.rewording;
+        let mut options = ExecOptions::new().positional(self.args);
+        if let Some(input) = self.input {
+            options = options.stdin(input);
+        }
         let executing = self
             .bash
             .execute(&self.script)
-            .options(ExecOptions::new().positional(self.args))
-            .stdout_fn(send(&self.stdout))
-            .stderr_fn(send(&self.stderr));
+            .options(options)
+            .stdout_fn(|bytes| async move { stdout.write_all(&bytes).await })
+            .stderr_fn(|bytes| async move {
+                let bytes = match rewording {
+                    Some(rewording) => lock(rewording).take(&bytes),
+                    None => bytes,
+                };
+                stderr.write_all(&bytes).await
+            });
         let (code, text) = match executing.await {
             Ok(result) => (result.exit_code, None),
             Err(bashkit::Error::Io(_)) => (BROKEN_PIPE, None),
@@ -232,14 +252,21 @@ impl RunningChild {
                 (code, Some(text))
             }
         };
-        if let Some(text) = text {
+        let rest = rewording.as_ref().map(|rewording| lock(rewording).finish()).unwrap_or_default();
+        let rest =
+            [rest, text.map(|text| format!("bash: {text}\n").into_bytes()).unwrap_or_default()].concat();
+        if !rest.is_empty() {
             // A closed output hears nothing more.
-            let told = self.stderr.write_all(format!("bash: {text}\n").as_bytes()).await;
-            tracing::debug!(?told, "a child in memory has failed");
+            let written = stderr.write_all(&rest).await;
+            tracing::debug!(?written, "the last words of a child in memory");
         }
         let kept = self.status.load(Ordering::Relaxed);
         if kept < 0 { code & 0xff } else { kept }
     }
+}
+
+fn lock(rewording: &Mutex<Rewording>) -> MutexGuard<'_, Rewording> {
+    rewording.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Hands on the input of the caller.

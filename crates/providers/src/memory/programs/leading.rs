@@ -1,12 +1,12 @@
 //! The options of programs that run a command: they end where the command begins.
 
-use super::run::Ending;
+use super::run::{Ending, ProgramRun};
 
 /// An option that a program knows.
 pub(super) struct KnownOption {
-    /// The letter, and what stands for the option in what is read. An option without a letter has a
-    /// capital one that is not a letter of the program.
+    /// The letter. It stands for the option in what is read.
     pub short: char,
+    /// The name. It is empty where another option has it.
     pub long: &'static str,
     pub value: ValueRule,
 }
@@ -47,6 +47,15 @@ pub(super) fn read_options<'a>(
     Ok((given, rest))
 }
 
+/// The answer to `--help` and `--version`, where one of them comes first.
+pub(super) fn about(run: &ProgramRun<'_>, operands: &str) -> Option<String> {
+    match run.args.first()?.as_str() {
+        "--help" => Some(format!("Usage: {} [OPTION]... {operands}\n", run.name)),
+        "--version" => Some(format!("{} (Eyot) {}\n", run.name, env!("CARGO_PKG_VERSION"))),
+        _ => None,
+    }
+}
+
 fn read_long(
     word: &str,
     values: &mut impl Iterator<Item = String>,
@@ -73,15 +82,16 @@ fn read_long(
 
 /// Finds an option by its name, or by a beginning that no other has.
 fn find_long<'k>(name: &str, known: &'k [KnownOption]) -> Result<&'k KnownOption, Ending> {
-    if let Some(option) = known.iter().find(|option| option.long == name) {
+    if let Some(option) = known.iter().find(|option| option.long == name && !name.is_empty()) {
         return Ok(option);
     }
-    let mut fitting = known.iter().filter(|option| option.long.starts_with(name));
+    let fits = |option: &&KnownOption| !option.long.is_empty() && option.long.starts_with(name);
+    let mut fitting = known.iter().filter(fits);
     match (fitting.next(), fitting.next()) {
         (Some(option), None) => Ok(option),
         (None, _) => Err(Ending::usage(format!("unrecognized option '--{name}'"))),
         (Some(_), Some(_)) => {
-            let all = known.iter().filter(|option| option.long.starts_with(name));
+            let all = known.iter().filter(fits);
             let all: String = all.map(|option| format!(" '--{}'", option.long)).collect();
             Err(Ending::usage(format!("option '--{name}' is ambiguous; possibilities:{all}")))
         }

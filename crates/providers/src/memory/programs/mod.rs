@@ -34,6 +34,8 @@ mod name_style;
 mod options;
 mod paths;
 mod quoting;
+mod reworded;
+mod rewording;
 mod rm;
 mod run;
 mod signals;
@@ -127,8 +129,8 @@ pub(super) const INPUT: &str = "__eyot_input";
 /// The name of `timeout` behind its front.
 const TIMEOUT: &str = "__eyot_timeout";
 
-/// Gives an interpreter the programs of ours.
-pub(super) fn install(builder: BashBuilder, children: &Children) -> BashBuilder {
+/// Gives an interpreter the programs of ours, perhaps without one of those that are reworded.
+pub(super) fn install(builder: BashBuilder, children: &Children, without: Option<&str>) -> BashBuilder {
     let shells = children.shells();
     let builder = builder
         .builtin("sleep", Box::new(waiting::Sleep { tasks: shells.tasks.clone(), command: shells.command }))
@@ -136,12 +138,22 @@ pub(super) fn install(builder: BashBuilder, children: &Children) -> BashBuilder 
         .builtin("umask", Box::new(umask::Umask))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
+    let builder = reworded::NAMES
+        .iter()
+        .filter(|name| Some(**name) != without)
+        .fold(builder, |builder, name| builder.builtin(*name, Box::new(reworded::Entrance(name))));
+    let installed = |name: &'static str, program: &'static dyn Program| Installed {
+        name,
+        program,
+        files: shells.files.clone(),
+        children: children.clone(),
+    };
+    let builder = builder.command(reworded::HIDDEN, installed(reworded::HIDDEN, &reworded::Reworded));
     PROGRAMS.iter().fold(builder, |builder, (name, program)| {
-        let files = shells.files.clone();
-        let installed = Installed { name, program: *program, files, children: children.clone() };
+        let installed = installed(name, *program);
         match *name {
-            "xargs" => builder.command(*name, installed),
             "timeout" => builder.builtin(*name, Box::new(LiveOutput(TIMEOUT))).command(TIMEOUT, installed),
+            "xargs" => builder.command(*name, installed),
             _ => builder.builtin(*name, Box::new(installed)),
         }
     })
@@ -193,7 +205,7 @@ fn names_of_ours() -> impl Iterator<Item = &'static str> {
 
 /// A word as GNU's programs show it to a shell.
 fn shell_quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_{}^]#~".contains(c);
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:@_{}^]#~".contains(c);
     let is_plain = !word.is_empty() && !word.starts_with(['#', '~']) && word.chars().all(plain);
     if is_plain {
         word.to_owned()

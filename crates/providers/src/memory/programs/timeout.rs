@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::children::{ChildEnd, ChildInput};
-use super::leading::{KnownOption, ValueRule, read_options};
+use super::leading::{KnownOption, ValueRule, about, read_options};
 use super::run::{Ending, Program, ProgramRun};
 use super::signals::{KILL, TERM, read_signal, signal_name};
 use super::waiting::interval;
@@ -76,6 +76,10 @@ fn read_time(text: &str) -> Result<Duration, Ending> {
 #[async_trait]
 impl Program for Timeout {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        if let Some(text) = about(run, "DURATION COMMAND [ARG]...") {
+            run.print(text).await?;
+            return Ok(0);
+        }
         let request = Request::read(run.args)?;
         let Some(program) = request.argv.first() else {
             run.write_error("Try 'timeout --help' for more information.\n").await?;

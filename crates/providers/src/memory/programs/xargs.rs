@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::children::{ChildEnd, ChildInput};
+use super::leading::about;
 use super::run::{Ending, Program, ProgramRun};
 use super::xargs_input::{InputError, InputWord, Splitter};
 use super::xargs_options::Request;
@@ -21,6 +22,10 @@ pub(super) struct Xargs;
 #[async_trait]
 impl Program for Xargs {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        if let Some(text) = about(run, "COMMAND [INITIAL-ARGS]...") {
+            run.print(text).await?;
+            return Ok(0);
+        }
         let (request, warnings) = Request::read(run.args)?;
         for warning in warnings {
             run.complain(format!("warning: {warning}")).await?;
@@ -139,7 +144,7 @@ impl<'a, 'r> Batches<'a, 'r> {
         };
         let text = args.first().map_or("", String::as_str);
         let (program, rest) = self.request.command.split_first().map_or(("", &[][..]), |(p, r)| (p, r));
-        let mut argv = vec![program.replace(pattern.as_str(), text)];
+        let mut argv = vec![program.to_owned()];
         let mut bytes = program.len();
         for word in rest {
             let word = word.replace(pattern.as_str(), text);
@@ -164,7 +169,7 @@ impl<'a, 'r> Batches<'a, 'r> {
             let shown: Vec<String> = argv.iter().map(|word| super::shell_quoted(word)).collect();
             run.write_error(format!("{}\n", shown.join(" "))).await?;
         }
-        if !self.is_checked || request.replaced.is_some() {
+        if !self.is_checked {
             let program = argv.first().map_or("", String::as_str);
             let path = run.env.get("PATH").map(String::as_str);
             if let Err(error) = run.check_command(program, run.cwd, path).await {
