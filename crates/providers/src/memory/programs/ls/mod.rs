@@ -5,6 +5,7 @@ mod columns;
 mod entries;
 mod label;
 mod long;
+mod names;
 mod options;
 mod order;
 mod sizes;

@@ -21,6 +21,9 @@ const DISK: u64 = 45;
 /// The bytes of a name and of its node, as the quota counts them.
 const NODE_BYTES: u64 = 128;
 
+/// The bytes that are printed at once.
+const PRINTED_BYTES: usize = 64 << 10;
+
 const FILE: &str = "  File: %P\n  Size: %-10s\tBlocks: %-10b IO Block: %-6o %F\nDevice: %Hd,%Ld\tInode: ";
 const OWNERS: &str = "Access: (%04a/%10.10A)  Uid: (%5u/%8U)   Gid: (%5g/%8G)\n";
 const TIMES: &str = "Access: %x\nModify: %y\nChange: %z\n Birth: %w\n";
@@ -139,6 +142,10 @@ async fn print(
         match piece {
             Ok(text) => out.extend_from_slice(text.as_bytes()),
             Err(field) => shown.put(&field, &mut out)?,
+        }
+        if out.len() > PRINTED_BYTES {
+            run.breathe().await;
+            run.print(std::mem::take(&mut out)).await?;
         }
     }
     if format.is_some() && !options.is_printf {
