@@ -1,8 +1,36 @@
 //! The names of the options of `ls`, and of their values.
 
-use super::options::{Layout, Marks, Sort};
 use crate::memory::programs::quoting::curly;
 use crate::memory::programs::run::Ending;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListLayout {
+    Lines,
+    Long,
+    Columns,
+    Across,
+    Commas,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Name,
+    None,
+    Time,
+    Size,
+    Extension,
+    Version,
+    Width,
+}
+
+/// The marks behind names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameMarks {
+    None,
+    Slash,
+    FileType,
+    Classify,
+}
 
 /// The short options, by the names of what they do.
 pub(super) static SHORT_NAMES: &[(char, &str)] = &[
@@ -119,20 +147,20 @@ pub(super) static SORTS: [(&str, Sort); 7] = [
     ("width", Sort::Width),
     ("name", Sort::Name),
 ];
-pub(super) static LAYOUTS: [(&str, Layout); 7] = [
-    ("verbose", Layout::Long),
-    ("long", Layout::Long),
-    ("commas", Layout::Commas),
-    ("horizontal", Layout::Across),
-    ("across", Layout::Across),
-    ("vertical", Layout::Columns),
-    ("single-column", Layout::Lines),
+pub(super) static LAYOUTS: [(&str, ListLayout); 7] = [
+    ("verbose", ListLayout::Long),
+    ("long", ListLayout::Long),
+    ("commas", ListLayout::Commas),
+    ("horizontal", ListLayout::Across),
+    ("across", ListLayout::Across),
+    ("vertical", ListLayout::Columns),
+    ("single-column", ListLayout::Lines),
 ];
-pub(super) static MARKS: [(&str, Marks); 4] = [
-    ("none", Marks::None),
-    ("slash", Marks::Slash),
-    ("file-type", Marks::FileType),
-    ("classify", Marks::Classify),
+pub(super) static MARKS: [(&str, NameMarks); 4] = [
+    ("none", NameMarks::None),
+    ("slash", NameMarks::Slash),
+    ("file-type", NameMarks::FileType),
+    ("classify", NameMarks::Classify),
 ];
 /// The times. There is one, which all of them name.
 pub(super) static TIMES: [(&str, u8); 9] = [

@@ -2,6 +2,7 @@
 
 use super::colors::Colors;
 use super::names::{LAYOUTS, LONG_NAMES, MARKS, SHORT_NAMES, SORTS, TIMES, WHEN, When, time_style};
+pub(super) use super::names::{ListLayout, NameMarks, Sort};
 use super::sizes::Units;
 use crate::memory::programs::choices::{choose, whole_name};
 use crate::memory::programs::name_style::{NameStyle, STYLES};
@@ -11,26 +12,6 @@ use crate::memory::programs::run::{Ending, ProgramRun};
 
 /// The longest line. A longer one would only take time.
 const MAX_WIDTH: usize = 4096;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
-    Lines,
-    Long,
-    Columns,
-    Across,
-    Commas,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
-    Name,
-    None,
-    Time,
-    Size,
-    Extension,
-    Version,
-    Width,
-}
 
 /// The names with a dot in front that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,18 +31,9 @@ pub(super) enum Follow {
     Always,
 }
 
-/// The marks behind names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Marks {
-    None,
-    Slash,
-    FileType,
-    Classify,
-}
-
 #[derive(Debug)]
 pub(super) struct Options {
-    pub layout: Layout,
+    pub layout: ListLayout,
     pub sort: Sort,
     pub is_reversed: bool,
     pub directories_first: bool,
@@ -71,7 +43,7 @@ pub(super) struct Options {
     pub is_recursive: bool,
     pub directories_themselves: bool,
     pub follow: Follow,
-    pub marks: Marks,
+    pub marks: NameMarks,
     pub style: NameStyle,
     pub marks_odd: bool,
     pub has_owner: bool,
@@ -92,7 +64,7 @@ pub(super) struct Options {
 
 /// What was said, before it is put together.
 #[derive(Debug, Default)]
-struct Said {
+struct GivenOptions {
     sort: Option<Sort>,
     has_time: bool,
     follow: Option<Follow>,
@@ -102,22 +74,22 @@ struct Said {
 impl Options {
     /// Tells whether more than the name of each entry is asked for.
     pub(super) fn needs_facts(&self) -> bool {
-        self.layout == Layout::Long
+        self.layout == ListLayout::Long
             || self.has_blocks
             || self.has_inode
             || matches!(self.sort, Sort::Time | Sort::Size)
-            || matches!(self.marks, Marks::FileType | Marks::Classify)
+            || matches!(self.marks, NameMarks::FileType | NameMarks::Classify)
             || self.colors.is_some()
     }
 
     /// Tells whether it is asked for what links lead to.
     pub(super) fn needs_targets(&self) -> bool {
         self.directories_first
-            || matches!(self.marks, Marks::FileType | Marks::Classify)
+            || matches!(self.marks, NameMarks::FileType | NameMarks::Classify)
             || self.colors.as_ref().is_some_and(Colors::need_targets)
     }
 
-    fn new(run: &ProgramRun<'_>, layout: Layout, style: NameStyle) -> Self {
+    fn new(run: &ProgramRun<'_>, layout: ListLayout, style: NameStyle) -> Self {
         let number = |name: &str| run.env.get(name).and_then(|value| value.parse().ok());
         let styled = run.env.get("QUOTING_STYLE");
         let styled = styled.and_then(|name| STYLES.iter().find(|(style, _)| style == name));
@@ -132,7 +104,7 @@ impl Options {
             is_recursive: false,
             directories_themselves: false,
             follow: Follow::Never,
-            marks: Marks::None,
+            marks: NameMarks::None,
             style: if style == NameStyle::Literal {
                 styled.map_or(style, |(_, style)| *style)
             } else {
@@ -157,9 +129,10 @@ impl Options {
     }
 
     /// Reads the command line.
-    pub(super) fn read(run: &ProgramRun<'_>, layout: Layout, style: NameStyle) -> Result<Self, Ending> {
+    pub(super) fn read(run: &ProgramRun<'_>, layout: ListLayout, style: NameStyle) -> Result<Self, Ending> {
         let mut options = Self::new(run, layout, style);
-        let mut said = Said { time_style: run.env.get("TIME_STYLE").cloned(), ..Said::default() };
+        let mut said =
+            GivenOptions { time_style: run.env.get("TIME_STYLE").cloned(), ..GivenOptions::default() };
         let mut words = run.words();
         while let Some(word) = words.next()? {
             let name = match &word {
@@ -186,27 +159,27 @@ impl Options {
         Ok(options)
     }
 
-    fn set_layout(&mut self, name: &str, said: &mut Said) -> bool {
+    fn set_layout(&mut self, name: &str, said: &mut GivenOptions) -> bool {
         match name {
-            "lines" if self.layout == Layout::Long => {}
-            "lines" => self.layout = Layout::Lines,
-            "columns" => self.layout = Layout::Columns,
-            "across" => self.layout = Layout::Across,
-            "commas" => self.layout = Layout::Commas,
-            "long" => self.layout = Layout::Long,
-            "no-owner" => (self.layout, self.has_owner) = (Layout::Long, false),
-            "long-no-group" => (self.layout, self.has_group) = (Layout::Long, false),
-            "numeric-uid-gid" => (self.layout, self.is_numeric) = (Layout::Long, true),
+            "lines" if self.layout == ListLayout::Long => {}
+            "lines" => self.layout = ListLayout::Lines,
+            "columns" => self.layout = ListLayout::Columns,
+            "across" => self.layout = ListLayout::Across,
+            "commas" => self.layout = ListLayout::Commas,
+            "long" => self.layout = ListLayout::Long,
+            "no-owner" => (self.layout, self.has_owner) = (ListLayout::Long, false),
+            "long-no-group" => (self.layout, self.has_group) = (ListLayout::Long, false),
+            "numeric-uid-gid" => (self.layout, self.is_numeric) = (ListLayout::Long, true),
             "full-time" => {
-                self.layout = Layout::Long;
+                self.layout = ListLayout::Long;
                 said.time_style = Some("full-iso".to_owned());
             }
             "zero" => {
                 self.line_end = 0;
                 self.style = NameStyle::Literal;
                 self.colors = None;
-                if self.layout != Layout::Long {
-                    self.layout = Layout::Lines;
+                if self.layout != ListLayout::Long {
+                    self.layout = ListLayout::Lines;
                 }
             }
             _ => return false,
@@ -214,7 +187,7 @@ impl Options {
         true
     }
 
-    fn set_flag(&mut self, name: &str, said: &mut Said) -> bool {
+    fn set_flag(&mut self, name: &str, said: &mut GivenOptions) -> bool {
         match name {
             "all" => self.hidden = Hidden::All,
             "almost-all" => self.hidden = Hidden::AlmostAll,
@@ -233,8 +206,8 @@ impl Options {
             "size" => self.has_blocks = true,
             "literal" => self.style = NameStyle::Literal,
             "quote-name" => self.style = NameStyle::C,
-            "slash" => self.marks = Marks::Slash,
-            "file-type" => self.marks = Marks::FileType,
+            "slash" => self.marks = NameMarks::Slash,
+            "file-type" => self.marks = NameMarks::FileType,
             "hide-control-chars" => self.marks_odd = true,
             "show-control-chars" => self.marks_odd = false,
             "reverse" => self.is_reversed = true,
@@ -245,7 +218,7 @@ impl Options {
         true
     }
 
-    fn set_order(&mut self, name: &str, said: &mut Said) -> bool {
+    fn set_order(&mut self, name: &str, said: &mut GivenOptions) -> bool {
         let sort = match name {
             "ctime" | "atime" => {
                 said.has_time = true;
@@ -270,11 +243,11 @@ impl Options {
         &mut self,
         name: &str,
         words: &mut Words,
-        said: &mut Said,
+        said: &mut GivenOptions,
         run: &ProgramRun<'_>,
     ) -> Result<bool, Ending> {
         match name {
-            "classify" if is_always(words, "--classify")? => self.marks = Marks::Classify,
+            "classify" if is_always(words, "--classify")? => self.marks = NameMarks::Classify,
             "color" if is_always(words, "--color")? => self.colors = Some(Colors::of(run.env)),
             "color" => self.colors = None,
             "hyperlink" if is_always(words, "--hyperlink")? => return Ok(false),
@@ -309,10 +282,10 @@ impl Options {
         Ok(true)
     }
 
-    fn finish(&mut self, said: Said) -> Result<(), Ending> {
-        let is_long = self.layout == Layout::Long;
+    fn finish(&mut self, said: GivenOptions) -> Result<(), Ending> {
+        let is_long = self.layout == ListLayout::Long;
         self.sort = said.sort.unwrap_or(if said.has_time && !is_long { Sort::Time } else { Sort::Name });
-        let keeps = self.directories_themselves || self.marks == Marks::Classify || is_long;
+        let keeps = self.directories_themselves || self.marks == NameMarks::Classify || is_long;
         self.follow = said.follow.unwrap_or(if keeps { Follow::Never } else { Follow::Directories });
         if self.directories_themselves {
             self.is_recursive = false;

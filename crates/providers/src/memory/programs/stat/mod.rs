@@ -12,7 +12,7 @@ use super::quoting::{curly, quoted};
 use super::run::{Ending, Program, ProgramRun};
 use super::times::{Moment, Zone, format_time};
 use crate::memory::walk::Last;
-use field::{Field, pieces, unescaped};
+use field::{StatField, pieces, unescaped};
 
 const LONG_NAMES: [&str; 8] =
     ["cached", "dereference", "file-system", "format", "help", "printf", "terse", "version"];
@@ -171,7 +171,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn put(&self, field: &Field<'_>, out: &mut Vec<u8>) -> Result<(), Ending> {
+    fn put(&self, field: &StatField<'_>, out: &mut Vec<u8>) -> Result<(), Ending> {
         let is_known = match self.disk {
             Some(disk) => self.put_disk(field, disk, out),
             None => self.put_text(field, out) || self.put_number(field, out),
@@ -188,7 +188,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn put_text(&self, field: &Field<'_>, out: &mut Vec<u8>) -> bool {
+    fn put_text(&self, field: &StatField<'_>, out: &mut Vec<u8>) -> bool {
         let facts = &self.facts;
         let text = match field.letter {
             Some('n') => self.name.as_bytes().to_vec(),
@@ -218,7 +218,7 @@ impl Shown<'_> {
         }
     }
 
-    fn put_number(&self, field: &Field<'_>, out: &mut Vec<u8>) -> bool {
+    fn put_number(&self, field: &StatField<'_>, out: &mut Vec<u8>) -> bool {
         let facts = &self.facts;
         let (major, minor) = match facts.kind {
             NodeKind::Device(major, minor) => (u64::from(major), u64::from(minor)),
@@ -258,7 +258,7 @@ impl Shown<'_> {
         true
     }
 
-    fn put_disk(&self, field: &Field<'_>, (max, room): (u64, u64), out: &mut Vec<u8>) -> bool {
+    fn put_disk(&self, field: &StatField<'_>, (max, room): (u64, u64), out: &mut Vec<u8>) -> bool {
         let (number, base) = match field.letter {
             Some('n') => {
                 field.put_text(self.name.as_bytes(), out);
