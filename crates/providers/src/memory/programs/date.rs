@@ -40,7 +40,7 @@ static RFC_3339: [(&str, &str); 3] =
 
 /// The times that are printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
+enum DateSource {
     Text(String),
     /// The lines of a file.
     Lines(String),
@@ -52,7 +52,7 @@ enum Source {
 #[derive(Debug, Default)]
 struct Options {
     format: Option<String>,
-    sources: Vec<Source>,
+    sources: Vec<DateSource>,
     set: Option<String>,
     is_utc: bool,
 }
@@ -65,7 +65,7 @@ impl Program for Date {
         let options = parse(run)?;
         let zone = if options.is_utc { Zone::utc() } else { Zone::of(run.env) };
         let format = options.format.as_deref().unwrap_or(match options.sources.last() {
-            Some(Source::Resolution) => "%s.%N",
+            Some(DateSource::Resolution) => "%s.%N",
             _ => USUAL,
         });
         let now = Moment::now();
@@ -77,10 +77,10 @@ impl Program for Date {
                 return Ok(1);
             }
             (None, None) => now,
-            (None, Some(Source::Text(text))) => read(text, now, &zone)?,
-            (None, Some(Source::Reference(name))) => time_of(run, name)?,
-            (None, Some(Source::Resolution)) => Moment { seconds: 0, nanos: 1 },
-            (None, Some(Source::Lines(name))) => return print_lines(run, name, format, &zone).await,
+            (None, Some(DateSource::Text(text))) => read(text, now, &zone)?,
+            (None, Some(DateSource::Reference(name))) => time_of(run, name)?,
+            (None, Some(DateSource::Resolution)) => Moment { seconds: 0, nanos: 1 },
+            (None, Some(DateSource::Lines(name))) => return print_lines(run, name, format, &zone).await,
         };
         print(run, format, moment, &zone).await?;
         Ok(0)
@@ -112,10 +112,10 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
             Word::Long(name) => whole_name(&LONG_NAMES, name)?,
         };
         match name {
-            "date" => options.put_source(Source::Text(words.value()?)),
-            "file" => options.put_source(Source::Lines(words.value()?)),
-            "reference" => options.put_source(Source::Reference(words.value()?)),
-            "resolution" => options.put_source(Source::Resolution),
+            "date" => options.put_source(DateSource::Text(words.value()?)),
+            "file" => options.put_source(DateSource::Lines(words.value()?)),
+            "reference" => options.put_source(DateSource::Reference(words.value()?)),
+            "resolution" => options.put_source(DateSource::Resolution),
             "set" => options.set = Some(words.value()?),
             "utc" | "uct" | "universal" => options.is_utc = true,
             "rfc-email" | "rfc-2822" | "rfc-822" => options.put_format(RFC_EMAIL)?,
@@ -133,7 +133,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
 
 impl Options {
     /// Adds a source. A second one of the same kind takes the place of the first.
-    fn put_source(&mut self, source: Source) {
+    fn put_source(&mut self, source: DateSource) {
         let kind = std::mem::discriminant(&source);
         self.sources.retain(|other| std::mem::discriminant(other) != kind);
         self.sources.push(source);

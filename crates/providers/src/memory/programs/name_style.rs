@@ -35,7 +35,7 @@ pub(super) static STYLES: [(&str, NameStyle); 10] = [
 ];
 
 /// A character of a name, or a byte that is none.
-enum Piece<'a> {
+enum NamePiece<'a> {
     Text(char, &'a [u8]),
     Byte(u8),
 }
@@ -66,20 +66,20 @@ pub(super) fn with_marks(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     for piece in pieces(name) {
         match piece {
-            Piece::Text(letter, bytes) if !letter.is_control() => out.extend_from_slice(bytes),
+            NamePiece::Text(letter, bytes) if !letter.is_control() => out.extend_from_slice(bytes),
             _ => out.push(b'?'),
         }
     }
     out
 }
 
-fn pieces(name: &[u8]) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(name: &[u8]) -> impl Iterator<Item = NamePiece<'_>> {
     name.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid();
         let piece = move |(at, letter): (usize, char)| {
-            Piece::Text(letter, &valid.as_bytes()[at..at + letter.len_utf8()])
+            NamePiece::Text(letter, &valid.as_bytes()[at..at + letter.len_utf8()])
         };
-        valid.char_indices().map(piece).chain(chunk.invalid().iter().map(|byte| Piece::Byte(*byte)))
+        valid.char_indices().map(piece).chain(chunk.invalid().iter().map(|byte| NamePiece::Byte(*byte)))
     })
 }
 
@@ -105,9 +105,9 @@ fn c_string(name: &[u8], open: &str, close: &str, escapes_blanks: bool) -> Vec<u
     let mut out = open.as_bytes().to_vec();
     for piece in pieces(name) {
         match piece {
-            Piece::Byte(byte) => out.extend(escape('\0', &[byte])),
-            Piece::Text(letter, bytes) if letter.is_control() => out.extend(escape(letter, bytes)),
-            Piece::Text(letter, bytes) => {
+            NamePiece::Byte(byte) => out.extend(escape('\0', &[byte])),
+            NamePiece::Text(letter, bytes) if letter.is_control() => out.extend(escape(letter, bytes)),
+            NamePiece::Text(letter, bytes) => {
                 let is_close = !close.is_empty() && close.starts_with(letter);
                 if letter == '\\' || is_close || (escapes_blanks && letter == ' ') {
                     out.push(b'\\');
@@ -126,17 +126,17 @@ fn needs_quotes(name: &[u8], escapes: bool) -> bool {
         return true;
     }
     pieces(name).any(|piece| match piece {
-        Piece::Text(letter, _) if " !\"$&'()*;<=>?[\\^`|\n\r\t".contains(letter) => true,
-        Piece::Text(letter, _) => escapes && letter.is_control(),
-        Piece::Byte(_) => escapes,
+        NamePiece::Text(letter, _) if " !\"$&'()*;<=>?[\\^`|\n\r\t".contains(letter) => true,
+        NamePiece::Text(letter, _) => escapes && letter.is_control(),
+        NamePiece::Byte(_) => escapes,
     })
 }
 
 /// Writes a word of a shell. Double quotes stand around a name with an apostrophe, where they can.
 fn shell_word(name: &[u8], escapes: bool) -> Vec<u8> {
-    let is_plain = |piece: Piece<'_>| match piece {
-        Piece::Text(letter, _) => !letter.is_control() && !"!\"$&()*;<=>?[\\^`|{}".contains(letter),
-        Piece::Byte(_) => false,
+    let is_plain = |piece: NamePiece<'_>| match piece {
+        NamePiece::Text(letter, _) => !letter.is_control() && !"!\"$&()*;<=>?[\\^`|{}".contains(letter),
+        NamePiece::Byte(_) => false,
     };
     if name.contains(&b'\'') && pieces(name).all(is_plain) {
         return [b"\"", name, b"\""].concat();
@@ -145,8 +145,8 @@ fn shell_word(name: &[u8], escapes: bool) -> Vec<u8> {
     let mut is_escaped = false;
     for piece in pieces(name) {
         let (letter, bytes) = match &piece {
-            Piece::Text(letter, bytes) => (*letter, *bytes),
-            Piece::Byte(byte) => ('\0', std::slice::from_ref(byte)),
+            NamePiece::Text(letter, bytes) => (*letter, *bytes),
+            NamePiece::Byte(byte) => ('\0', std::slice::from_ref(byte)),
         };
         let is_odd = escapes && letter.is_control();
         if is_odd != is_escaped {

@@ -18,7 +18,7 @@ pub(super) fn mask_of(variable: Option<&String>) -> u32 {
 
 /// What a call asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum UmaskCall {
     Set(u32),
     Show(String),
     Refused(String, i32),
@@ -30,14 +30,14 @@ pub(super) struct Umask;
 impl Builtin for Umask {
     async fn execute(&self, context: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
         Ok(match asked(context.args, mask_of(context.env.get(VARIABLE))) {
-            Asked::Show(line) => ExecResult::ok(line + "\n"),
-            Asked::Refused(reason, status) => ExecResult::err(format!("bash: umask: {reason}\n"), status),
-            Asked::Set(_) => ExecResult::ok(""),
+            UmaskCall::Show(line) => ExecResult::ok(line + "\n"),
+            UmaskCall::Refused(reason, status) => ExecResult::err(format!("bash: umask: {reason}\n"), status),
+            UmaskCall::Set(_) => ExecResult::ok(""),
         })
     }
 
     async fn execution_plan(&self, context: &BuiltinContext<'_>) -> bashkit::Result<Option<ExecutionPlan>> {
-        let Asked::Set(mask) = asked(context.args, mask_of(context.env.get(VARIABLE))) else {
+        let UmaskCall::Set(mask) = asked(context.args, mask_of(context.env.get(VARIABLE))) else {
             return Ok(None);
         };
         let args = vec![format!("{VARIABLE}={mask:04o}")];
@@ -46,7 +46,7 @@ impl Builtin for Umask {
     }
 }
 
-fn asked(args: &[String], mask: u32) -> Asked {
+fn asked(args: &[String], mask: u32) -> UmaskCall {
     let (mut is_symbolic, mut is_reusable) = (false, false);
     let mut args = args.iter().map(String::as_str).peekable();
     while let Some(arg) = args.next_if(|arg| arg.len() > 1 && arg.starts_with('-')) {
@@ -57,7 +57,7 @@ fn asked(args: &[String], mask: u32) -> Asked {
             "-pS" | "-Sp" => (is_symbolic, is_reusable) = (true, true),
             _ => {
                 let usage = format!("{arg}: invalid option\numask: usage: umask [-p] [-S] [mode]");
-                return Asked::Refused(usage, 2);
+                return UmaskCall::Refused(usage, 2);
             }
         }
     }
@@ -68,17 +68,17 @@ fn asked(args: &[String], mask: u32) -> Asked {
             (true, false) => "umask ",
             (false, _) => "",
         };
-        return Asked::Show(format!("{front}{shown}"));
+        return UmaskCall::Show(format!("{front}{shown}"));
     };
     if mode.starts_with(|digit: char| digit.is_ascii_digit()) {
         return match u32::from_str_radix(mode, 8) {
-            Ok(mask) => Asked::Set(mask & 0o777),
-            Err(_) => Asked::Refused(format!("{mode}: octal number out of range"), 1),
+            Ok(mask) => UmaskCall::Set(mask & 0o777),
+            Err(_) => UmaskCall::Refused(format!("{mode}: octal number out of range"), 1),
         };
     }
     match changed(mode, mask) {
-        Ok(mask) => Asked::Set(mask),
-        Err(reason) => Asked::Refused(reason, 1),
+        Ok(mask) => UmaskCall::Set(mask),
+        Err(reason) => UmaskCall::Refused(reason, 1),
     }
 }
 
@@ -137,7 +137,7 @@ fn changed(mode: &str, mask: u32) -> Result<u32, String> {
 mod tests {
     use super::*;
 
-    fn ask(line: &str, mask: u32) -> Asked {
+    fn ask(line: &str, mask: u32) -> UmaskCall {
         let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         asked(&args, mask)
     }
@@ -154,10 +154,10 @@ mod tests {
             ("+w", 0o000),
             ("o=u", 0o020),
         ] {
-            assert_eq!(ask(line, 0o022), Asked::Set(mask), "{line}");
+            assert_eq!(ask(line, 0o022), UmaskCall::Set(mask), "{line}");
         }
         for line in ["9", "x", "u", "u=q", "-x"] {
-            assert!(matches!(ask(line, 0o022), Asked::Refused(..)), "{line}");
+            assert!(matches!(ask(line, 0o022), UmaskCall::Refused(..)), "{line}");
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
         for (line, shown) in
             [("", "0027"), ("-S", "u=rwx,g=rx,o="), ("-p", "umask 0027"), ("-p -S", "umask -S u=rwx,g=rx,o=")]
         {
-            assert_eq!(ask(line, 0o027), Asked::Show(shown.to_owned()));
+            assert_eq!(ask(line, 0o027), UmaskCall::Show(shown.to_owned()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Names beside each other: in columns, in rows, or with commas.
 
-use super::label::Label;
-use super::options::{Layout, Options};
+use super::label::EntryLabel;
+use super::options::{ListLayout, Options};
 
 /// The narrowest column: a letter, and the blanks behind it.
 const MIN_COLUMN: usize = 3;
@@ -12,14 +12,14 @@ const MOST_NAMES: usize = 100_000;
 
 /// The search for the most columns that fit.
 pub(super) struct Fit<'a> {
-    labels: &'a [Label],
+    labels: &'a [EntryLabel],
     options: &'a Options,
     columns: usize,
     widths: Option<Vec<usize>>,
 }
 
 impl<'a> Fit<'a> {
-    pub(super) fn new(labels: &'a [Label], options: &'a Options) -> Self {
+    pub(super) fn new(labels: &'a [EntryLabel], options: &'a Options) -> Self {
         let most = (options.width / MIN_COLUMN).max(1);
         let columns = if labels.len() > MOST_NAMES { 1 } else { labels.len().min(most).max(1) };
         Self { labels, options, columns, widths: None }
@@ -51,7 +51,7 @@ impl<'a> Fit<'a> {
     }
 
     fn column(&self, index: usize, rows: usize) -> usize {
-        if self.options.layout == Layout::Across { index % self.columns } else { index / rows.max(1) }
+        if self.options.layout == ListLayout::Across { index % self.columns } else { index / rows.max(1) }
     }
 
     pub(super) fn print(&self) -> Vec<u8> {
@@ -62,7 +62,7 @@ impl<'a> Fit<'a> {
             let (mut at, mut start) = (0, 0);
             for (column, width) in widths.iter().enumerate() {
                 let index = match self.options.layout {
-                    Layout::Across => row * self.columns + column,
+                    ListLayout::Across => row * self.columns + column,
                     _ => column * rows + row,
                 };
                 let Some(label) = self.labels.get(index) else { break };
@@ -91,7 +91,7 @@ fn indent(mut from: usize, to: usize, tab: usize, out: &mut Vec<u8>) {
 }
 
 /// Writes names with commas, in lines that are not too long.
-pub(super) fn with_commas(labels: &[Label], options: &Options) -> Vec<u8> {
+pub(super) fn with_commas(labels: &[EntryLabel], options: &Options) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
     for (index, label) in labels.iter().enumerate() {

@@ -3,13 +3,13 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::entries::Entry;
-use super::options::{Layout, Marks, Options};
+use super::options::{ListLayout, NameMarks, Options};
 use crate::memory::programs::facts::{NodeFacts, NodeKind};
 use crate::memory::programs::name_style::{NameStyle, with_marks};
 
 /// A name as it is printed, and the columns that it takes.
 #[derive(Debug)]
-pub(super) struct Label {
+pub(super) struct EntryLabel {
     pub bytes: Vec<u8>,
     /// The bytes in front of the name: its inode and its blocks.
     pub front: usize,
@@ -23,9 +23,10 @@ pub(super) struct Painter {
 }
 
 impl Painter {
-    pub(super) fn labels(&mut self, entries: &[Entry], options: &Options) -> Vec<Label> {
-        let is_aligned = matches!(options.layout, Layout::Long | Layout::Columns | Layout::Across)
-            && matches!(options.style, NameStyle::Shell | NameStyle::ShellEscape | NameStyle::CMaybe);
+    pub(super) fn labels(&mut self, entries: &[Entry], options: &Options) -> Vec<EntryLabel> {
+        let is_aligned =
+            matches!(options.layout, ListLayout::Long | ListLayout::Columns | ListLayout::Across)
+                && matches!(options.style, NameStyle::Shell | NameStyle::ShellEscape | NameStyle::CMaybe);
         let is_quoted = |entry: &Entry| options.style.of(&entry.name) != entry.name;
         let is_aligned = is_aligned && entries.iter().any(is_quoted);
         let fronts = fronts(entries, options);
@@ -40,14 +41,15 @@ impl Painter {
             width += width_of(&name);
             let is_lost = entry.target.is_none();
             self.paint(&name, &entry.name, entry.facts.as_ref(), is_lost, options, &mut bytes);
-            let has_target = options.layout == Layout::Long && self.put_target(entry, options, &mut bytes);
+            let has_target =
+                options.layout == ListLayout::Long && self.put_target(entry, options, &mut bytes);
             if !has_target
                 && let Some(mark) = entry.facts.as_ref().and_then(|facts| mark(facts, options.marks))
             {
                 bytes.push(mark);
                 width += 1;
             }
-            Label { bytes, front, width }
+            EntryLabel { bytes, front, width }
         };
         entries.iter().zip(fronts).map(label).collect()
     }
@@ -103,14 +105,14 @@ fn shown(name: &[u8], options: &Options) -> Vec<u8> {
     if options.marks_odd { with_marks(&name) } else { name }
 }
 
-fn mark(facts: &NodeFacts, marks: Marks) -> Option<u8> {
+fn mark(facts: &NodeFacts, marks: NameMarks) -> Option<u8> {
     match (facts.kind, marks) {
-        (_, Marks::None) => None,
+        (_, NameMarks::None) => None,
         (NodeKind::Directory, _) => Some(b'/'),
-        (_, Marks::Slash) => None,
+        (_, NameMarks::Slash) => None,
         (NodeKind::Link, _) => Some(b'@'),
         (NodeKind::Fifo, _) => Some(b'|'),
-        (NodeKind::File, Marks::Classify) if facts.is_program() => Some(b'*'),
+        (NodeKind::File, NameMarks::Classify) if facts.is_program() => Some(b'*'),
         _ => None,
     }
 }
@@ -129,7 +131,7 @@ fn fronts(entries: &[Entry], options: &Options) -> Vec<String> {
         }
         let all: Vec<String> = entries.iter().map(|entry| known(entry, what)).collect();
         let widest = all.iter().map(String::len).max().unwrap_or(0);
-        let width = if options.layout == Layout::Commas { 0 } else { widest };
+        let width = if options.layout == ListLayout::Commas { 0 } else { widest };
         for (front, text) in fronts.iter_mut().zip(all) {
             *front += &format!("{text:>width$} ");
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::entries::Entry;
-use super::label::Label;
+use super::label::EntryLabel;
 use super::options::Options;
 use crate::memory::programs::facts::{NodeFacts, NodeKind};
 use crate::memory::programs::times::{Moment, Zone, format_time};
@@ -12,7 +12,7 @@ use crate::memory::programs::times::{Moment, Zone, format_time};
 const HALF_A_YEAR: i64 = 31_556_952 / 2;
 
 /// The lines of one listing, with the widths of their columns.
-pub(super) struct Lines<'a> {
+pub(super) struct LongLines<'a> {
     options: &'a Options,
     zone: Zone,
     now: Moment,
@@ -22,7 +22,7 @@ pub(super) struct Lines<'a> {
     minor: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LongLines<'a> {
     /// Measures the columns. They are as wide as others need it too.
     pub(super) fn new(
         entries: &[Entry],
@@ -61,7 +61,7 @@ impl<'a> Lines<'a> {
         format_time(&self.options.time_style[usize::from(is_near)], time, &self.zone)
     }
 
-    pub(super) fn put(&self, entry: &Entry, label: &Label, out: &mut Vec<u8>) {
+    pub(super) fn put(&self, entry: &Entry, label: &EntryLabel, out: &mut Vec<u8>) {
         let [mode, links, owner, size, time] = match &entry.facts {
             Some(facts) => [
                 facts.mode_text(),

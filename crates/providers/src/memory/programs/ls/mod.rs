@@ -5,6 +5,7 @@ mod columns;
 mod entries;
 mod label;
 mod long;
+mod names;
 mod options;
 mod order;
 mod sizes;
@@ -18,17 +19,17 @@ use super::run::{Ending, Program, ProgramRun};
 use crate::memory::node::NodeId;
 use entries::{Entry, Folder, list, operand};
 use label::Painter;
-use options::{Hidden, Layout, Options};
+use options::{Hidden, ListLayout, Options};
 
 /// One of the three programs, with what it does unless it is told otherwise.
 pub(super) struct Ls {
-    layout: Layout,
+    layout: ListLayout,
     style: NameStyle,
 }
 
-pub(super) static LS: Ls = Ls { layout: Layout::Lines, style: NameStyle::Literal };
-pub(super) static DIR: Ls = Ls { layout: Layout::Columns, style: NameStyle::Escape };
-pub(super) static VDIR: Ls = Ls { layout: Layout::Long, style: NameStyle::Escape };
+pub(super) static LS: Ls = Ls { layout: ListLayout::Lines, style: NameStyle::Literal };
+pub(super) static DIR: Ls = Ls { layout: ListLayout::Columns, style: NameStyle::Escape };
+pub(super) static VDIR: Ls = Ls { layout: ListLayout::Long, style: NameStyle::Escape };
 
 /// The bytes that are printed at once.
 const PRINTED_BYTES: usize = 64 << 10;
@@ -37,7 +38,9 @@ const PRINTED_BYTES: usize = 64 << 10;
 impl Program for Ls {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = Options::read(run, self.layout, self.style)?;
-        Listing { run, options, painter: Painter::default(), status: 0, has_printed: false }.run().await
+        DirectoryListing { run, options, painter: Painter::default(), status: 0, has_printed: false }
+            .run()
+            .await
     }
 
     fn usage_status(&self) -> i32 {
@@ -46,7 +49,7 @@ impl Program for Ls {
 }
 
 /// A directory that is still to be listed.
-struct Pending {
+struct PendingDirectory {
     path: Vec<u8>,
     /// The directories above it, where links are followed: it may be one of them.
     above: Vec<NodeId>,
@@ -54,7 +57,7 @@ struct Pending {
 }
 
 /// One run of `ls`.
-struct Listing<'a> {
+struct DirectoryListing<'a> {
     run: &'a ProgramRun<'a>,
     options: Options,
     painter: Painter,
@@ -63,7 +66,7 @@ struct Listing<'a> {
     has_printed: bool,
 }
 
-impl Listing<'_> {
+impl DirectoryListing<'_> {
     async fn run(mut self) -> Result<i32, Ending> {
         let (files, directories) = self.operands().await?;
         let has_heads = self.options.is_recursive || self.options.files.len() > 1 || !files.is_empty();
@@ -71,8 +74,9 @@ impl Listing<'_> {
             self.print(&files, &directories).await?;
             self.has_printed = true;
         }
-        let pending = |entry: Entry| Pending { path: entry.name, above: Vec::new(), is_operand: true };
-        let mut left: Vec<Pending> = directories.into_iter().rev().map(pending).collect();
+        let pending =
+            |entry: Entry| PendingDirectory { path: entry.name, above: Vec::new(), is_operand: true };
+        let mut left: Vec<PendingDirectory> = directories.into_iter().rev().map(pending).collect();
         while let Some(next) = left.pop() {
             self.run.breathe().await;
             let more = self.directory(next, has_heads).await?;
@@ -105,7 +109,11 @@ impl Listing<'_> {
     }
 
     /// Lists a directory, and returns those in it that come next.
-    async fn directory(&mut self, next: Pending, has_head: bool) -> Result<Vec<Pending>, Ending> {
+    async fn directory(
+        &mut self,
+        next: PendingDirectory,
+        has_head: bool,
+    ) -> Result<Vec<PendingDirectory>, Ending> {
         let name = String::from_utf8_lossy(&next.path).into_owned();
         let mut folder = match list(self.run, &self.options, &next.path).await {
             Ok(folder) => folder,
@@ -133,7 +141,7 @@ impl Listing<'_> {
             head.extend(self.options.style.of(&next.path));
             head.extend_from_slice(b":\n");
         }
-        if self.options.layout == Layout::Long || self.options.has_blocks {
+        if self.options.layout == ListLayout::Long || self.options.has_blocks {
             let bytes = folder.entries.iter().filter_map(|entry| entry.facts.as_ref());
             let bytes = bytes.map(|facts| facts.disk_bytes).sum();
             head.extend_from_slice(format!("total {}", self.options.blocks.show(bytes)).as_bytes());
@@ -147,7 +155,7 @@ impl Listing<'_> {
     }
 
     /// The directories in a directory that are listed too.
-    fn below(&self, next: &Pending, folder: &Folder) -> Vec<Pending> {
+    fn below(&self, next: &PendingDirectory, folder: &Folder) -> Vec<PendingDirectory> {
         if !self.options.is_recursive {
             return Vec::new();
         }
@@ -159,7 +167,7 @@ impl Listing<'_> {
             let is_directory = entry.facts.as_ref().is_some_and(|facts| facts.is_directory());
             is_directory && !matches!(entry.name.as_slice(), b"." | b"..")
         };
-        let pending = |entry: &Entry| Pending {
+        let pending = |entry: &Entry| PendingDirectory {
             path: entries::joined(&next.path, &entry.name),
             above: above.clone(),
             is_operand: false,
@@ -172,8 +180,8 @@ impl Listing<'_> {
     async fn print(&mut self, entries: &[Entry], others: &[Entry]) -> Result<(), Ending> {
         let labels = self.painter.labels(entries, &self.options);
         match self.options.layout {
-            Layout::Long => {
-                let lines = long::Lines::new(entries, others, &self.options, self.run.env);
+            ListLayout::Long => {
+                let lines = long::LongLines::new(entries, others, &self.options, self.run.env);
                 let mut out = Vec::new();
                 for (entry, label) in entries.iter().zip(&labels) {
                     lines.put(entry, label, &mut out);
@@ -181,7 +189,7 @@ impl Listing<'_> {
                 }
                 self.flush(&mut out, 0).await
             }
-            Layout::Lines => {
+            ListLayout::Lines => {
                 let mut out = Vec::new();
                 for label in &labels {
                     out.extend_from_slice(&label.bytes);
@@ -190,8 +198,8 @@ impl Listing<'_> {
                 }
                 self.flush(&mut out, 0).await
             }
-            Layout::Commas => self.run.print(columns::with_commas(&labels, &self.options)).await,
-            Layout::Columns | Layout::Across => {
+            ListLayout::Commas => self.run.print(columns::with_commas(&labels, &self.options)).await,
+            ListLayout::Columns | ListLayout::Across => {
                 let mut fit = columns::Fit::new(&labels, &self.options);
                 while !fit.is_found() {
                     self.run.breathe().await;

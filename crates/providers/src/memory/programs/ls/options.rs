@@ -1,6 +1,8 @@
 //! The command line of `ls`.
 
 use super::colors::Colors;
+use super::names::{LAYOUTS, LONG_NAMES, MARKS, SHORT_NAMES, SORTS, TIMES, WHEN, When, time_style};
+pub(super) use super::names::{ListLayout, NameMarks, Sort};
 use super::sizes::Units;
 use crate::memory::programs::choices::{choose, whole_name};
 use crate::memory::programs::name_style::{NameStyle, STYLES};
@@ -10,26 +12,6 @@ use crate::memory::programs::run::{Ending, ProgramRun};
 
 /// The longest line. A longer one would only take time.
 const MAX_WIDTH: usize = 4096;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
-    Lines,
-    Long,
-    Columns,
-    Across,
-    Commas,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sort {
-    Name,
-    None,
-    Time,
-    Size,
-    Extension,
-    Version,
-    Width,
-}
 
 /// The names with a dot in front that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,18 +31,9 @@ pub(super) enum Follow {
     Always,
 }
 
-/// The marks behind names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Marks {
-    None,
-    Slash,
-    FileType,
-    Classify,
-}
-
 #[derive(Debug)]
 pub(super) struct Options {
-    pub layout: Layout,
+    pub layout: ListLayout,
     pub sort: Sort,
     pub is_reversed: bool,
     pub directories_first: bool,
@@ -70,7 +43,7 @@ pub(super) struct Options {
     pub is_recursive: bool,
     pub directories_themselves: bool,
     pub follow: Follow,
-    pub marks: Marks,
+    pub marks: NameMarks,
     pub style: NameStyle,
     pub marks_odd: bool,
     pub has_owner: bool,
@@ -91,174 +64,32 @@ pub(super) struct Options {
 
 /// What was said, before it is put together.
 #[derive(Debug, Default)]
-struct Said {
+struct GivenOptions {
     sort: Option<Sort>,
     has_time: bool,
     follow: Option<Follow>,
     time_style: Option<String>,
 }
 
-static SHORT_NAMES: &[(char, &str)] = &[
-    ('a', "all"),
-    ('A', "almost-all"),
-    ('b', "escape"),
-    ('B', "ignore-backups"),
-    ('c', "ctime"),
-    ('C', "columns"),
-    ('d', "directory"),
-    ('f', "fast"),
-    ('F', "classify"),
-    ('g', "no-owner"),
-    ('G', "no-group"),
-    ('h', "human-readable"),
-    ('H', "dereference-command-line"),
-    ('i', "inode"),
-    ('I', "ignore"),
-    ('k', "kibibytes"),
-    ('l', "long"),
-    ('L', "dereference"),
-    ('m', "commas"),
-    ('n', "numeric-uid-gid"),
-    ('N', "literal"),
-    ('o', "long-no-group"),
-    ('p', "slash"),
-    ('q', "hide-control-chars"),
-    ('Q', "quote-name"),
-    ('r', "reverse"),
-    ('R', "recursive"),
-    ('s', "size"),
-    ('S', "by-size"),
-    ('t', "by-time"),
-    ('T', "tabsize"),
-    ('u', "atime"),
-    ('U', "unsorted"),
-    ('v', "by-version"),
-    ('w', "width"),
-    ('x', "across"),
-    ('X', "by-extension"),
-    ('1', "lines"),
-];
-
-/// The long names that a caller may give.
-const LONG_NAMES: &[&str] = &[
-    "all",
-    "almost-all",
-    "author",
-    "block-size",
-    "classify",
-    "color",
-    "dereference",
-    "dereference-command-line",
-    "dereference-command-line-symlink-to-dir",
-    "directory",
-    "escape",
-    "file-type",
-    "format",
-    "full-time",
-    "group-directories-first",
-    "help",
-    "hide",
-    "hide-control-chars",
-    "human-readable",
-    "hyperlink",
-    "ignore",
-    "ignore-backups",
-    "indicator-style",
-    "inode",
-    "kibibytes",
-    "literal",
-    "no-group",
-    "numeric-uid-gid",
-    "quote-name",
-    "quoting-style",
-    "recursive",
-    "reverse",
-    "show-control-chars",
-    "si",
-    "size",
-    "sort",
-    "tabsize",
-    "time",
-    "time-style",
-    "width",
-];
-
-/// The cases in which something is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum When {
-    Always,
-    Never,
-    /// At a terminal, which there is none here.
-    Terminal,
-}
-
-static WHEN: [(&str, When); 9] = [
-    ("always", When::Always),
-    ("yes", When::Always),
-    ("force", When::Always),
-    ("never", When::Never),
-    ("no", When::Never),
-    ("none", When::Never),
-    ("auto", When::Terminal),
-    ("tty", When::Terminal),
-    ("if-tty", When::Terminal),
-];
-static SORTS: [(&str, Sort); 7] = [
-    ("none", Sort::None),
-    ("time", Sort::Time),
-    ("size", Sort::Size),
-    ("extension", Sort::Extension),
-    ("version", Sort::Version),
-    ("width", Sort::Width),
-    ("name", Sort::Name),
-];
-static LAYOUTS: [(&str, Layout); 7] = [
-    ("verbose", Layout::Long),
-    ("long", Layout::Long),
-    ("commas", Layout::Commas),
-    ("horizontal", Layout::Across),
-    ("across", Layout::Across),
-    ("vertical", Layout::Columns),
-    ("single-column", Layout::Lines),
-];
-static MARKS: [(&str, Marks); 4] = [
-    ("none", Marks::None),
-    ("slash", Marks::Slash),
-    ("file-type", Marks::FileType),
-    ("classify", Marks::Classify),
-];
-/// The times. There is one, which all of them name.
-static TIMES: [(&str, u8); 9] = [
-    ("atime", 0),
-    ("access", 0),
-    ("use", 0),
-    ("ctime", 1),
-    ("status", 1),
-    ("mtime", 2),
-    ("modification", 2),
-    ("birth", 3),
-    ("creation", 3),
-];
-
 impl Options {
     /// Tells whether more than the name of each entry is asked for.
     pub(super) fn needs_facts(&self) -> bool {
-        self.layout == Layout::Long
+        self.layout == ListLayout::Long
             || self.has_blocks
             || self.has_inode
             || matches!(self.sort, Sort::Time | Sort::Size)
-            || matches!(self.marks, Marks::FileType | Marks::Classify)
+            || matches!(self.marks, NameMarks::FileType | NameMarks::Classify)
             || self.colors.is_some()
     }
 
     /// Tells whether it is asked for what links lead to.
     pub(super) fn needs_targets(&self) -> bool {
         self.directories_first
-            || matches!(self.marks, Marks::FileType | Marks::Classify)
+            || matches!(self.marks, NameMarks::FileType | NameMarks::Classify)
             || self.colors.as_ref().is_some_and(Colors::need_targets)
     }
 
-    fn new(run: &ProgramRun<'_>, layout: Layout, style: NameStyle) -> Self {
+    fn new(run: &ProgramRun<'_>, layout: ListLayout, style: NameStyle) -> Self {
         let number = |name: &str| run.env.get(name).and_then(|value| value.parse().ok());
         let styled = run.env.get("QUOTING_STYLE");
         let styled = styled.and_then(|name| STYLES.iter().find(|(style, _)| style == name));
@@ -273,7 +104,7 @@ impl Options {
             is_recursive: false,
             directories_themselves: false,
             follow: Follow::Never,
-            marks: Marks::None,
+            marks: NameMarks::None,
             style: if style == NameStyle::Literal {
                 styled.map_or(style, |(_, style)| *style)
             } else {
@@ -298,9 +129,10 @@ impl Options {
     }
 
     /// Reads the command line.
-    pub(super) fn read(run: &ProgramRun<'_>, layout: Layout, style: NameStyle) -> Result<Self, Ending> {
+    pub(super) fn read(run: &ProgramRun<'_>, layout: ListLayout, style: NameStyle) -> Result<Self, Ending> {
         let mut options = Self::new(run, layout, style);
-        let mut said = Said { time_style: run.env.get("TIME_STYLE").cloned(), ..Said::default() };
+        let mut said =
+            GivenOptions { time_style: run.env.get("TIME_STYLE").cloned(), ..GivenOptions::default() };
         let mut words = run.words();
         while let Some(word) = words.next()? {
             let name = match &word {
@@ -327,27 +159,27 @@ impl Options {
         Ok(options)
     }
 
-    fn set_layout(&mut self, name: &str, said: &mut Said) -> bool {
+    fn set_layout(&mut self, name: &str, said: &mut GivenOptions) -> bool {
         match name {
-            "lines" if self.layout == Layout::Long => {}
-            "lines" => self.layout = Layout::Lines,
-            "columns" => self.layout = Layout::Columns,
-            "across" => self.layout = Layout::Across,
-            "commas" => self.layout = Layout::Commas,
-            "long" => self.layout = Layout::Long,
-            "no-owner" => (self.layout, self.has_owner) = (Layout::Long, false),
-            "long-no-group" => (self.layout, self.has_group) = (Layout::Long, false),
-            "numeric-uid-gid" => (self.layout, self.is_numeric) = (Layout::Long, true),
+            "lines" if self.layout == ListLayout::Long => {}
+            "lines" => self.layout = ListLayout::Lines,
+            "columns" => self.layout = ListLayout::Columns,
+            "across" => self.layout = ListLayout::Across,
+            "commas" => self.layout = ListLayout::Commas,
+            "long" => self.layout = ListLayout::Long,
+            "no-owner" => (self.layout, self.has_owner) = (ListLayout::Long, false),
+            "long-no-group" => (self.layout, self.has_group) = (ListLayout::Long, false),
+            "numeric-uid-gid" => (self.layout, self.is_numeric) = (ListLayout::Long, true),
             "full-time" => {
-                self.layout = Layout::Long;
+                self.layout = ListLayout::Long;
                 said.time_style = Some("full-iso".to_owned());
             }
             "zero" => {
                 self.line_end = 0;
                 self.style = NameStyle::Literal;
                 self.colors = None;
-                if self.layout != Layout::Long {
-                    self.layout = Layout::Lines;
+                if self.layout != ListLayout::Long {
+                    self.layout = ListLayout::Lines;
                 }
             }
             _ => return false,
@@ -355,7 +187,7 @@ impl Options {
         true
     }
 
-    fn set_flag(&mut self, name: &str, said: &mut Said) -> bool {
+    fn set_flag(&mut self, name: &str, said: &mut GivenOptions) -> bool {
         match name {
             "all" => self.hidden = Hidden::All,
             "almost-all" => self.hidden = Hidden::AlmostAll,
@@ -374,8 +206,8 @@ impl Options {
             "size" => self.has_blocks = true,
             "literal" => self.style = NameStyle::Literal,
             "quote-name" => self.style = NameStyle::C,
-            "slash" => self.marks = Marks::Slash,
-            "file-type" => self.marks = Marks::FileType,
+            "slash" => self.marks = NameMarks::Slash,
+            "file-type" => self.marks = NameMarks::FileType,
             "hide-control-chars" => self.marks_odd = true,
             "show-control-chars" => self.marks_odd = false,
             "reverse" => self.is_reversed = true,
@@ -386,7 +218,7 @@ impl Options {
         true
     }
 
-    fn set_order(&mut self, name: &str, said: &mut Said) -> bool {
+    fn set_order(&mut self, name: &str, said: &mut GivenOptions) -> bool {
         let sort = match name {
             "ctime" | "atime" => {
                 said.has_time = true;
@@ -411,11 +243,11 @@ impl Options {
         &mut self,
         name: &str,
         words: &mut Words,
-        said: &mut Said,
+        said: &mut GivenOptions,
         run: &ProgramRun<'_>,
     ) -> Result<bool, Ending> {
         match name {
-            "classify" if is_always(words, "--classify")? => self.marks = Marks::Classify,
+            "classify" if is_always(words, "--classify")? => self.marks = NameMarks::Classify,
             "color" if is_always(words, "--color")? => self.colors = Some(Colors::of(run.env)),
             "color" => self.colors = None,
             "hyperlink" if is_always(words, "--hyperlink")? => return Ok(false),
@@ -450,10 +282,10 @@ impl Options {
         Ok(true)
     }
 
-    fn finish(&mut self, said: Said) -> Result<(), Ending> {
-        let is_long = self.layout == Layout::Long;
+    fn finish(&mut self, said: GivenOptions) -> Result<(), Ending> {
+        let is_long = self.layout == ListLayout::Long;
         self.sort = said.sort.unwrap_or(if said.has_time && !is_long { Sort::Time } else { Sort::Name });
-        let keeps = self.directories_themselves || self.marks == Marks::Classify || is_long;
+        let keeps = self.directories_themselves || self.marks == NameMarks::Classify || is_long;
         self.follow = said.follow.unwrap_or(if keeps { Follow::Never } else { Follow::Directories });
         if self.directories_themselves {
             self.is_recursive = false;
@@ -476,35 +308,5 @@ fn is_always(words: &mut Words, option: &str) -> Result<bool, Ending> {
     match words.attached()? {
         Some(when) => Ok(choose(&WHEN, &when, option)? == When::Always),
         None => Ok(true),
-    }
-}
-
-/// The formats of a time that is long past, or to come, and of one that is near.
-fn time_style(name: &str) -> Result<[String; 2], Ending> {
-    static STYLES: [(&str, [&str; 2]); 4] = [
-        ("full-iso", ["%Y-%m-%d %H:%M:%S.%N %z"; 2]),
-        ("long-iso", ["%Y-%m-%d %H:%M"; 2]),
-        ("iso", ["%Y-%m-%d ", "%m-%d %H:%M"]),
-        ("locale", ["%b %e  %Y", "%b %e %H:%M"]),
-    ];
-    if let Some(format) = name.strip_prefix('+') {
-        let (old, near) = format.split_once('\n').unwrap_or((format, format));
-        if near.contains('\n') {
-            return Err(Ending::with_status(format!("invalid time style format {}", curly(near)), 2));
-        }
-        return Ok([old, near].map(str::to_owned));
-    }
-    // In the C locale the styles with `posix-` in front are the usual one.
-    let style = name.strip_prefix("posix-").map_or(name, |_| "locale");
-    let found: Vec<_> = STYLES.iter().filter(|(known, _)| known.starts_with(style)).collect();
-    match found.as_slice() {
-        [(_, formats)] => Ok(formats.map(str::to_owned)),
-        _ => Err(Ending::usage(format!(
-            "{} argument {} for {}\nValid arguments are:\n  - [posix-]full-iso\n  - [posix-]long-iso\n  - [posix-]iso\n  \
-             - [posix-]locale\n  - +FORMAT (e.g., +%H:%M) for a 'date'-style format",
-            if found.is_empty() { "invalid" } else { "ambiguous" },
-            curly(name),
-            curly("time style")
-        ))),
     }
 }

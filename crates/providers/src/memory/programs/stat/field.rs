@@ -10,7 +10,7 @@ const MAX_WIDTH: usize = 4096;
 
 /// A field, as it stands in the format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Field<'a> {
+pub(super) struct StatField<'a> {
     pub text: &'a str,
     pub letter: Option<char>,
     /// `H` or `L`: the high or the low half of a number.
@@ -24,12 +24,12 @@ pub(super) struct Field<'a> {
 }
 
 /// Cuts a format into text, and the fields between.
-pub(super) fn pieces(format: &str) -> Vec<Result<&str, Field<'_>>> {
+pub(super) fn pieces(format: &str) -> Vec<Result<&str, StatField<'_>>> {
     let mut all = Vec::new();
     let mut rest = format;
     while let Some(at) = rest.find('%') {
         all.push(Ok(&rest[..at]));
-        let field = Field::read(&rest[at..]);
+        let field = StatField::read(&rest[at..]);
         rest = &rest[at + field.text.len()..];
         all.push(Err(field));
     }
@@ -46,9 +46,9 @@ fn read_number(letters: &mut Peekable<Skip<CharIndices<'_>>>) -> Option<usize> {
     number
 }
 
-impl<'a> Field<'a> {
+impl<'a> StatField<'a> {
     fn read(text: &'a str) -> Self {
-        let mut field = Field::default();
+        let mut field = StatField::default();
         let mut letters = text.char_indices().skip(1).peekable();
         while let Some((_, flag)) = letters.next_if(|(_, flag)| "-+ #0'I".contains(*flag)) {
             match flag {
@@ -183,7 +183,7 @@ pub(super) fn unescaped(format: &str) -> (String, Vec<char>) {
 mod tests {
     use super::*;
 
-    fn field(text: &str) -> Field<'_> {
+    fn field(text: &str) -> StatField<'_> {
         pieces(text).into_iter().find_map(Result::err).unwrap()
     }
 

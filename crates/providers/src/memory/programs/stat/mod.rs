@@ -12,7 +12,7 @@ use super::quoting::{curly, quoted};
 use super::run::{Ending, Program, ProgramRun};
 use super::times::{Moment, Zone, format_time};
 use crate::memory::walk::Last;
-use field::{Field, pieces, unescaped};
+use field::{StatField, pieces, unescaped};
 
 const LONG_NAMES: [&str; 8] =
     ["cached", "dereference", "file-system", "format", "help", "printf", "terse", "version"];
@@ -20,6 +20,9 @@ const LONG_NAMES: [&str; 8] =
 const DISK: u64 = 45;
 /// The bytes of a name and of its node, as the quota counts them.
 const NODE_BYTES: u64 = 128;
+
+/// The bytes that are printed at once.
+const PRINTED_BYTES: usize = 64 << 10;
 
 const FILE: &str = "  File: %P\n  Size: %-10s\tBlocks: %-10b IO Block: %-6o %F\nDevice: %Hd,%Ld\tInode: ";
 const OWNERS: &str = "Access: (%04a/%10.10A)  Uid: (%5u/%8U)   Gid: (%5g/%8G)\n";
@@ -140,6 +143,10 @@ async fn print(
             Ok(text) => out.extend_from_slice(text.as_bytes()),
             Err(field) => shown.put(&field, &mut out)?,
         }
+        if out.len() > PRINTED_BYTES {
+            run.breathe().await;
+            run.print(std::mem::take(&mut out)).await?;
+        }
     }
     if format.is_some() && !options.is_printf {
         out.push(b'\n');
@@ -164,7 +171,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn put(&self, field: &Field<'_>, out: &mut Vec<u8>) -> Result<(), Ending> {
+    fn put(&self, field: &StatField<'_>, out: &mut Vec<u8>) -> Result<(), Ending> {
         let is_known = match self.disk {
             Some(disk) => self.put_disk(field, disk, out),
             None => self.put_text(field, out) || self.put_number(field, out),
@@ -181,7 +188,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn put_text(&self, field: &Field<'_>, out: &mut Vec<u8>) -> bool {
+    fn put_text(&self, field: &StatField<'_>, out: &mut Vec<u8>) -> bool {
         let facts = &self.facts;
         let text = match field.letter {
             Some('n') => self.name.as_bytes().to_vec(),
@@ -211,7 +218,7 @@ impl Shown<'_> {
         }
     }
 
-    fn put_number(&self, field: &Field<'_>, out: &mut Vec<u8>) -> bool {
+    fn put_number(&self, field: &StatField<'_>, out: &mut Vec<u8>) -> bool {
         let facts = &self.facts;
         let (major, minor) = match facts.kind {
             NodeKind::Device(major, minor) => (u64::from(major), u64::from(minor)),
@@ -251,7 +258,7 @@ impl Shown<'_> {
         true
     }
 
-    fn put_disk(&self, field: &Field<'_>, (max, room): (u64, u64), out: &mut Vec<u8>) -> bool {
+    fn put_disk(&self, field: &StatField<'_>, (max, room): (u64, u64), out: &mut Vec<u8>) -> bool {
         let (number, base) = match field.letter {
             Some('n') => {
                 field.put_text(self.name.as_bytes(), out);

@@ -49,7 +49,7 @@ struct LocalTime {
 
 /// The flags and the width of one field.
 #[derive(Debug, Clone, Copy, Default)]
-struct Field {
+struct TimeField {
     pad: Option<char>,
     width: usize,
     is_upper: bool,
@@ -92,22 +92,22 @@ impl LocalTime {
             rest = &rest[length..];
             let known = letter.is_some_and(|letter| self.write_field(letter, field, out));
             if !known {
-                put_text(literal, Field { pad: None, is_upper: false, is_swapped: false, ..field }, out);
+                put_text(literal, TimeField { pad: None, is_upper: false, is_swapped: false, ..field }, out);
             }
         }
         out.push_str(rest);
     }
 
     /// Writes one field. Returns `false` if there is none of this letter.
-    fn write_field(&self, letter: char, field: Field, out: &mut String) -> bool {
+    fn write_field(&self, letter: char, field: TimeField, out: &mut String) -> bool {
         if let Some(format) = combined(letter, field) {
             let mut text = String::new();
             self.write(&format, &mut text);
-            put_text(&text, Field { is_swapped: false, ..field }, out);
+            put_text(&text, TimeField { is_swapped: false, ..field }, out);
             return true;
         }
         let (day, month) = (DAYS[self.weekday as usize % 7], MONTHS[self.month % 12]);
-        let upper = Field { is_upper: field.is_upper || field.is_swapped, ..field };
+        let upper = TimeField { is_upper: field.is_upper || field.is_swapped, ..field };
         let lower = |text: &str| if field.is_swapped { text.to_lowercase() } else { text.to_owned() };
         let half = if self.hour < 12 { "AM" } else { "PM" };
         match letter {
@@ -115,9 +115,11 @@ impl LocalTime {
             'A' => put_text(day, upper, out),
             'b' | 'h' => put_text(&month[..3], upper, out),
             'B' => put_text(month, upper, out),
-            'p' => put_text(&lower(half), Field { is_swapped: false, ..field }, out),
-            'P' => put_text(&half.to_lowercase(), Field { is_upper: false, is_swapped: false, ..field }, out),
-            'Z' => put_text(&lower(&self.zone), Field { is_swapped: false, ..field }, out),
+            'p' => put_text(&lower(half), TimeField { is_swapped: false, ..field }, out),
+            'P' => {
+                put_text(&half.to_lowercase(), TimeField { is_upper: false, is_swapped: false, ..field }, out)
+            }
+            'Z' => put_text(&lower(&self.zone), TimeField { is_swapped: false, ..field }, out),
             'n' => put_text("\n", field, out),
             't' => put_text("\t", field, out),
             'N' => put_fraction(self.moment.nanos, field, out),
@@ -175,7 +177,7 @@ impl LocalTime {
         (year, day / 7 + 1)
     }
 
-    fn put_offset(&self, field: Field, out: &mut String) -> bool {
+    fn put_offset(&self, field: TimeField, out: &mut String) -> bool {
         let all = self.offset.abs();
         let (hours, minutes, seconds) = (all / 3600, all / 60 % 60, all % 60);
         let rest = match field.colons {
@@ -197,8 +199,8 @@ impl LocalTime {
 }
 
 /// Reads a field from its `%` on: its flags, its letter, and the bytes that it takes.
-fn read_field(text: &str) -> (Field, Option<char>, usize) {
-    let mut field = Field::default();
+fn read_field(text: &str) -> (TimeField, Option<char>, usize) {
+    let mut field = TimeField::default();
     let mut at = 1;
     let next = |at: usize| text[at..].chars().next();
     while let Some(flag @ ('_' | '-' | '0' | '+' | '^' | '#')) = next(at) {
@@ -228,7 +230,7 @@ fn read_field(text: &str) -> (Field, Option<char>, usize) {
 }
 
 /// The format that a letter stands for.
-fn combined(letter: char, field: Field) -> Option<String> {
+fn combined(letter: char, field: TimeField) -> Option<String> {
     let caret = if field.is_upper { "^" } else { "" };
     Some(match letter {
         '%' if field.width == 0 => "%".to_owned(),
@@ -249,7 +251,7 @@ fn combined(letter: char, field: Field) -> Option<String> {
     })
 }
 
-fn put_text(text: &str, field: Field, out: &mut String) {
+fn put_text(text: &str, field: TimeField, out: &mut String) {
     let missing = field.width.saturating_sub(text.chars().count());
     if field.pad != Some('-') {
         let fill = if matches!(field.pad, Some('0' | '+')) { '0' } else { ' ' };
@@ -262,7 +264,7 @@ fn put_text(text: &str, field: Field, out: &mut String) {
     }
 }
 
-fn put_number(number: i64, digits: usize, pad: char, field: Field, out: &mut String) {
+fn put_number(number: i64, digits: usize, pad: char, field: TimeField, out: &mut String) {
     let pad = field.pad.unwrap_or(pad);
     let text = number.unsigned_abs().to_string();
     let sign = if number < 0 {
@@ -282,7 +284,7 @@ fn put_number(number: i64, digits: usize, pad: char, field: Field, out: &mut Str
 }
 
 /// Writes an offset, whose sign always shows.
-fn put_signed(is_below: bool, number: &str, width: usize, rest: &str, field: Field, out: &mut String) {
+fn put_signed(is_below: bool, number: &str, width: usize, rest: &str, field: TimeField, out: &mut String) {
     let sign = if is_below { '-' } else { '+' };
     let width = width.max(field.width.saturating_sub(rest.len()));
     let missing = width.saturating_sub(number.len() + 1);
@@ -294,7 +296,7 @@ fn put_signed(is_below: bool, number: &str, width: usize, rest: &str, field: Fie
 }
 
 /// Writes the part of a second, in as many digits as the field is wide.
-fn put_fraction(nanos: u32, field: Field, out: &mut String) {
+fn put_fraction(nanos: u32, field: TimeField, out: &mut String) {
     let width = if field.width > 0 { field.width } else { 9 };
     let digits = format!("{nanos:09}");
     let shown = &digits[..width.min(9)];
