@@ -22,7 +22,7 @@ use crate::memory::walk::{Last, find};
 /// The pieces of output that wait for the interpreter.
 const MAX_WAITING: usize = 4;
 /// Memory for calls within calls. The system gives it as it is used.
-pub(super) const STACK_BYTES: usize = 64 << 20;
+pub(super) const STACK_BYTES: usize = 256 << 20;
 
 /// The content of a file, or the reason why there is none.
 pub(super) type ReadFile = Result<FileContent, &'static str>;
