@@ -24,9 +24,9 @@ const WARNING: i32 = 2;
 /// The three names of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gzip {
-    Gzip,
-    Gunzip,
-    Zcat,
+    Pack,
+    Unpack,
+    Print,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +77,8 @@ impl Program for Gzip {
 
 fn parse(program: Gzip, run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut options = Options {
-        mode: if program == Gzip::Gzip { Mode::Compress } else { Mode::Decompress },
-        to_stdout: program == Gzip::Zcat,
+        mode: if program == Gzip::Pack { Mode::Compress } else { Mode::Decompress },
+        to_stdout: program == Gzip::Print,
         keeps: false,
         forces: false,
         recursive: false,
@@ -579,6 +579,16 @@ fn members(
         is_first = false;
         unpacked.counts.0 = input.consumed();
     }
+}
+
+/// Unpacks bytes as far as they are sound and no more than a limit. Others stay as they are.
+pub(super) fn unpacked(bytes: &[u8], most: usize) -> Vec<u8> {
+    let mut output = Limited { bytes: Vec::new(), room: most as u64 };
+    let done = decompress(bytes, &mut output, &mut Unpacked::default(), true);
+    if let Err(error) = done {
+        tracing::debug!(error = error.text(), "what is searched is not unpacked to its end");
+    }
+    output.bytes
 }
 
 /// A stream whose next bytes can be looked at.

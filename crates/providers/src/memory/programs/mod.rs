@@ -11,6 +11,7 @@ mod tee;
 mod truncate;
 mod waiting;
 mod worker;
+mod zgrep;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -27,12 +28,12 @@ use run::{Installed, Program};
 
 /// The programs that work on files or text, by their names.
 static PROGRAMS: &[(&str, &dyn Program)] = &[
-    ("gunzip", &gzip::Gzip::Gunzip),
-    ("gzip", &gzip::Gzip::Gzip),
+    ("gunzip", &gzip::Gzip::Unpack),
+    ("gzip", &gzip::Gzip::Pack),
     ("jq", &jq::Jq),
     ("tar", &tar::Tar),
     ("truncate", &truncate::Truncate),
-    ("zcat", &gzip::Gzip::Zcat),
+    ("zcat", &gzip::Gzip::Print),
 ];
 
 /// Makes a fresh interpreter for each command.
@@ -65,6 +66,7 @@ pub(super) fn install(
         .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
         .builtin("sleep", Box::new(waiting::Sleep(parts.tasks.clone())))
         .builtin("setsid", Box::new(waiting::Setsid))
+        .builtin("zgrep", Box::new(zgrep::Zgrep))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
     let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {
@@ -101,5 +103,5 @@ impl KnownPrograms {
 
 /// Lists the names of ours that a script may use.
 fn names_of_ours() -> impl Iterator<Item = &'static str> {
-    ["sleep", "setsid", "tee", "yes"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
+    ["sleep", "setsid", "tee", "yes", "zgrep"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
 }

@@ -1,5 +1,6 @@
 //! `jq`, over the library jaq with values and words of its own.
 
+mod alternatives;
 mod filter;
 mod functions;
 mod inputs;

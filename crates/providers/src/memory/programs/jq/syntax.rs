@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 
+use super::alternatives::without_alternatives;
+
 /// The filter as the library reads it. Nothing is the filter that changes nothing, and so are
 /// definitions alone.
 pub(super) fn expanded(text: &str) -> Cow<'_, str> {
     let text = if is_without_body(text) { Cow::Owned(format!("{text} .")) } else { Cow::Borrowed(text) };
     let text = if text.contains(LOCATION) { Cow::Owned(with_locations(&text)) } else { text };
+    let text = if text.contains("?//") { Cow::Owned(without_alternatives(&text)) } else { text };
     if text.contains("\\u") { Cow::Owned(with_letters(&text)) } else { text }
 }
 
@@ -28,8 +31,9 @@ pub(super) fn bounded(text: &str) -> Cow<'_, str> {
         match letter {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            ';' if open.last().is_some_and(|(level, _)| *level == depth) => {
-                if open.pop().is_some_and(|(_, takes_filters)| takes_filters) {
+            ';' => {
+                let ends = open.pop_if(|(level, _)| *level == depth);
+                if ends.is_some_and(|(_, takes_filters)| takes_filters) {
                     out += &text[from..at];
                     out += " | .";
                     from = at;
@@ -93,7 +97,7 @@ fn is_without_body(text: &str) -> bool {
 }
 
 /// The text with blanks in place of comments and of what is in strings.
-fn code_of(text: &str) -> String {
+pub(super) fn code_of(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     // One for each string that is open: the brackets that are open in what it has spliced in.
     let mut strings: Vec<Option<u32>> = Vec::new();
