@@ -3,6 +3,7 @@
 
 mod frame;
 mod gzip;
+mod gzip_stream;
 mod jq;
 mod options;
 mod run;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use async_trait::async_trait;
 use bashkit::{Builtin, BuiltinContext, ExecResult, ExecutionPlan, SubCommand};
 
-use super::gzip;
+use super::gzip_stream;
 
 /// The most of one file that is searched.
 const MAX_BYTES: usize = 64 << 20;
@@ -25,14 +25,16 @@ impl Builtin for Zgrep {
         let Some(search) = Search::of(context.args) else { return Ok(None) };
         if search.files.is_empty() {
             let input = context.stdin.map(|input| input.as_bytes().to_vec()).unwrap_or_default();
-            let commands = vec![search.command(None, gzip::unpacked(&input, MAX_BYTES))];
+            let commands = vec![search.command(None, gzip_stream::unpacked(&input, MAX_BYTES))];
             return Ok(Some(ExecutionPlan::Batch { commands }));
         }
         let mut commands = Vec::new();
         let mut told = String::new();
         for file in &search.files {
             match context.fs.read_file(&context.cwd.join(file)).await {
-                Ok(bytes) => commands.push(search.command(Some(file), gzip::unpacked(&bytes, MAX_BYTES))),
+                Ok(bytes) => {
+                    commands.push(search.command(Some(file), gzip_stream::unpacked(&bytes, MAX_BYTES)))
+                }
                 Err(_) => {
                     let _infallible = writeln!(told, "gzip: {file}: No such file or directory");
                 }
