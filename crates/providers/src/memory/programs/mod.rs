@@ -23,6 +23,7 @@ mod facts;
 mod fmt;
 mod frame;
 mod gzip;
+mod gzip_stream;
 mod jq;
 mod leading;
 mod ln;
@@ -54,6 +55,7 @@ mod worker;
 mod xargs;
 mod xargs_input;
 mod xargs_options;
+mod zgrep;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -87,7 +89,9 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("expr", &expr::Expr),
     ("fmt", &fmt::Fmt),
     ("gunzip", &gzip::Gzip::Gunzip),
+    ("gunzip", &gzip::Gzip::Unpack),
     ("gzip", &gzip::Gzip::Gzip),
+    ("gzip", &gzip::Gzip::Pack),
     ("jq", &jq::Jq),
     ("ln", &ln::Ln),
     ("ls", &ls::LS),
@@ -112,6 +116,7 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("truncate", &truncate::Truncate),
     ("vdir", &ls::VDIR),
     ("xargs", &xargs::Xargs),
+    ("zcat", &gzip::Gzip::Print),
     ("zcat", &gzip::Gzip::Zcat),
 ];
 
@@ -167,9 +172,20 @@ pub(super) fn install_frame(
     stop: &CancellationToken,
 ) -> BashBuilder {
     let builder = builder
-        .command(END, frame::End { mark: mark.clone(), input: input.cloned() })
+        .builtin("setsid", Box::new(waiting::Setsid))
+        .builtin("sleep", Box::new(waiting::Sleep(parts.tasks.clone())))
+        .builtin("zgrep", Box::new(zgrep::Zgrep))
+        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
         .builtin(MARK, Box::new(frame::WriteMark(mark.clone())));
+        .command("tee", tee::Tee)
+        .command("yes", waiting::Yes);
+        .command(END, frame::End { mark: mark.clone(), input: input.cloned() })
+        .command(END, frame::End { mark: mark.clone(), input: parts.input.cloned() })
+        builder.command(*name, Installed { program: *program, files: parts.files.clone() })
+    let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {
     match input {
+    match parts.input {
+    });
         Some(input) => {
             builder.command(INPUT, frame::InputProgram { input: input.clone(), stop: stop.clone() })
         }
@@ -200,7 +216,7 @@ impl KnownPrograms {
 
 /// Lists the names of ours that a script may use.
 fn names_of_ours() -> impl Iterator<Item = &'static str> {
-    ["sleep", "setsid", "tee", "yes"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
+    ["sleep", "setsid", "tee", "yes", "zgrep"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
 }
 
 /// A word as GNU's programs show it to a shell.

@@ -22,7 +22,7 @@ use crate::memory::walk::{Last, find};
 /// The pieces of output that wait for the interpreter.
 const MAX_WAITING: usize = 4;
 /// Memory for calls within calls. The system gives it as it is used.
-pub(super) const STACK_BYTES: usize = 64 << 20;
+pub(super) const STACK_BYTES: usize = 256 << 20;
 
 /// The content of a file, or the reason why there is none.
 pub(super) type ReadFile = Result<FileContent, &'static str>;
@@ -47,7 +47,7 @@ pub(super) async fn work(
     run: &ProgramRun<'_>,
     task: impl FnOnce(&Worker) -> Result<i32, Ending> + Send + 'static,
 ) -> Result<i32, Ending> {
-    let (requests, mut asked) = mpsc::channel(MAX_WAITING);
+    let (requests, asked) = mpsc::channel(MAX_WAITING);
     let stop = Arc::new(AtomicBool::new(false));
     let worker =
         Worker { files: run.files().clone(), cwd: run.cwd.to_path_buf(), stop: stop.clone(), requests };
@@ -55,11 +55,10 @@ pub(super) async fn work(
     let thread = thread
         .spawn(move || task(&worker))
         .map_err(|error| Ending::refused(format!("cannot start a thread: {error}")))?;
-    let mut working = Working { thread: Some(thread), stop };
-    // Goes before the thread is waited for, so that no request waits for an answer.
-    let served = serve(run, &mut asked).await;
-    drop(asked);
-    served?;
+    let mut working = Working { thread: Some(thread), asked: Some(asked), stop };
+    if let Some(asked) = &mut working.asked {
+        serve(run, asked).await?;
+    }
     working.wait()
 }
 
@@ -81,11 +80,14 @@ async fn serve(run: &ProgramRun<'_>, asked: &mut mpsc::Receiver<Request>) -> Res
 /// The thread that works. It is told to end, and waited for, when this is dropped.
 struct Working {
     thread: Option<JoinHandle<Result<i32, Ending>>>,
+    asked: Option<mpsc::Receiver<Request>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Working {
     fn wait(&mut self) -> Result<i32, Ending> {
+        // No request waits for an answer any more.
+        drop(self.asked.take());
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
             _ => Err(Ending::refused("internal error")),

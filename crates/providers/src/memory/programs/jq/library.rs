@@ -129,6 +129,9 @@ impl ValT for Value {
 
     fn index(self, index: &Self) -> ValueResult {
         meter::tick();
+        if matches!(self, Self::Null) {
+            meter::null_step();
+        }
         match (&self, index) {
             (Self::Null, Self::Null | Self::Text(_) | Self::Number(_)) => Ok(Self::Null),
             (Self::Object(map), Self::Text(key)) => Ok(map.get(key).cloned().unwrap_or_default()),
@@ -143,6 +146,9 @@ impl ValT for Value {
 
     fn range(self, range: Range<&Self>) -> ValueResult {
         meter::tick();
+        if matches!(self, Self::Null) {
+            meter::null_step();
+        }
         slice(&self, &range)
     }
 

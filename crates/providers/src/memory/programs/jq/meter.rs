@@ -10,10 +10,14 @@ use crate::memory::programs::worker::STACK_BYTES;
 
 /// The bytes that the values of one run may take.
 const MAX_BYTES: usize = 128 << 20;
-/// The stack that calls within calls may take. The rest is for what is done at the deepest call.
-const MAX_STACK_BYTES: usize = STACK_BYTES / 4 * 3;
+/// The stack that calls within calls may take. The rest is for letting go of what they made.
+const MAX_STACK_BYTES: usize = 48 << 20;
+const _: () = assert!(MAX_STACK_BYTES < STACK_BYTES / 4, "most of the stack is for what is let go of");
 /// The levels of a value.
 pub(super) const MAX_DEPTH: u32 = 10_000;
+/// The steps that one output may take through what is not there. Each may be part of a path that the
+/// library keeps, and lets go of by calls within calls.
+const MAX_NULL_STEPS: u32 = 500_000;
 /// So often the flag of the end is looked at.
 const LOOK_EVERY: u32 = 64;
 
@@ -41,12 +45,19 @@ struct Meter {
     used: Cell<usize>,
     base: Cell<usize>,
     ticks: Cell<u32>,
+    null_steps: Cell<u32>,
     stop: RefCell<Option<Arc<AtomicBool>>>,
 }
 
 thread_local! {
     static METER: Meter = const {
-        Meter { used: Cell::new(0), base: Cell::new(0), ticks: Cell::new(0), stop: RefCell::new(None) }
+        Meter {
+            used: Cell::new(0),
+            base: Cell::new(0),
+            ticks: Cell::new(0),
+            null_steps: Cell::new(0),
+            stop: RefCell::new(None),
+        }
     };
 }
 
@@ -92,6 +103,19 @@ pub(super) fn tick() {
             }
         }
     });
+}
+
+/// Notes a step through what is not there.
+pub(super) fn null_step() {
+    let steps = METER.with(|meter| meter.null_steps.replace(meter.null_steps.get() + 1));
+    if steps > MAX_NULL_STEPS {
+        abort(Abort::Depth);
+    }
+}
+
+/// Forgets the steps through what is not there: an output has come of them.
+pub(super) fn restart_steps() {
+    METER.with(|meter| meter.null_steps.set(0));
 }
 
 /// Ends the run if so many more bytes are too many.

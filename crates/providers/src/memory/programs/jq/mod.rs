@@ -1,5 +1,6 @@
 //! `jq`, over the library jaq with values and words of its own.
 
+mod alternatives;
 mod filter;
 mod functions;
 mod inputs;
@@ -65,7 +66,9 @@ fn evaluate(worker: &Worker, options: &Options, env: BTreeMap<String, String>) -
         Value::object(env.into_iter().map(|(name, value)| (Text::new(name), Value::text(value))).collect());
     let (names, values) = variables(worker, options, &env)?;
     let text = filter_text(worker, options)?;
-    let filter = match compile(&syntax::expanded(&text), &names) {
+    let text = syntax::expanded(&text);
+    // What is wrong is told of the text as it was given.
+    let filter = match compile(&syntax::bounded(&text), &names).or_else(|_| compile(&text, &names)) {
         Ok(filter) => filter,
         Err(wrong) => {
             worker.print_error(wrong)?;
@@ -187,6 +190,7 @@ impl Evaluation<'_, '_> {
             self.status = Some(0);
         }
         for output in outputs {
+            meter::restart_steps();
             let failed = match output {
                 Ok(value) => {
                     if self.options.sets_status {

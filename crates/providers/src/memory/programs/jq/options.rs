@@ -84,7 +84,11 @@ pub(super) fn parse(args: &[String]) -> Result<Asked, Ending> {
     let mut words = Words { left: args.iter(), options, rest: Rest::Files };
     let mut has_ended = false;
     while let Some(word) = words.left.next() {
-        if has_ended || !word.starts_with('-') || word == "-" {
+        // `-1 | abs` is a filter.
+        let is_option = word
+            .strip_prefix('-')
+            .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '-'));
+        if has_ended || !is_option {
             words.operand(word);
         } else if word == "--" {
             has_ended = true;
@@ -239,6 +243,11 @@ mod tests {
         assert_eq!((options.filter.as_deref(), options.files), (Some(".a"), vec!["file".to_owned()]));
         assert_eq!(options.named, [("x".to_owned(), Named::Text("1".to_owned()))]);
         assert_eq!(options.positional, [Positional::Text("y".to_owned())]);
+    }
+
+    #[test]
+    fn a_filter_may_begin_with_a_minus() {
+        assert_eq!(read(&["-1|abs"]).filter.as_deref(), Some("-1|abs"));
     }
 
     #[test]

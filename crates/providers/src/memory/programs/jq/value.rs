@@ -219,11 +219,11 @@ impl PartialEq for Value {
 
 impl Eq for Value {}
 
+#[allow(
+    clippy::non_canonical_partial_ord_impl,
+    reason = "`jq` compares and sorts what is no number differently"
+)]
 impl PartialOrd for Value {
-    #[allow(
-        clippy::non_canonical_partial_ord_impl,
-        reason = "`jq` compares and sorts what is no number differently"
-    )]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.compare(other, operator))
     }

@@ -94,7 +94,7 @@ impl Writer<'_> {
     fn object(&mut self, map: &Map, level: usize) {
         let mut pairs: Vec<(&Text, &Value)> = map.iter().collect();
         if self.style.sorts {
-            pairs.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
+            pairs.sort_unstable_by_key(|(key, _)| *key);
         }
         for (at, (key, value)) in pairs.into_iter().enumerate() {
             self.out.push(if at == 0 { '{' } else { ',' });

@@ -79,7 +79,8 @@ impl Extraction<'_> {
                 }
                 Step::Exclude(pattern) => self.excluded.push(pattern),
                 Step::Name(name) => {
-                    let pattern = Pattern::new(&name, self.options.wildcards);
+                    let plain = name.strip_suffix('/').filter(|plain| !plain.is_empty()).unwrap_or(&name);
+                    let pattern = Pattern::new(plain, self.options.wildcards);
                     let directory = self.directory.clone();
                     self.members.push(Member { name, pattern, directory, is_found: false });
                 }

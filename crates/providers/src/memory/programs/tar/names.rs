@@ -14,7 +14,7 @@ impl Pattern {
     pub(super) fn new(text: &str, is_wild: bool) -> Self {
         let glob = text.replace('{', "[{]").replace('}', "[}]");
         let matcher = GlobBuilder::new(&glob).literal_separator(false).backslash_escape(true).build();
-        let text = text.strip_suffix('/').filter(|text| !text.is_empty()).unwrap_or(text).to_owned();
+        let text = text.to_owned();
         Self { matcher: matcher.ok().filter(|_| is_wild).map(|glob| glob.compile_matcher()), text }
     }
 
@@ -93,7 +93,7 @@ mod tests {
             ("d/e", "x/d/e/f", true),
             ("node_modules", "node_modules_x/f", false),
             ("d/*", "d/e/f", true),
-            ("d/", "d/f", true),
+            ("d/", "d/f", false),
             ("{a}", "{a}", true),
         ] {
             assert_eq!(Pattern::new(pattern, true).excludes(name), excluded, "{pattern} {name}");

@@ -139,7 +139,8 @@ fn ended_by(worker: &Worker, error: &io::Error, count: u64) -> Result<i32, Endin
         error.kind(),
         io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
     ) {
-        let text = crate::memory::programs::gzip::GzipError::from(io::Error::new(error.kind(), text)).text();
+        let text =
+            crate::memory::programs::gzip_stream::GzipError::from(io::Error::new(error.kind(), text)).text();
         worker.print_error(format!("\ngzip: stdin: {text}\n"))?;
         worker.print_error("tar: Child returned status 1\n")?;
         return Err(fatal("Unexpected EOF in archive"));
