@@ -98,9 +98,7 @@ fn interval(rest: &mut impl Iterator<Item = char>) -> Result<String, &'static st
 }
 
 /// Rewrites a set of characters: in a basic pattern a backslash is itself there.
-fn bracket(
-    rest: &mut std::iter::Peekable<impl Iterator<Item = char>>,
-) -> Result<String, &'static str> {
+fn bracket(rest: &mut std::iter::Peekable<impl Iterator<Item = char>>) -> Result<String, &'static str> {
     const UNMATCHED: &str = "Unmatched [, [^, [:, [., or [=";
     if rest.peek().is_none() {
         return Err("Invalid regular expression");

@@ -147,7 +147,10 @@ struct Comparison<'a, 'r> {
 
 impl Comparison<'_, '_> {
     async fn compare(&self) -> Result<i32, Ending> {
-        if self.names[0] == self.names[1] && self.options.skips[0] == self.options.skips[1] && self.names[0] == "-" {
+        if self.names[0] == self.names[1]
+            && self.options.skips[0] == self.options.skips[1]
+            && self.names[0] == "-"
+        {
             return Ok(0);
         }
         let mut files = Vec::new();
@@ -202,8 +205,7 @@ impl Comparison<'_, '_> {
             format!("{} {} differ: byte {}, line {line}", self.names[0], self.names[1], at + 1).into_bytes();
         if self.options.prints_bytes {
             let (left, right) = (left[at], right[at]);
-            let shown =
-                format!(" is {left:3o} {} {right:3o} {}", visible(left), visible(right));
+            let shown = format!(" is {left:3o} {} {right:3o} {}", visible(left), visible(right));
             text.extend_from_slice(shown.as_bytes());
         }
         text.push(b'\n');
@@ -297,9 +299,14 @@ mod tests {
 
     #[test]
     fn counts_have_units() {
-        for (text, count) in
-            [("2", Some(2)), ("1K", Some(1024)), ("1kB", Some(1000)), ("1MiB", Some(1 << 20)), ("2B", None), ("", None)]
-        {
+        for (text, count) in [
+            ("2", Some(2)),
+            ("1K", Some(1024)),
+            ("1kB", Some(1000)),
+            ("1MiB", Some(1 << 20)),
+            ("2B", None),
+            ("", None),
+        ] {
             assert_eq!(number(text), count, "{text}");
         }
     }

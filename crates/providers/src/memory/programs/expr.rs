@@ -10,14 +10,8 @@ use super::run::{Ending, Program, ProgramRun};
 const MAX_DEPTH: usize = 200;
 
 /// The binary operators, those that bind least first.
-const LEVELS: &[&[&str]] = &[
-    &["|"],
-    &["&"],
-    &["<", "<=", "=", "==", "!=", ">=", ">"],
-    &["+", "-"],
-    &["*", "/", "%"],
-    &[":"],
-];
+const LEVELS: &[&[&str]] =
+    &[&["|"], &["&"], &["<", "<=", "=", "==", "!=", ">=", ">"], &["+", "-"], &["*", "/", "%"], &[":"]];
 
 pub(super) struct Expr;
 

@@ -29,17 +29,19 @@ use super::input::JobInput;
 use super::tasks::Tasks;
 use checksums::{Algorithm, Checksums, Family};
 pub(super) use run::reason;
-use run::{Installed, Program};
+use run::{Installed, InstalledWhole, Program};
 
 /// The programs that work on files or text, by their names.
-static PROGRAMS: &[(&str, &dyn Program)] = &[
+static PROGRAMS: &[(&str, &dyn Program)] = &[("csplit", &csplit::Csplit), ("truncate", &truncate::Truncate)];
+
+/// Those that read their input whole before they print, by their names.
+static WHOLE_PROGRAMS: &[(&str, &dyn Program)] = &[
     ("b2sum", &Checksums(Family::One(Algorithm::Blake2b))),
     ("base32", &base_encoding::BASE32),
     ("base64", &base_encoding::BASE64),
     ("cksum", &Checksums(Family::Cksum)),
     ("cmp", &cmp::Cmp),
     ("comm", &comm::Comm),
-    ("csplit", &csplit::Csplit),
     ("diff", &diff::Diff),
     ("expr", &expr::Expr),
     ("fmt", &fmt::Fmt),
@@ -50,7 +52,6 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("sha384sum", &Checksums(Family::One(Algorithm::Sha384))),
     ("sha512sum", &Checksums(Family::One(Algorithm::Sha512))),
     ("sum", &Checksums(Family::Sum)),
-    ("truncate", &truncate::Truncate),
 ];
 
 /// Makes a fresh interpreter for each command.
@@ -85,6 +86,10 @@ pub(super) fn install(
         .builtin("setsid", Box::new(waiting::Setsid))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
+    let builder = WHOLE_PROGRAMS.iter().fold(builder, |builder, (name, program)| {
+        let whole = InstalledWhole { name, program: *program, files: parts.files.clone() };
+        builder.builtin(*name, Box::new(whole))
+    });
     let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {
         builder.command(*name, Installed { program: *program, files: parts.files.clone() })
     });
@@ -119,5 +124,7 @@ impl KnownPrograms {
 
 /// Lists the names of ours that a script may use.
 fn names_of_ours() -> impl Iterator<Item = &'static str> {
-    ["sleep", "setsid", "tee", "yes"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
+    ["sleep", "setsid", "tee", "yes"]
+        .into_iter()
+        .chain([PROGRAMS, WHOLE_PROGRAMS].into_iter().flatten().map(|(name, _)| *name))
 }

@@ -74,7 +74,9 @@ impl Algorithm {
                 let bytes = bits / 8;
                 // The core takes every length that the options let through.
                 match Blake2bVarCore::new(bytes) {
-                    Ok(core) => Checksum::Blake2b(Box::new((core, Buffer::<Blake2bVarCore>::default())), bytes),
+                    Ok(core) => {
+                        Checksum::Blake2b(Box::new((core, Buffer::<Blake2bVarCore>::default())), bytes)
+                    }
                     Err(_) => Checksum::Crc(0, 0),
                 }
             }

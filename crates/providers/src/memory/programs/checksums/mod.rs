@@ -9,8 +9,8 @@ use async_trait::async_trait;
 
 use super::run::{Ending, Program, ProgramRun};
 pub(super) use digests::Algorithm;
-use options::Options;
 pub(super) use options::Family;
+use options::Options;
 
 /// The bytes that are worked on at once.
 const BYTES_AT_ONCE: usize = 64 << 10;

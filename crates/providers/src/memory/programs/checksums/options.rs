@@ -35,11 +35,30 @@ pub(super) struct Options {
 const LONG_OF_ONE: &[&str] =
     &["binary", "check", "ignore-missing", "quiet", "status", "strict", "tag", "text", "warn", "zero"];
 const LONG_OF_BLAKE2B: &[&str] = &[
-    "binary", "check", "ignore-missing", "length", "quiet", "status", "strict", "tag", "text", "warn", "zero",
+    "binary",
+    "check",
+    "ignore-missing",
+    "length",
+    "quiet",
+    "status",
+    "strict",
+    "tag",
+    "text",
+    "warn",
+    "zero",
 ];
 const LONG_OF_CKSUM: &[&str] = &[
-    "algorithm", "check", "ignore-missing", "length", "quiet", "status", "strict", "tag", "untagged",
-    "warn", "zero",
+    "algorithm",
+    "check",
+    "ignore-missing",
+    "length",
+    "quiet",
+    "status",
+    "strict",
+    "tag",
+    "untagged",
+    "warn",
+    "zero",
 ];
 const LONG_OF_SUM: &[&str] = &["sysv"];
 

@@ -35,12 +35,11 @@ impl Suffix {
         let at = format.replace("%%", "\0\0").find('%').ok_or_else(missing)?;
         let rest = &format[at + 1..];
         let flags = rest.len() - rest.trim_start_matches(['-', '+', ' ', '#', '0', '\'']).len();
-        let digits = rest[flags..].len() - rest[flags..].trim_start_matches(|l: char| l.is_ascii_digit()).len();
+        let digits =
+            rest[flags..].len() - rest[flags..].trim_start_matches(|l: char| l.is_ascii_digit()).len();
         let (flags, width, behind) = (&rest[..flags], &rest[flags..flags + digits], &rest[flags + digits..]);
-        let conversion = behind
-            .chars()
-            .next()
-            .ok_or_else(|| Ending::refused("missing conversion specifier in suffix"))?;
+        let conversion =
+            behind.chars().next().ok_or_else(|| Ending::refused("missing conversion specifier in suffix"))?;
         if !"diuoxX".contains(conversion) {
             return Err(Ending::refused(format!("invalid conversion specifier in suffix: {conversion}")));
         }
@@ -80,7 +79,8 @@ mod tests {
 
     #[test]
     fn names_carry_a_number_in_their_format() {
-        for (format, name) in [("%03d.txt", "007.txt"), ("-%x-", "-7-"), ("%3d%%", "  7%"), ("%-3u|", "7  |")] {
+        for (format, name) in [("%03d.txt", "007.txt"), ("-%x-", "-7-"), ("%3d%%", "  7%"), ("%-3u|", "7  |")]
+        {
             assert_eq!(Suffix::parse(format).unwrap().of(7), name, "{format}");
         }
         for format in ["x", "%q", "%d%d", "%"] {

@@ -111,7 +111,14 @@ impl<'a> Columns<'a> {
         indent + written
     }
 
-    fn write_letter(&self, letter: char, at: &mut usize, written: &mut usize, indent: usize, out: &mut Vec<u8>) {
+    fn write_letter(
+        &self,
+        letter: char,
+        at: &mut usize,
+        written: &mut usize,
+        indent: usize,
+        out: &mut Vec<u8>,
+    ) {
         match letter {
             '\t' => {
                 let spaces = self.tab_size - *at % self.tab_size;

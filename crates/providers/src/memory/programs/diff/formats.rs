@@ -29,7 +29,9 @@ const CHANGED: usize = 3;
 enum LinePart {
     Text(Vec<u8>),
     /// `%l`, or with the newline `%L`.
-    Line { with_newline: bool },
+    Line {
+        with_newline: bool,
+    },
     Number(NumberFormat),
 }
 
@@ -67,8 +69,7 @@ impl NumberFormat {
             'X' => format!("{number:0precision$X}"),
             _ => format!("{number:0precision$}"),
         };
-        let padded =
-            if self.is_left { format!("{digits:<width$}") } else { format!("{digits:>width$}") };
+        let padded = if self.is_left { format!("{digits:<width$}") } else { format!("{digits:>width$}") };
         out.extend_from_slice(padded.as_bytes());
     }
 }
@@ -319,8 +320,14 @@ mod tests {
 
     #[test]
     fn lines_and_groups_follow_their_formats() {
-        assert_eq!(written(&[("old-line-format", "-%L"), ("new-line-format", "%2dn %l;")], false), "-b\n 2 c; 3 d;");
-        assert_eq!(written(&[("changed-group-format", "%df,%dl %.3dN%c'\\12'%%%>")], false), "2,2 002\n%c\nd\n");
+        assert_eq!(
+            written(&[("old-line-format", "-%L"), ("new-line-format", "%2dn %l;")], false),
+            "-b\n 2 c; 3 d;"
+        );
+        assert_eq!(
+            written(&[("changed-group-format", "%df,%dl %.3dN%c'\\12'%%%>")], false),
+            "2,2 002\n%c\nd\n"
+        );
         assert_eq!(written(&[("changed-group-format", "%(n=1?one:%<)%(N=9?x:y)")], false), "oney");
         assert_eq!(written(&[("unchanged-line-format", "")], true), "");
         assert_eq!(written(&[("old-group-format", "<")], false), "<c\nd\n");
@@ -328,7 +335,9 @@ mod tests {
 
     #[test]
     fn a_wrong_format_is_refused() {
-        for (option, format) in [("line-format", "%q"), ("old-group-format", "%(n=1?x"), ("line-format", "%c'")] {
+        for (option, format) in
+            [("line-format", "%q"), ("old-group-format", "%(n=1?x"), ("line-format", "%c'")]
+        {
             assert!(Formats::default().set(option, format).is_err(), "{format}");
         }
     }

@@ -58,24 +58,80 @@ pub(super) struct Options {
 
 /// The long names, with those that are refused when they are used.
 const LONG: &[&str] = &[
-    "brief", "changed-group-format", "color", "context", "ed", "exclude", "exclude-from", "expand-tabs",
-    "from-file", "horizon-lines", "ignore-all-space", "ignore-blank-lines", "ignore-case",
-    "ignore-file-name-case", "ignore-matching-lines", "ignore-space-change", "ignore-tab-expansion",
-    "ignore-trailing-space", "initial-tab", "label", "left-column", "line-format", "minimal", "new-file",
-    "new-group-format", "new-line-format", "no-dereference", "no-ignore-file-name-case", "normal",
-    "old-group-format", "old-line-format", "rcs", "recursive", "report-identical-files",
-    "show-c-function", "show-function-line", "side-by-side", "speed-large-files", "starting-file",
-    "strip-trailing-cr", "suppress-blank-empty", "suppress-common-lines", "tabsize", "text", "to-file",
-    "unchanged-group-format", "unchanged-line-format", "unidirectional-new-file", "unified", "width",
+    "brief",
+    "changed-group-format",
+    "color",
+    "context",
+    "ed",
+    "exclude",
+    "exclude-from",
+    "expand-tabs",
+    "from-file",
+    "horizon-lines",
+    "ignore-all-space",
+    "ignore-blank-lines",
+    "ignore-case",
+    "ignore-file-name-case",
+    "ignore-matching-lines",
+    "ignore-space-change",
+    "ignore-tab-expansion",
+    "ignore-trailing-space",
+    "initial-tab",
+    "label",
+    "left-column",
+    "line-format",
+    "minimal",
+    "new-file",
+    "new-group-format",
+    "new-line-format",
+    "no-dereference",
+    "no-ignore-file-name-case",
+    "normal",
+    "old-group-format",
+    "old-line-format",
+    "rcs",
+    "recursive",
+    "report-identical-files",
+    "show-c-function",
+    "show-function-line",
+    "side-by-side",
+    "speed-large-files",
+    "starting-file",
+    "strip-trailing-cr",
+    "suppress-blank-empty",
+    "suppress-common-lines",
+    "tabsize",
+    "text",
+    "to-file",
+    "unchanged-group-format",
+    "unchanged-line-format",
+    "unidirectional-new-file",
+    "unified",
+    "width",
 ];
 
 /// The short options with a value, and the long ones whose value may stand apart.
 const SHORT_WITH_VALUE: &str = "CFILSUWxX";
 const LONG_WITH_VALUE: &[&str] = &[
-    "changed-group-format", "exclude", "exclude-from", "from-file", "horizon-lines",
-    "ignore-matching-lines", "label", "line-format", "new-group-format", "new-line-format",
-    "old-group-format", "old-line-format", "show-function-line", "starting-file", "tabsize", "to-file",
-    "unchanged-group-format", "unchanged-line-format", "width",
+    "changed-group-format",
+    "exclude",
+    "exclude-from",
+    "from-file",
+    "horizon-lines",
+    "ignore-matching-lines",
+    "label",
+    "line-format",
+    "new-group-format",
+    "new-line-format",
+    "old-group-format",
+    "old-line-format",
+    "show-function-line",
+    "starting-file",
+    "tabsize",
+    "to-file",
+    "unchanged-group-format",
+    "unchanged-line-format",
+    "width",
 ];
 
 /// The long name of a short option.
@@ -137,10 +193,7 @@ struct Reading<'a, 'r> {
 }
 
 pub(super) async fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
-    let options = Options {
-        given: given_options(run.args),
-        ..Options::default()
-    };
+    let options = Options { given: given_options(run.args), ..Options::default() };
     let mut reading = Reading { run, words: run.words(), options, style: None, context: None, digits: None };
     while let Some(word) = reading.words.next().map_err(as_usage)? {
         reading.take(word).await.map_err(as_usage)?;
@@ -224,9 +277,8 @@ impl Reading<'_, '_> {
         }
         self.style = Some(style);
         if let Some(context) = context {
-            let lines = number(context).ok_or_else(|| {
-                Ending::usage(format!("invalid context length '{context}'"))
-            })?;
+            let lines = number(context)
+                .ok_or_else(|| Ending::usage(format!("invalid context length '{context}'")))?;
             self.context = Some(self.context.unwrap_or(0).max(lines));
         }
         Ok(())
@@ -315,8 +367,7 @@ impl Reading<'_, '_> {
             "tabsize" => options.tab_size = positive(&value, "tabsize")?,
             "width" => options.width = positive(&value, "width")?,
             "horizon-lines" => {
-                number(&value)
-                    .ok_or_else(|| Ending::usage(format!("invalid horizon length '{value}'")))?;
+                number(&value).ok_or_else(|| Ending::usage(format!("invalid horizon length '{value}'")))?;
             }
             // The formats of groups and lines.
             _ => {
@@ -338,16 +389,19 @@ impl Reading<'_, '_> {
         options.context = self.context.or(digits).unwrap_or(options.context);
         options.sameness.tab_size = options.tab_size;
         options.sameness.ignores_newline = options.style == Style::Ed;
-        let wanted = usize::from(options.from_file.is_none() && options.to_file.is_none()) + 1;
+        let is_pair = options.from_file.is_none() && options.to_file.is_none();
         if options.from_file.is_some() && options.to_file.is_some() {
             return Err(Ending::with_status("--from-file and --to-file both specified", 2));
         }
         match options.operands.as_slice() {
-            operands if operands.len() < wanted => {
+            operands if is_pair && operands.len() < 2 => {
                 let last = operands.last().map_or("diff", String::as_str);
-                Err(usage(format!("missing operand after '{}'", self.run.args.last().map_or(last, String::as_str))))
+                Err(usage(format!(
+                    "missing operand after '{}'",
+                    self.run.args.last().map_or(last, String::as_str)
+                )))
             }
-            [_, _, extra, ..] if wanted == 2 => Err(usage(format!("extra operand '{extra}'"))),
+            [_, _, extra, ..] if is_pair => Err(usage(format!("extra operand '{extra}'"))),
             _ => Ok(options),
         }
     }

@@ -22,7 +22,8 @@ struct FilePair<'a> {
 impl DiffJob<'_, '_> {
     pub(super) async fn compare_files(&self, old: &Side, new: &Side) -> Result<i32, Ending> {
         let is_one = old.name == "-" && new.name == "-";
-        let (left, right) = (self.read(old).await?, if is_one { Ok(Vec::new()) } else { self.read(new).await? });
+        let (left, right) =
+            (self.read(old).await?, if is_one { Ok(Vec::new()) } else { self.read(new).await? });
         let mut status = 0;
         for (side, read) in [(old, &left), (new, &right)] {
             if let Err(reason) = read {
@@ -211,7 +212,8 @@ impl DiffJob<'_, '_> {
         };
         for change in pair.changes.iter().chain([&end]) {
             if old < change.old.start || new < change.new.start {
-                let equal = Change { old: old..change.old.start, new: new..change.new.start, is_ignored: false };
+                let equal =
+                    Change { old: old..change.old.start, new: new..change.new.start, is_ignored: false };
                 self.run.print(formats.write(pair.texts, &equal, true)).await?;
             }
             if !(change.old.is_empty() && change.new.is_empty()) {

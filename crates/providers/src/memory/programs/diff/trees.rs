@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::sides::{Side, SideKind, joined};
 use super::DiffJob;
+use super::sides::{Side, SideKind, joined};
 use crate::memory::programs::run::Ending;
 
 /// The most directories within one another that are compared.
