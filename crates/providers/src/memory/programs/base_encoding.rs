@@ -160,8 +160,10 @@ impl BaseEncoding {
         values
     }
 
-    /// Reads a group. Returns `false` if it is wrong; what is right at its beginning is read.
+    /// Reads a group. Returns `false` if it is wrong; of one in base 64, what is right at its beginning
+    /// is read.
     fn decode_group(&self, values: &[Option<u8>; 256], group: &[u8], out: &mut Vec<u8>) -> bool {
+        let before = out.len();
         let (mut buffer, mut held, mut letters) = (0_usize, 0, 0);
         for byte in group {
             let Some(value) = values[usize::from(*byte)] else { break };
@@ -175,7 +177,11 @@ impl BaseEncoding {
         }
         let is_padded = group[letters..].iter().all(|byte| *byte == b'=');
         // The letters before the padding end within the last byte, and hold no more than that.
-        group.len() == self.group && is_padded && letters > 0 && held < self.bits
+        let is_valid = group.len() == self.group && is_padded && letters > 0 && held < self.bits;
+        if !is_valid && *self == BASE32 {
+            out.truncate(before);
+        }
+        is_valid
     }
 }
 

@@ -11,6 +11,8 @@ const MAX_WIDTH: usize = 2500;
 /// The goal is this part of the width, in two hundredths.
 const GOAL_PART: usize = 187;
 const TAB: usize = 8;
+/// The indentation behind a tag that stands alone.
+const TAG_INDENT: usize = 3;
 /// The words between two pauses in which others go on.
 const WORDS_AT_ONCE: usize = 512;
 
@@ -143,6 +145,8 @@ async fn format(
     let mut lines =
         bytes.split_inclusive(|byte| *byte == b'\n').map(|line| Line::read(line, options.is_uniform));
     let mut next = lines.next();
+    // The indentation of the later lines; one without a second line has that of the paragraph before.
+    let mut rest = 0;
     while let Some(line) = next {
         run.breathe().await;
         if line.words.is_empty() {
@@ -151,32 +155,41 @@ async fn format(
             continue;
         }
         let first = line.indent;
-        let mut rest = first;
         let mut words = line.words;
         next = lines.next();
-        if !options.splits_only {
-            if let Some(second) = next.as_ref().filter(|next| !next.words.is_empty()) {
-                let takes_second = options.margin == Margin::Crown
-                    || options.margin == Margin::Tagged && second.indent != first;
-                if takes_second {
-                    rest = second.indent;
-                }
-            }
-            let is_tag_alone = options.margin == Margin::Tagged && rest == first;
-            while let Some(line) =
-                next.take_if(|next| !next.words.is_empty() && next.indent == rest && !is_tag_alone)
-            {
-                words.extend(line.words);
-                next = lines.next();
-                if words.len() % WORDS_AT_ONCE == 0 {
-                    run.breathe().await;
-                }
-            }
+        let second = next.as_ref().filter(|next| !next.words.is_empty()).map(|next| next.indent);
+        let joins = options.later_indent(first, second, &mut rest);
+        while let Some(line) = next.take_if(|next| joins && !next.words.is_empty() && next.indent == rest) {
+            words.extend(line.words);
+            next = lines.next();
+            run.breathe().await;
+        }
+        if let Some(last) = words.last_mut() {
+            (last.has_period, last.is_final) = (true, true);
         }
         let paragraph = Paragraph { layout, words: &words, indents: [first, rest], has_tabs };
         run.print(paragraph.fill(run).await).await?;
     }
     Ok(())
+}
+
+impl Options {
+    /// Finds the indentation of the later lines of a paragraph, and tells whether any are joined.
+    fn later_indent(&self, first: usize, second: Option<usize>, rest: &mut usize) -> bool {
+        match (self.margin, second) {
+            _ if self.splits_only => *rest = first,
+            (Margin::Crown, Some(second)) => *rest = second,
+            (Margin::Tagged, Some(second)) if second != first => *rest = second,
+            (Margin::Tagged, _) => {
+                if *rest == first {
+                    *rest = if first == 0 { TAG_INDENT } else { 0 };
+                }
+                return false;
+            }
+            _ => *rest = first,
+        }
+        !self.splits_only
+    }
 }
 
 impl<'a> Line<'a> {
@@ -390,7 +403,8 @@ mod tests {
 
     #[test]
     fn lines_come_near_the_goal() {
-        let line = Line::read(b"the quick brown fox jumps over the lazy dog\n", false);
+        let mut line = Line::read(b"the quick brown fox jumps over the lazy dog\n", false);
+        line.words[8].is_final = true;
         let layout = Layout::new(&Options { width: Some(20), ..Options::default() }).unwrap();
         assert_eq!(layout.goal, 18);
         let paragraph = Paragraph { layout: &layout, words: &line.words, indents: [0, 0], has_tabs: false };

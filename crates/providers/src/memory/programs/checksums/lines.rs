@@ -61,11 +61,11 @@ impl LineReader {
 
     /// Reads `SHA256 (FILE) = SUM`.
     fn tagged(&self, line: &str) -> Option<Expected> {
-        let named = ALGORITHMS.iter().filter_map(|(_, tag, algorithm)| {
+        let mut named = ALGORITHMS.iter().filter_map(|(_, tag, algorithm)| {
             let rest = line.strip_prefix(tag)?;
             rest.starts_with([' ', '(', '-']).then_some((*algorithm, rest))
         });
-        let (algorithm, mut rest) = named.last()?;
+        let (algorithm, mut rest) = named.next_back()?;
         if algorithm.is_plain_sum() || self.algorithm.is_some_and(|wanted| wanted != algorithm) {
             return None;
         }
@@ -80,7 +80,7 @@ impl LineReader {
         let sum = behind.trim_start_matches([' ', '\t']).strip_prefix('=')?;
         let sum = sum.trim_start_matches([' ', '\t']);
         let is_sum = (1..=MAX_BLAKE2B_BITS).contains(&bits)
-            && bits % 8 == 0
+            && bits.is_multiple_of(8)
             && is_hexadecimal(sum, algorithm.letters(bits));
         is_sum.then(|| Expected { algorithm, bits, sum: sum.to_owned(), file: file.to_owned() })
     }

@@ -66,28 +66,29 @@ pub(super) fn cuts(patterns: &[String]) -> Result<(Vec<Cut>, Vec<String>), Endin
 
 fn repeats(pattern: &str, inside: &str) -> Result<Option<u64>, Ending> {
     let Some(count) = inside.strip_suffix('}') else {
-        return Err(Ending::refused(format!("{pattern}: '}}' is required in repeat count")));
+        return Err(Ending::refused(format!("‘{pattern}’: '}}' is required in repeat count")));
     };
     if count == "*" {
         return Ok(None);
     }
-    let wrong = || Ending::refused(format!("{pattern}}}: integer required between '{{' and '}}'"));
+    let wrong = || Ending::refused(format!("‘{{{count}’}}: integer required between '{{' and '}}'"));
     count.parse().map(Some).map_err(|_| wrong())
 }
 
 fn match_of(argument: &str, delimiter: char) -> Result<CutPlace, Ending> {
     let inside = &argument[1..];
+    let quoted = argument.replace('\\', "\\\\");
     let Some(end) = inside.rfind(delimiter) else {
-        return Err(Ending::refused(format!("{argument}: closing delimiter '{delimiter}' missing")));
+        return Err(Ending::refused(format!("‘{quoted}’: closing delimiter '{delimiter}' missing")));
     };
     let offset = match &inside[end + 1..] {
         "" => 0,
         text => text
             .parse()
-            .map_err(|_| Ending::refused(format!("{argument}: integer expected after delimiter")))?,
+            .map_err(|_| Ending::refused(format!("‘{quoted}’: integer expected after delimiter")))?,
     };
     let pattern = basic_regex::compile(&inside[..end], false)
-        .map_err(|reason| Ending::refused(format!("{argument}: invalid regular expression: {reason}")))?;
+        .map_err(|reason| Ending::refused(format!("‘{quoted}’: invalid regular expression: {reason}")))?;
     Ok(CutPlace::Match { pattern, offset, is_skipped: delimiter == '%' })
 }
 

@@ -55,13 +55,30 @@ impl Program for Csplit {
             .await?
             .map_err(|reason| Ending::refused(format!("cannot open '{file}' for reading: {reason}")))?;
         let lines = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-        let mut cutter =
-            Cutter { run, options: &options, lines, first: 0, current: 0, piece: None, written: Vec::new() };
+        let mut cutter = Cutter {
+            run,
+            options: &options,
+            lines,
+            first: 0,
+            current: 0,
+            piece: None,
+            written: Vec::new(),
+            sizes: String::new(),
+        };
         let done = cutter.cut_all(&cuts).await;
         if done.is_err() && !options.keeps_files {
             cutter.remove_written();
         }
-        done.map(|()| 0)
+        let status = match done {
+            Ok(()) => 0,
+            Err(Ending::Refused { reason, .. }) => {
+                run.complain(reason).await?;
+                1
+            }
+            Err(ending) => return Err(ending),
+        };
+        run.print(&cutter.sizes).await?;
+        Ok(status)
     }
 }
 
@@ -121,6 +138,8 @@ struct Cutter<'a, 'r> {
     current: usize,
     piece: Option<Vec<u8>>,
     written: Vec<String>,
+    /// The sizes of the pieces, which are printed at the end.
+    sizes: String,
 }
 
 impl Cutter<'_, '_> {
@@ -130,7 +149,7 @@ impl Cutter<'_, '_> {
             while cut.repeats.is_none_or(|repeats| repetition <= repeats) {
                 self.run.breathe().await;
                 let goes_on = match &cut.place {
-                    CutPlace::Line(line) => self.cut_at_line(cut, *line, repetition).await?,
+                    CutPlace::Line(line) => self.cut_at_line(cut, *line, repetition)?,
                     CutPlace::Match { pattern, offset, is_skipped } => {
                         self.cut_at_match(cut, (pattern, *offset, *is_skipped), repetition).await?
                     }
@@ -143,7 +162,7 @@ impl Cutter<'_, '_> {
         }
         self.piece = Some(Vec::new());
         self.take_rest();
-        self.close().await
+        self.close()
     }
 
     /// Takes the next line into the piece, if there is one.
@@ -167,21 +186,21 @@ impl Cutter<'_, '_> {
         self.take();
     }
 
-    async fn cut_at_line(&mut self, cut: &Cut, line: usize, repetition: u64) -> Result<bool, Ending> {
+    fn cut_at_line(&mut self, cut: &Cut, line: usize, repetition: u64) -> Result<bool, Ending> {
         let times = usize::try_from(repetition).unwrap_or(usize::MAX).saturating_add(1);
         let end = line.saturating_mul(times) - 1;
         let out_of_range = || failed(cut, "line number out of range", repetition);
         self.piece = Some(Vec::new());
         let drops = self.options.drops_matched;
         if drops && self.first >= self.lines.len() {
-            return Err(self.fail(out_of_range()).await);
+            return Err(self.fail(out_of_range()));
         }
         while self.first < end {
             if !self.take() {
-                return Err(self.fail(out_of_range()).await);
+                return Err(self.fail(out_of_range()));
             }
         }
-        self.close().await?;
+        self.close()?;
         if drops {
             self.drop_line();
         } else if self.first >= self.lines.len() {
@@ -204,9 +223,9 @@ impl Cutter<'_, '_> {
                     self.take_rest();
                 }
                 if cut.repeats.is_some() {
-                    return Err(self.fail(failed(cut, "match not found", repetition)).await);
+                    return Err(self.fail(failed(cut, "match not found", repetition)));
                 }
-                self.close().await?;
+                self.close()?;
                 return Ok(false);
             };
             self.current += 1;
@@ -220,14 +239,14 @@ impl Cutter<'_, '_> {
         let end = found.checked_add_signed(isize::try_from(offset).unwrap_or(isize::MAX));
         let out_of_range = || failed(cut, "line number out of range", 0);
         let Some(end) = end.filter(|end| *end >= self.first) else {
-            return Err(out_of_range());
+            return Err(self.fail(out_of_range()));
         };
         while self.first < end {
             if !self.take() {
-                return Err(self.fail(out_of_range()).await);
+                return Err(self.fail(out_of_range()));
             }
         }
-        self.close().await?;
+        self.close()?;
         if offset > 0 {
             self.current = end + 1;
         }
@@ -238,14 +257,14 @@ impl Cutter<'_, '_> {
     }
 
     /// Closes the piece and hands on what went wrong.
-    async fn fail(&mut self, ending: Ending) -> Ending {
-        match self.close().await {
+    fn fail(&mut self, ending: Ending) -> Ending {
+        match self.close() {
             Ok(()) => ending,
             Err(worse) => worse,
         }
     }
 
-    async fn close(&mut self) -> Result<(), Ending> {
+    fn close(&mut self) -> Result<(), Ending> {
         let Some(piece) = self.piece.take() else { return Ok(()) };
         if piece.is_empty() && self.options.drops_empty {
             return Ok(());
@@ -257,7 +276,7 @@ impl Cutter<'_, '_> {
             .map_err(|error| Ending::refused(format!("{name}: {}", reason(&error))))?;
         self.written.push(name);
         if !self.options.is_silent {
-            self.run.print(format!("{len}\n")).await?;
+            self.sizes += &format!("{len}\n");
         }
         Ok(())
     }
@@ -274,7 +293,7 @@ impl Cutter<'_, '_> {
 }
 
 fn failed(cut: &Cut, reason: &str, repetition: u64) -> Ending {
-    let mut text = format!("‘{}’: {reason}", cut.argument);
+    let mut text = format!("‘{}’: {reason}", cut.argument.replace('\\', "\\\\"));
     if repetition > 0 {
         text += &format!(" on repetition {repetition}");
     }

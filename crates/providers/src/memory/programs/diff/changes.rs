@@ -43,16 +43,85 @@ impl Ignored {
     }
 }
 
-/// Finds the changes between two texts, whose lines are numbered.
-pub(super) fn changes(tokens: &[Vec<Token>; 2], count: u32, is_minimal: bool) -> Vec<Change> {
-    let algorithm = if is_minimal { Algorithm::MyersMinimal } else { Algorithm::Myers };
-    let mut diff = Diff::default();
-    diff.compute_with(algorithm, &tokens[0], &tokens[1], count);
-    diff.postprocess_with(&tokens[0], &tokens[1], NoSliderHeuristic);
-    let lines = |range: Range<u32>| range.start as usize..range.end as usize;
-    diff.hunks()
-        .map(|hunk| Change { old: lines(hunk.before), new: lines(hunk.after), is_ignored: false })
-        .collect()
+/// The lines of each side that are compared at once, and those for the least set of changes. Nobody
+/// else can go on meanwhile: a step takes less than a second.
+const LINES_AT_ONCE: usize = 15_000;
+const LINES_AT_ONCE_FOR_LEAST: usize = 5_000;
+
+/// Two texts, whose lines are numbered, and the changes that are found so far.
+///
+/// Long texts are compared part by part. What a part ends with is compared again with the next.
+pub(super) struct Comparison<'a> {
+    tokens: [&'a [Token]; 2],
+    count: u32,
+    is_minimal: bool,
+    /// The lines that are compared.
+    done: [usize; 2],
+    changes: Vec<Change>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(tokens: [&'a [Token]; 2], count: u32, is_minimal: bool) -> Self {
+        Self { tokens, count, is_minimal, done: [0; 2], changes: Vec::new() }
+    }
+
+    /// Compares the next part. Returns `false` once there is none.
+    pub(super) fn step(&mut self) -> bool {
+        let most = if self.is_minimal { LINES_AT_ONCE_FOR_LEAST } else { LINES_AT_ONCE };
+        let [old, new] = [0, 1].map(|side| &self.tokens[side][self.done[side]..]);
+        if old.is_empty() && new.is_empty() {
+            return false;
+        }
+        let is_last = old.len().max(new.len()) <= most || old.is_empty() || new.is_empty();
+        let cut = |tokens: &'a [Token]| if is_last { tokens } else { &tokens[..tokens.len().min(most)] };
+        let (old, new) = (cut(old), cut(new));
+        let mut found = self.compare(old, new);
+        let mut ends = [old.len(), new.len()];
+        let last_is_open = |last: &Change| {
+            last.old.end == old.len()
+                && last.new.end == new.len()
+                && (last.old.start, last.new.start) != (0, 0)
+        };
+        if !is_last && let Some(last) = found.pop_if(|last| last_is_open(last)) {
+            ends = [last.old.start, last.new.start];
+        }
+        for change in found {
+            self.add(change);
+        }
+        self.done = [self.done[0] + ends[0], self.done[1] + ends[1]];
+        true
+    }
+
+    fn compare(&self, old: &[Token], new: &[Token]) -> Vec<Change> {
+        let algorithm = if self.is_minimal { Algorithm::MyersMinimal } else { Algorithm::Myers };
+        let mut diff = Diff::default();
+        diff.compute_with(algorithm, old, new, self.count);
+        diff.postprocess_with(old, new, NoSliderHeuristic);
+        let lines = |range: Range<u32>| range.start as usize..range.end as usize;
+        diff.hunks()
+            .map(|hunk| Change { old: lines(hunk.before), new: lines(hunk.after), is_ignored: false })
+            .collect()
+    }
+
+    /// Adds a change of a part, to the last one if nothing lies between them.
+    fn add(&mut self, change: Change) {
+        let [old, new] = self.done;
+        let change = Change {
+            old: change.old.start + old..change.old.end + old,
+            new: change.new.start + new..change.new.end + new,
+            is_ignored: false,
+        };
+        match self.changes.last_mut() {
+            Some(last) if last.old.end == change.old.start && last.new.end == change.new.start => {
+                (last.old.end, last.new.end) = (change.old.end, change.new.end);
+            }
+            _ => self.changes.push(change),
+        }
+    }
+
+    pub(super) fn into_changes(self) -> Vec<Change> {
+        self.changes
+    }
 }
 
 /// Groups changes that are shown together, because few equal lines lie between them.
@@ -76,9 +145,32 @@ pub(super) fn groups(changes: &[Change], context: usize) -> Vec<&[Change]> {
 mod tests {
     use super::*;
 
+    fn all_changes(tokens: [&[Token]; 2]) -> Vec<Change> {
+        let mut comparison = Comparison::new(tokens, 1 << 20, false);
+        while comparison.step() {}
+        comparison.into_changes()
+    }
+
+    #[test]
+    fn long_texts_are_compared_part_by_part() {
+        let old: Vec<Token> = (0..50_000).map(Token).collect();
+        let mut new = old.clone();
+        new.remove(49_000);
+        new.insert(20_000, Token(60_000));
+        new.insert(0, Token(60_001));
+        let places: Vec<_> =
+            all_changes([&old, &new]).into_iter().map(|change| (change.old, change.new)).collect();
+        assert_eq!(
+            places,
+            [(0..0, 0..1), (20_000..20_000, 20_001..20_002), (49_000..49_001, 49_002..49_002)]
+        );
+        let other: Vec<Token> = (100_000..140_000).map(Token).collect();
+        assert_eq!(all_changes([&old, &other]).len(), 1);
+    }
+
     fn found(old: &str, new: &str) -> Vec<(Range<usize>, Range<usize>)> {
-        let tokens = [old, new].map(|text| text.bytes().map(|byte| Token(byte.into())).collect());
-        changes(&tokens, 256, false).into_iter().map(|change| (change.old, change.new)).collect()
+        let tokens = [old, new].map(|text| text.bytes().map(|byte| Token(byte.into())).collect::<Vec<_>>());
+        all_changes([&tokens[0], &tokens[1]]).into_iter().map(|change| (change.old, change.new)).collect()
     }
 
     #[test]

@@ -74,6 +74,10 @@ impl DiffJob<'_, '_> {
             new = self.side(&sides::joined(&new.name, sides::base(&old.name)));
         }
         if old.is_directory() && new.is_directory() {
+            // A directory is like itself, and that is not reported.
+            if old.name == new.name {
+                return Ok(0);
+            }
             return self.in_trees().compare_trees(&old, &new).await;
         }
         if self.options.is_recursive
@@ -119,7 +123,11 @@ impl DiffJob<'_, '_> {
             self.run.print(format!("Symbolic links {} and {} differ\n", old.name, new.name)).await?;
             return Ok(1);
         }
-        if !(old.is_readable() && new.is_readable()) && old.kind.word() != new.kind.word() {
+        let is_special = |side: &Side| match side.kind {
+            SideKind::Fifo | SideKind::Device => self.is_in_trees,
+            _ => !side.is_readable(),
+        };
+        if (is_special(&old) || is_special(&new)) && old.kind.word() != new.kind.word() {
             let (left, right) = (&old, &new);
             let text = format!(
                 "File {} is a {} while file {} is a {}\n",

@@ -389,19 +389,19 @@ impl Reading<'_, '_> {
         options.context = self.context.or(digits).unwrap_or(options.context);
         options.sameness.tab_size = options.tab_size;
         options.sameness.ignores_newline = options.style == Style::Ed;
-        let wanted = usize::from(options.from_file.is_none() && options.to_file.is_none()) + 1;
+        let is_pair = options.from_file.is_none() && options.to_file.is_none();
         if options.from_file.is_some() && options.to_file.is_some() {
             return Err(Ending::with_status("--from-file and --to-file both specified", 2));
         }
         match options.operands.as_slice() {
-            operands if operands.len() < wanted => {
+            operands if is_pair && operands.len() < 2 => {
                 let last = operands.last().map_or("diff", String::as_str);
                 Err(usage(format!(
                     "missing operand after '{}'",
                     self.run.args.last().map_or(last, String::as_str)
                 )))
             }
-            [_, _, extra, ..] if wanted == 2 => Err(usage(format!("extra operand '{extra}'"))),
+            [_, _, extra, ..] if is_pair => Err(usage(format!("extra operand '{extra}'"))),
             _ => Ok(options),
         }
     }

@@ -1,7 +1,7 @@
 //! Two files are read, compared and shown.
 
 use super::DiffJob;
-use super::changes::{Change, changes, groups};
+use super::changes::{Change, Comparison, groups};
 use super::columns::Columns;
 use super::edits;
 use super::hunks::HunkWriter;
@@ -68,8 +68,11 @@ impl DiffJob<'_, '_> {
         }
         let mut changes = {
             let (tokens, count) = tokens(self.run, texts, options.sameness).await;
-            self.run.breathe().await;
-            changes(&tokens, count, options.is_minimal)
+            let mut comparison = Comparison::new([&tokens[0], &tokens[1]], count, options.is_minimal);
+            while comparison.step() {
+                self.run.breathe().await;
+            }
+            comparison.into_changes()
         };
         options.ignored.mark(&mut changes, texts, options.sameness);
         let is_different = changes.iter().any(|change| !change.is_ignored);

@@ -20,7 +20,8 @@ pub(super) fn stamp(time: SystemTime) -> String {
 
 /// The date that is so many days behind 1970-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     // In 400 years there are always as many days.
     let (mut year, mut left) = (1970 + days / 146_097 * 400, days % 146_097);
     loop {
