@@ -68,17 +68,10 @@ use super::input::JobInput;
 use checksums::{Algorithm, Checksums, Family};
 pub(super) use children::Children;
 pub(super) use run::reason;
-use run::{Installed, InstalledWhole, Program};
 use run::{Installed, LiveOutput, Program};
 
 /// The programs that work on files or text, by their names.
 static PROGRAMS: &[(&str, &dyn Program)] = &[
-    ("csplit", &csplit::Csplit),
-    ("truncate", &truncate::Truncate),
-];
-
-/// Those that read their input whole before they print, by their names.
-static WHOLE_PROGRAMS: &[(&str, &dyn Program)] = &[
     ("b2sum", &Checksums(Family::One(Algorithm::Blake2b))),
     ("base32", &base_encoding::BASE32),
     ("base64", &base_encoding::BASE64),
@@ -95,9 +88,7 @@ static WHOLE_PROGRAMS: &[(&str, &dyn Program)] = &[
     ("dirname", &paths::Dirname),
     ("expr", &expr::Expr),
     ("fmt", &fmt::Fmt),
-    ("gunzip", &gzip::Gzip::Gunzip),
     ("gunzip", &gzip::Gzip::Unpack),
-    ("gzip", &gzip::Gzip::Gzip),
     ("gzip", &gzip::Gzip::Pack),
     ("jq", &jq::Jq),
     ("ln", &ln::Ln),
@@ -124,7 +115,6 @@ static WHOLE_PROGRAMS: &[(&str, &dyn Program)] = &[
     ("vdir", &ls::VDIR),
     ("xargs", &xargs::Xargs),
     ("zcat", &gzip::Gzip::Print),
-    ("zcat", &gzip::Gzip::Zcat),
 ];
 
 /// Makes a fresh interpreter for each command.
@@ -148,6 +138,7 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
         .builtin("sleep", Box::new(waiting::Sleep { tasks: shells.tasks.clone(), command: shells.command }))
         .builtin("setsid", Box::new(waiting::Setsid))
         .builtin("umask", Box::new(umask::Umask))
+        .builtin("zgrep", Box::new(zgrep::Zgrep))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
     let builder = reworded::NAMES
@@ -179,25 +170,9 @@ pub(super) fn install_frame(
     stop: &CancellationToken,
 ) -> BashBuilder {
     let builder = builder
-        .builtin("setsid", Box::new(waiting::Setsid))
-        .builtin("sleep", Box::new(waiting::Sleep(parts.tasks.clone())))
-        .builtin("zgrep", Box::new(zgrep::Zgrep))
-        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
-        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())));
-        .command("tee", tee::Tee)
-        .command("yes", waiting::Yes);
         .command(END, frame::End { mark: mark.clone(), input: input.cloned() })
-        .command(END, frame::End { mark: mark.clone(), input: parts.input.cloned() })
-        builder.builtin(*name, Box::new(whole))
-        let whole = InstalledWhole { name, program: *program, files: parts.files.clone() };
-    let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {
-    let builder = WHOLE_PROGRAMS.iter().fold(builder, |builder, (name, program)| {
-    });
-        builder.command(*name, Installed { program: *program, files: parts.files.clone() })
-    let builder = PROGRAMS.iter().fold(builder, |builder, (name, program)| {
+        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())));
     match input {
-    match parts.input {
-    });
         Some(input) => {
             builder.command(INPUT, frame::InputProgram { input: input.clone(), stop: stop.clone() })
         }
@@ -228,23 +203,20 @@ impl KnownPrograms {
 
 /// Lists the names of ours that a script may use.
 fn names_of_ours() -> impl Iterator<Item = &'static str> {
-
-        .chain([PROGRAMS, WHOLE_PROGRAMS].into_iter().flatten().map(|(name, _)| *name))
-        .into_iter()
-        format!("\"{word}\"")
-        let word = format!("'{word}'");
-        let word = word.replace('\'', r"'\''").replace('\n', r"'$'\n''");
-        word.strip_suffix("''").filter(|rest| rest.len() > 1).map_or(word.clone(), str::to_owned)
-        word.to_owned()
     ["sleep", "setsid", "tee", "yes", "zgrep"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
-    ["sleep", "setsid", "tee", "yes"]
-    if is_plain {
-    let is_plain = !word.is_empty() && !word.starts_with(['#', '~']) && word.chars().all(plain);
-    let plain = |c: char| c.is_alphanumeric() || "%+,-./:@_{}^]#~".contains(c);
-    }
-    } else if word.contains('\'') && !word.contains(['"', '$', '`', '\\', '!', '\n']) {
-    } else {
+}
+
 /// A word as GNU's programs show it to a shell.
 fn shell_quoted(word: &str) -> String {
-}
+    let plain = |c: char| c.is_alphanumeric() || "%+,-./:@_{}^]#~".contains(c);
+    let is_plain = !word.is_empty() && !word.starts_with(['#', '~']) && word.chars().all(plain);
+    if is_plain {
+        word.to_owned()
+    } else if word.contains('\'') && !word.contains(['"', '$', '`', '\\', '!', '\n']) {
+        format!("\"{word}\"")
+    } else {
+        let word = word.replace('\'', r"'\''").replace('\n', r"'$'\n''");
+        let word = format!("'{word}'");
+        word.strip_suffix("''").filter(|rest| rest.len() > 1).map_or(word.clone(), str::to_owned)
+    }
 }

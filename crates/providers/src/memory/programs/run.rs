@@ -2,17 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bashkit::{
-<<<<<<< HEAD
     Builtin, BuiltinContext, Command, CommandContext, CommandStatus, DirEntry, ExecResult, ExecutionPlan,
     FileSystem, Metadata, SubCommand,
-=======
-    Builtin, BuiltinContext, Command, CommandContext, CommandInput, CommandOutput, CommandStatus, ExecResult,
-    FileSystem,
->>>>>>> h-text
 };
 use eyot::{Error, ErrorKind};
 
@@ -82,58 +77,11 @@ pub(super) struct ProgramRun<'a> {
     pub env: &'a HashMap<String, String>,
     pub cwd: &'a Path,
     files: &'a MemoryFiles,
-<<<<<<< HEAD
     pub(super) children: &'a Children,
     pub(super) fs: Arc<dyn FileSystem>,
     pub(super) stdin: ProgramInput,
     pub(super) stdout: ProgramOutput,
     pub(super) stderr: ProgramOutput,
-=======
-    fs: Arc<dyn FileSystem>,
-    stdin: ProgramInput,
-    stdout: ProgramOutput,
-    stderr: ProgramOutput,
-}
-
-/// The standard input: as it comes, or whole.
-enum ProgramInput {
-    Stream(CommandInput),
-    Whole(Mutex<Option<Vec<u8>>>),
-}
-
-impl ProgramInput {
-    async fn read_chunk(&self) -> bashkit::Result<Option<Vec<u8>>> {
-        match self {
-            Self::Stream(input) => input.read_chunk().await,
-            Self::Whole(bytes) => Ok(bytes.lock().unwrap_or_else(PoisonError::into_inner).take()),
-        }
-    }
-}
-
-/// A stream of output: written on, or held to the end.
-enum ProgramOutput {
-    Stream(CommandOutput),
-    Held(Mutex<Vec<u8>>),
-}
-
-impl ProgramOutput {
-    async fn write_all(&self, bytes: &[u8]) -> bashkit::Result<()> {
-        match self {
-            Self::Stream(output) => output.write_all(bytes).await,
-            Self::Held(held) => {
-                held.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-                Ok(())
-            }
-        }
-    }
-
-    fn into_held(self) -> Vec<u8> {
-        match self {
-            Self::Stream(_) => Vec::new(),
-            Self::Held(held) => held.into_inner().unwrap_or_else(PoisonError::into_inner),
-        }
-    }
->>>>>>> h-text
 }
 
 impl ProgramRun<'_> {
@@ -313,7 +261,6 @@ fn help(run: &ProgramRun<'_>, usage: &str) -> Option<String> {
     }
 }
 
-<<<<<<< HEAD
 /// A program as the interpreter calls it.
 #[derive(Clone)]
 pub(super) struct Installed {
@@ -372,66 +319,15 @@ impl Builtin for Installed {
 }
 
 /// A program that is live.
-=======
->>>>>>> h-text
 #[async_trait]
 impl Command for Installed {
     async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
         let run = ProgramRun {
-<<<<<<< HEAD
-=======
-            name: context.name,
-            args: context.args,
-            env: context.env,
-            cwd: context.cwd,
-            files: &self.files,
-            fs: context.fs,
-            stdin: ProgramInput::Stream(context.stdin),
-            stdout: ProgramOutput::Stream(context.stdout),
-            stderr: ProgramOutput::Stream(context.stderr),
-        };
-        Ok(CommandStatus::with_code(run_to_status(self.program, &run).await?))
-    }
-}
-
-/// Runs a program, prints why it ended early, and returns its status.
-async fn run_to_status(program: &dyn Program, run: &ProgramRun<'_>) -> bashkit::Result<i32> {
-    match program.run(run).await {
-        Ok(status) => Ok(status),
-        Err(Ending::Shell(error)) => Err(error),
-        Err(Ending::Refused { reason, status, has_hint }) => {
-            let mut text = format!("{}: {reason}\n", run.name);
-            if has_hint {
-                text += &format!("Try '{} --help' for more information.\n", run.name);
-            }
-            run.stderr.write_all(text.as_bytes()).await?;
-            Ok(status.unwrap_or_else(|| program.usage_status()))
-        }
-    }
-}
-
-/// A program that reads its input whole before it prints.
-///
-/// Within a loop that reads from a pipe, the interpreter gives a [`Command`] the loop's input behind
-/// its own, so that the loop ends early. Such a program must not be one.
-pub(super) struct InstalledWhole {
-    pub name: &'static str,
-    pub program: &'static dyn Program,
-    pub files: MemoryFiles,
-}
-
-#[async_trait]
-impl Builtin for InstalledWhole {
-    async fn execute(&self, context: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
-        let stdin = context.stdin.map(|bytes| bytes.as_bytes().to_vec()).filter(|bytes| !bytes.is_empty());
-        let run = ProgramRun {
->>>>>>> h-text
             name: self.name,
             args: context.args,
             env: context.env,
             cwd: context.cwd,
             files: &self.files,
-<<<<<<< HEAD
             children: &self.children,
             fs: context.fs,
             stdin: ProgramInput::Live(context.stdin),
@@ -456,19 +352,5 @@ impl Builtin for LiveOutput {
         let (args, stdin) = (context.args.to_vec(), context.stdin.cloned());
         let command = SubCommand { name: self.0.to_owned(), args, stdin, assignments: Vec::new() };
         Ok(Some(ExecutionPlan::Batch { commands: vec![command] }))
-=======
-            fs: context.fs.clone(),
-            stdin: ProgramInput::Whole(Mutex::new(stdin)),
-            stdout: ProgramOutput::Held(Mutex::default()),
-            stderr: ProgramOutput::Held(Mutex::default()),
-        };
-        let exit_code = run_to_status(self.program, &run).await?;
-        Ok(ExecResult {
-            stdout: run.stdout.into_held().into(),
-            stderr: run.stderr.into_held().into(),
-            exit_code,
-            ..ExecResult::default()
-        })
->>>>>>> h-text
     }
 }
