@@ -26,6 +26,7 @@ cases! {
     another_user_runs_the_command_or_is_refused_as_unsupported(workspace) needs [Shell];
     a_user_whom_a_command_made_runs_commands_or_is_refused_as_unsupported(workspace) needs [Shell];
     what_one_command_wrote_the_next_one_reads(workspace) needs [Shell];
+    what_a_loop_runs_leaves_the_loop_its_input(workspace) needs [Shell];
 }
 
 /// Runs a program without a shell.
@@ -233,5 +234,13 @@ async fn what_one_command_wrote_the_next_one_reads(sandbox: Sandbox) -> Check {
     output(&sandbox, "echo hello > note; mkdir -p deep; echo below > deep/note").await?;
     ensure_eq!(output(&sandbox, "cat note deep/note").await?, "hello\nbelow");
     ensure_eq!(sandbox.read_text("note").await?, "hello\n");
+    Ok(())
+}
+
+/// A loop over a pipe goes round for each line, whatever its body runs.
+async fn what_a_loop_runs_leaves_the_loop_its_input(sandbox: Sandbox) -> Check {
+    let body = "mkdir d$n; cp f f$n; ls f >/dev/null; wc -l f >/dev/null; rm f$n";
+    let line = format!("echo x > f; seq 3 | tr 1-3 a-c | while read n; do {body}; done; ls -d d?");
+    ensure_eq!(sh(&sandbox, &line).await?.stdout_text(), "da\ndb\ndc\n");
     Ok(())
 }
