@@ -19,9 +19,10 @@ use super::cancels::CancelFlags;
 use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
 use super::input::JobInput;
-use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
+use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT, ShellFactory};
 use super::plain::is_plain;
-use super::programs::{self, Children, KnownPrograms, ShellFactory};
+use super::programs::{self, KnownPrograms};
+use super::script_text::{failure, quoted};
 use super::tasks::{RunningTask, Tasks};
 use super::threads;
 
@@ -181,7 +182,7 @@ impl ShellJob {
         );
         let cwd = PathBuf::from(&self.cwd);
         let builder = shells.builder(&cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
-        let builder = programs::install(builder, &Children::of_command(shells), None);
+        let builder = programs::install(builder, &programs::children_of(shells), None);
         programs::install_frame(builder, self.input.as_ref(), mark, &running.stop)
     }
 
@@ -293,19 +294,4 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
             running.finish(JobEnd::Ended { status, output_open: false });
         }
     }
-}
-
-/// The exit code and the words of what the interpreter refuses.
-pub(super) fn failure(error: &bashkit::Error) -> (i32, String) {
-    match error {
-        bashkit::Error::Parse { message, line, .. } => {
-            (2, format!("-c: line {line}: syntax error: {message}"))
-        }
-        other => (1, other.to_string()),
-    }
-}
-
-/// A word as the shell reads it back.
-pub(super) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

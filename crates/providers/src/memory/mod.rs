@@ -24,8 +24,10 @@ mod proc;
 mod processes;
 mod programs;
 mod provider;
+mod reasons;
 mod row;
 mod sandbox;
+mod script_text;
 mod search;
 mod shell_files;
 mod sinks;
@@ -38,7 +40,7 @@ mod watchers;
 mod workspaces;
 
 pub use files::{DEFAULT_MAX_BYTES, MemoryFiles};
-pub use programs::ShellFactory;
+pub use interpreters::ShellFactory;
 pub use provider::{MemoryProvider, capabilities};
 pub use row::ROW;
 

@@ -13,8 +13,9 @@ use eyot::{
 use super::clock::DeadlineClock;
 use super::driver::MemoryDriver;
 use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
+use super::interpreters::ShellFactory;
 use super::life::{LifeEnd, SandboxLife};
-use super::programs::{KnownPrograms, ShellFactory};
+use super::programs::KnownPrograms;
 use super::sandbox::{ForgetSandbox, MemorySandbox, SandboxCondition};
 use super::workspaces::Workspaces;
 use super::{NAME, furniture};

@@ -18,7 +18,7 @@ use super::node::{
 };
 use super::place::Place;
 use super::proc::{ProcEntry, lookup};
-use super::programs::reason;
+use super::reasons::reason;
 use super::tasks::Tasks;
 use super::walk::{Last, find};
 

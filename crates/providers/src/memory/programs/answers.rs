@@ -1,15 +1,15 @@
-//! Answers to questions (`-i`), read from the standard input line by line.
+//! UserAnswers to questions (`-i`), read from the standard input line by line.
 
 use super::run::{Ending, ProgramRun};
 
 /// The answers that have come and were not read yet.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct UserAnswers {
     waiting: Vec<u8>,
     has_ended: bool,
 }
 
-impl Answers {
+impl UserAnswers {
     /// Asks a question, and tells whether the answer is yes.
     pub(super) async fn ask(&mut self, run: &ProgramRun<'_>, question: &str) -> Result<bool, Ending> {
         run.write_error(format!("{}: {question}? ", run.name)).await?;

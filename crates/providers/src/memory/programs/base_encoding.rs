@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::options::{Word, complete, unknown};
-use super::run::{Ending, Program, ProgramRun};
+use super::options::{OptionWord, complete, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram};
 
 /// The columns of a line, unless others are asked for.
 const USUAL_COLUMNS: usize = 76;
@@ -40,7 +40,7 @@ struct Options {
 }
 
 #[async_trait]
-impl Program for BaseEncoding {
+impl ShellProgram for BaseEncoding {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let name = options.operands.first().map_or("-", String::as_str);
@@ -59,15 +59,15 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let name = match word {
-            Word::Operand(operand) => {
+            OptionWord::Operand(operand) => {
                 options.operands.push(operand);
                 continue;
             }
-            Word::Short('d') => "decode",
-            Word::Short('i') => "ignore-garbage",
-            Word::Short('w') => "wrap",
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => complete(&name, LONG)?,
+            OptionWord::Short('d') => "decode",
+            OptionWord::Short('i') => "ignore-garbage",
+            OptionWord::Short('w') => "wrap",
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => complete(&name, LONG)?,
         };
         match name {
             "decode" => options.decodes = true,

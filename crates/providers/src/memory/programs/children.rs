@@ -8,18 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bashkit::{Command, CommandContext, CommandStatus, ExecOptions};
-use futures_util::FutureExt;
-use tokio::task::JoinSet;
+use bashkit::{BashBuilder, Command, CommandContext, CommandStatus, ExecOptions};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::command_names::CommandNames;
 use super::rewording::Rewording;
-use super::run::{Ending, ProgramRun};
 use super::streams::{ProgramInput, ProgramOutput};
 use crate::memory::interpreters::{Interpreters, MemoryShare, NO_TIMEOUT};
-use crate::memory::job::{failure, quoted};
+use crate::memory::script_text::{failure, quoted};
 
 /// Children may have children, and so on.
 const MAX_DEPTH: usize = 32;
@@ -32,19 +29,27 @@ const PASS: &str = "__eyot_child_input";
 /// The command behind it, which keeps its status.
 const END: &str = "__eyot_child_end";
 
+/// The programs of ours, as the interpreters of children get them.
+#[derive(Clone, Copy)]
+pub(super) struct OwnPrograms {
+    pub install: fn(BashBuilder, &Children, Option<&str>) -> BashBuilder,
+    pub names: fn() -> Vec<&'static str>,
+}
+
 /// What a program needs to start children.
 #[derive(Clone)]
 pub(in crate::memory) struct Children {
     shells: Arc<Interpreters>,
+    own: OwnPrograms,
     names: Arc<OnceLock<CommandNames>>,
     depth: usize,
-    deadline: Option<Instant>,
+    pub deadline: Option<Instant>,
 }
 
 impl Children {
     /// The children of a command itself.
-    pub(in crate::memory) fn of_command(shells: Interpreters) -> Self {
-        Self { shells: Arc::new(shells), names: Arc::default(), depth: 0, deadline: None }
+    pub(super) fn of_command(shells: Interpreters, own: OwnPrograms) -> Self {
+        Self { shells: Arc::new(shells), own, names: Arc::default(), depth: 0, deadline: None }
     }
 
     pub(super) fn shells(&self) -> &Interpreters {
@@ -55,12 +60,12 @@ impl Children {
     pub(super) fn names(&self) -> &CommandNames {
         self.names.get_or_init(|| {
             let builtin = (self.shells.factory)().build().builtin_names().into_iter();
-            CommandNames::new(builtin.chain(super::names_of_ours().map(str::to_owned)))
+            CommandNames::new(builtin.chain((self.own.names)().into_iter().map(str::to_owned)))
         })
     }
 
     /// One level down. `None`: there are too many children, or too deep ones.
-    fn nested(&self, limit: Option<Duration>) -> Option<(Self, MemoryShare)> {
+    pub(super) fn nested(&self, limit: Option<Duration>) -> Option<(Self, MemoryShare)> {
         if self.depth == MAX_DEPTH {
             return None;
         }
@@ -100,72 +105,16 @@ pub(super) enum ChildEnd {
     TimedOut,
 }
 
-impl ProgramRun<'_> {
-    /// A child of this program, in the same place.
-    pub(super) fn child(&self, argv: Vec<String>, input: ChildInput) -> Child {
-        let (env, cwd) = (self.env.clone(), self.cwd.to_owned());
-        Child { argv, env, cwd, input, limit: None, without: None, rewording: None }
-    }
-
-    /// Runs a child to its end. Its output is passed on as it comes.
-    ///
-    /// # Errors
-    /// There are too many children, or the shell ends this program.
-    pub(super) async fn run_child(&self, child: Child) -> Result<ChildEnd, Ending> {
-        let too_many = || Ending::refused("fork system call failed: Resource temporarily unavailable");
-        let (nested, share) = self.children.nested(child.limit).ok_or_else(too_many)?;
-        let caller = match child.input {
-            ChildInput::Caller => input_of(&self.stdin).await?,
-            _ => None,
-        };
-        let deadline = child.limit.and(nested.deadline);
-        let running = RunningChild::new(nested, share, child, caller, [&self.stdout, &self.stderr]);
-        let _flag = SetOnDrop(running.flag.clone());
-        // A task has a stack of its own, however deep its caller is. It ends when this is dropped.
-        let mut tasks = JoinSet::new();
-        tasks.spawn(running.run());
-        let late = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now));
-        let ended = tokio::select! {
-            ended = tasks.join_next() => ended,
-            () = late, if deadline.is_some() => return Ok(ChildEnd::TimedOut),
-        };
-        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Ok(ChildEnd::TimedOut);
-        }
-        match ended {
-            Some(Ok(status)) => Ok(ChildEnd::Exited(status)),
-            _ => Err(Ending::refused("a child failed unexpectedly")),
-        }
-    }
-}
-
-/// The rest of a standard input. `None`: nothing is there to be read.
-async fn input_of(input: &ProgramInput) -> Result<Option<Input>, Ending> {
-    match input.read_chunk().now_or_never().transpose()? {
-        Some(None) => Ok(None),
-        Some(first) => Ok(Some(Input { first, rest: input.clone() })),
-        None => Ok(Some(Input { first: None, rest: input.clone() })),
-    }
-}
-
-struct Input {
-    first: Option<Vec<u8>>,
-    rest: ProgramInput,
-}
-
-/// Sets the flag that ends an interpreter once nobody waits for it.
-struct SetOnDrop(Arc<AtomicBool>);
-
-impl Drop for SetOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+/// The rest of the standard input of the caller.
+pub(super) struct CallerInput {
+    pub first: Option<Vec<u8>>,
+    pub rest: ProgramInput,
 }
 
 /// A child that was prepared.
-struct RunningChild {
+pub(super) struct RunningChild {
     bash: bashkit::Bash,
-    flag: Arc<AtomicBool>,
+    pub flag: Arc<AtomicBool>,
     args: Vec<String>,
     script: String,
     status: Arc<AtomicI32>,
@@ -178,17 +127,17 @@ struct RunningChild {
 }
 
 impl RunningChild {
-    fn new(
+    pub(super) fn new(
         nested: Children,
         share: MemoryShare,
         child: Child,
-        caller: Option<Input>,
+        caller: Option<CallerInput>,
         [stdout, stderr]: [&ProgramOutput; 2],
     ) -> Self {
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
         let timeout = nested.deadline.map_or(NO_TIMEOUT, left);
         let mut builder = nested.shells.builder(&child.cwd, child.env.iter(), share.bytes, timeout);
-        builder = super::install(builder, &nested, child.without);
+        builder = (nested.own.install)(builder, &nested, child.without);
         let status = Arc::new(AtomicI32::new(-1));
         // The interpreter lets output stream where it sees the name of the program.
         let mut argv = child.argv.into_iter();
@@ -223,7 +172,7 @@ impl RunningChild {
     }
 
     /// Runs it, and returns its status.
-    async fn run(mut self) -> i32 {
+    pub(super) async fn run(mut self) -> i32 {
         let (stdout, stderr) = (&self.stdout, &self.stderr);
         let rewording = &self.rewording;
         let mut options = ExecOptions::new().positional(self.args);
@@ -271,7 +220,7 @@ fn lock(rewording: &Mutex<Rewording>) -> MutexGuard<'_, Rewording> {
 
 /// Hands on the input of the caller.
 struct PassInput {
-    input: Input,
+    input: CallerInput,
     stop: CancellationToken,
 }
 

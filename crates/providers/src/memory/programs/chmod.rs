@@ -4,16 +4,16 @@ use async_trait::async_trait;
 use eyot::WatchEventKind;
 
 use super::mode::{ModeChange, letters};
-use super::options::{Word, Words, unknown};
+use super::options::{OptionWord, Words, unknown};
 use super::quoting::{curly, joined, quoted};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use crate::memory::names::shown;
 use crate::memory::node::{NodeKind, NodeOwner};
 use crate::memory::walk::Last;
 
 /// The changes that are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Told {
+enum ChmodTold {
     #[default]
     None,
     Changes,
@@ -24,7 +24,7 @@ enum Told {
 struct ChangeOptions {
     is_recursive: bool,
     is_silent: bool,
-    told: Told,
+    told: ChmodTold,
     reference: Option<String>,
     operands: Vec<String>,
 }
@@ -32,7 +32,7 @@ struct ChangeOptions {
 pub(super) struct Chmod;
 
 #[async_trait]
-impl Program for Chmod {
+impl ShellProgram for Chmod {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let mut options = parse(run.args)?;
         let change = match &options.reference {
@@ -87,20 +87,20 @@ fn parse(args: &[String]) -> Result<ChangeOptions, Ending> {
     let mut words = Words::new(&others);
     while let Some(word) = words.next()? {
         match word {
-            Word::Short('R') => options.is_recursive = true,
-            Word::Short('v') => options.told = Told::All,
-            Word::Short('c') => options.told = Told::Changes,
-            Word::Short('f') => options.is_silent = true,
-            Word::Operand(name) => options.operands.push(name),
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Short('R') => options.is_recursive = true,
+            OptionWord::Short('v') => options.told = ChmodTold::All,
+            OptionWord::Short('c') => options.told = ChmodTold::Changes,
+            OptionWord::Short('f') => options.is_silent = true,
+            OptionWord::Operand(name) => options.operands.push(name),
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => match name.as_str() {
                 "recursive" => options.is_recursive = true,
-                "verbose" => options.told = Told::All,
-                "changes" => options.told = Told::Changes,
+                "verbose" => options.told = ChmodTold::All,
+                "changes" => options.told = ChmodTold::Changes,
                 "silent" | "quiet" => options.is_silent = true,
                 "reference" => options.reference = Some(words.value()?),
                 "preserve-root" | "no-preserve-root" => {}
-                _ => return Err(unknown(&Word::Long(name))),
+                _ => return Err(unknown(&OptionWord::Long(name))),
             },
         }
     }
@@ -172,14 +172,14 @@ fn change_one(
     Ok(Changed { before, after, inside })
 }
 
-async fn tell(run: &ProgramRun<'_>, told: Told, path: &str, changed: &Changed) -> Result<(), Ending> {
+async fn tell(run: &ProgramRun<'_>, told: ChmodTold, path: &str, changed: &Changed) -> Result<(), Ending> {
     let Changed { before, after, .. } = changed;
     let mode = |mode: &u32| format!("{mode:04o} ({})", letters(*mode));
     let line = match told {
-        Told::All | Told::Changes if before != after => {
+        ChmodTold::All | ChmodTold::Changes if before != after => {
             format!("mode of {} changed from {} to {}\n", quoted(path), mode(before), mode(after))
         }
-        Told::All => format!("mode of {} retained as {}\n", quoted(path), mode(before)),
+        ChmodTold::All => format!("mode of {} retained as {}\n", quoted(path), mode(before)),
         _ => return Ok(()),
     };
     run.print(line).await

@@ -1,6 +1,6 @@
 //! Names of options and of their values, which may be cut short while they stay clear.
 
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::curly;
 use super::run::Ending;
 
@@ -12,7 +12,7 @@ pub(super) fn whole_name<'a>(names: &[&'a str], given: &str) -> Result<&'a str, 
     let found: Vec<&str> = names.iter().copied().filter(|name| name.starts_with(given)).collect();
     match found.as_slice() {
         [name] => Ok(name),
-        [] => Err(unknown(&Word::Long(given.to_owned()))),
+        [] => Err(unknown(&OptionWord::Long(given.to_owned()))),
         _ => {
             let all: String = found.iter().map(|name| format!(" '--{name}'")).collect();
             Err(Ending::usage(format!("option '--{given}' is ambiguous; possibilities:{all}")))

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::options::{Word, complete, unknown};
-use super::run::{Ending, Program, ProgramRun};
+use super::options::{OptionWord, complete, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram};
 use crate::memory::node::NodeContent;
 use crate::memory::walk::Last;
 
@@ -28,12 +28,12 @@ struct Options {
 pub(super) struct Cmp;
 
 #[async_trait]
-impl Program for Cmp {
+impl ShellProgram for Cmp {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run).map_err(with_hint)?;
         let left = options.operands[0].clone();
         let right = options.operands.get(1).cloned().unwrap_or_else(|| "-".to_owned());
-        let comparison = Comparison { run, options: &options, names: [left, right] };
+        let comparison = CmpComparison { run, options: &options, names: [left, right] };
         comparison.compare().await
     }
 
@@ -57,17 +57,17 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let name = match word {
-            Word::Operand(operand) => {
+            OptionWord::Operand(operand) => {
                 options.operands.push(operand);
                 continue;
             }
-            Word::Short('b' | 'c') => "print-bytes",
-            Word::Short('i') => "ignore-initial",
-            Word::Short('l') => "verbose",
-            Word::Short('n') => "bytes",
-            Word::Short('s') => "silent",
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => complete(&name, LONG)?,
+            OptionWord::Short('b' | 'c') => "print-bytes",
+            OptionWord::Short('i') => "ignore-initial",
+            OptionWord::Short('l') => "verbose",
+            OptionWord::Short('n') => "bytes",
+            OptionWord::Short('s') => "silent",
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => complete(&name, LONG)?,
         };
         match name {
             "bytes" => {
@@ -139,13 +139,13 @@ fn number(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(base.pow(power))
 }
 
-struct Comparison<'a, 'r> {
+struct CmpComparison<'a, 'r> {
     run: &'a ProgramRun<'r>,
     options: &'a Options,
     names: [String; 2],
 }
 
-impl Comparison<'_, '_> {
+impl CmpComparison<'_, '_> {
     async fn compare(&self) -> Result<i32, Ending> {
         if self.names[0] == self.names[1]
             && self.options.skips[0] == self.options.skips[1]

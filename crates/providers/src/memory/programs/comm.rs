@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::options::{Word, complete, unknown};
-use super::run::{Ending, Program, ProgramRun};
+use super::options::{OptionWord, complete, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram};
 
 /// The lines between two pauses in which others go on.
 const LINES_AT_ONCE: usize = 512;
@@ -34,7 +34,7 @@ struct Options {
 pub(super) struct Comm;
 
 #[async_trait]
-impl Program for Comm {
+impl ShellProgram for Comm {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let mut files = Vec::new();
@@ -61,13 +61,13 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         match word {
-            Word::Short('1') => options.shows[0] = false,
-            Word::Short('2') => options.shows[1] = false,
-            Word::Short('3') => options.shows[2] = false,
-            Word::Short('z') => options.end = 0,
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Operand(operand) => options.operands.push(operand),
-            Word::Long(name) => match complete(&name, LONG)? {
+            OptionWord::Short('1') => options.shows[0] = false,
+            OptionWord::Short('2') => options.shows[1] = false,
+            OptionWord::Short('3') => options.shows[2] = false,
+            OptionWord::Short('z') => options.end = 0,
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Operand(operand) => options.operands.push(operand),
+            OptionWord::Long(name) => match complete(&name, LONG)? {
                 "check-order" => options.order = OrderCheck::Always,
                 "nocheck-order" => options.order = OrderCheck::Never,
                 "total" => options.has_total = true,

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 
 use super::choices::{choose, whole_name};
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::curly;
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::times::{Moment, Zone, format_time, read_time};
 use crate::memory::walk::Last;
 
@@ -60,7 +60,7 @@ struct Options {
 pub(super) struct Date;
 
 #[async_trait]
-impl Program for Date {
+impl ShellProgram for Date {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let zone = if options.is_utc { Zone::utc() } else { Zone::of(run.env) };
@@ -97,19 +97,19 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let name = match &word {
-            Word::Operand(operand) => {
+            OptionWord::Operand(operand) => {
                 operands.push(operand.clone());
                 continue;
             }
-            Word::Short('d') => "date",
-            Word::Short('f') => "file",
-            Word::Short('r') => "reference",
-            Word::Short('s') => "set",
-            Word::Short('u') => "utc",
-            Word::Short('R') => "rfc-email",
-            Word::Short('I') => "iso-8601",
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => whole_name(&LONG_NAMES, name)?,
+            OptionWord::Short('d') => "date",
+            OptionWord::Short('f') => "file",
+            OptionWord::Short('r') => "reference",
+            OptionWord::Short('s') => "set",
+            OptionWord::Short('u') => "utc",
+            OptionWord::Short('R') => "rfc-email",
+            OptionWord::Short('I') => "iso-8601",
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => whole_name(&LONG_NAMES, name)?,
         };
         match name {
             "date" => options.put_source(DateSource::Text(words.value()?)),

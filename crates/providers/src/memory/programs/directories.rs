@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use eyot::ErrorKind;
 
 use super::mode::ModeChange;
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::{curly, quoted};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use crate::memory::node::FileNode;
 use crate::memory::walk::Last;
 
@@ -21,7 +21,7 @@ struct MakeOptions {
 }
 
 #[async_trait]
-impl Program for Mkdir {
+impl ShellProgram for Mkdir {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse_make(run)?;
         if options.names.is_empty() {
@@ -46,16 +46,16 @@ fn parse_make(run: &ProgramRun<'_>) -> Result<MakeOptions, Ending> {
     };
     while let Some(word) = words.next()? {
         match word {
-            Word::Short('p') => options.has_parents = true,
-            Word::Short('v') => options.is_verbose = true,
-            Word::Short('m') => options.mode = mode(words.value()?)?,
-            Word::Operand(name) => options.names.push(name),
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Short('p') => options.has_parents = true,
+            OptionWord::Short('v') => options.is_verbose = true,
+            OptionWord::Short('m') => options.mode = mode(words.value()?)?,
+            OptionWord::Operand(name) => options.names.push(name),
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => match name.as_str() {
                 "parents" => options.has_parents = true,
                 "verbose" => options.is_verbose = true,
                 "mode" => options.mode = mode(words.value()?)?,
-                _ => return Err(unknown(&Word::Long(name))),
+                _ => return Err(unknown(&OptionWord::Long(name))),
             },
         }
     }
@@ -110,7 +110,7 @@ fn make_one(run: &ProgramRun<'_>, path: &str, mode: Option<&ModeChange>) -> eyot
 pub(super) struct Rmdir;
 
 #[derive(Debug, Default)]
-struct RemoveOptions {
+struct RmdirRemoveOptions {
     has_parents: bool,
     is_verbose: bool,
     passes_over_full: bool,
@@ -118,7 +118,7 @@ struct RemoveOptions {
 }
 
 #[async_trait]
-impl Program for Rmdir {
+impl ShellProgram for Rmdir {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse_remove(run)?;
         if options.names.is_empty() {
@@ -143,27 +143,31 @@ impl Program for Rmdir {
     }
 }
 
-fn parse_remove(run: &ProgramRun<'_>) -> Result<RemoveOptions, Ending> {
-    let mut options = RemoveOptions::default();
+fn parse_remove(run: &ProgramRun<'_>) -> Result<RmdirRemoveOptions, Ending> {
+    let mut options = RmdirRemoveOptions::default();
     let mut words = run.words();
     while let Some(word) = words.next()? {
         match word {
-            Word::Short('p') => options.has_parents = true,
-            Word::Short('v') => options.is_verbose = true,
-            Word::Operand(name) => options.names.push(name),
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Short('p') => options.has_parents = true,
+            OptionWord::Short('v') => options.is_verbose = true,
+            OptionWord::Operand(name) => options.names.push(name),
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => match name.as_str() {
                 "parents" => options.has_parents = true,
                 "verbose" => options.is_verbose = true,
                 "ignore-fail-on-non-empty" => options.passes_over_full = true,
-                _ => return Err(unknown(&Word::Long(name))),
+                _ => return Err(unknown(&OptionWord::Long(name))),
             },
         }
     }
     Ok(options)
 }
 
-async fn remove_empty(run: &ProgramRun<'_>, options: &RemoveOptions, path: &str) -> Result<bool, Ending> {
+async fn remove_empty(
+    run: &ProgramRun<'_>,
+    options: &RmdirRemoveOptions,
+    path: &str,
+) -> Result<bool, Ending> {
     if options.is_verbose {
         run.print(format!("{}: removing directory, {}\n", run.name, quoted(path))).await?;
     }

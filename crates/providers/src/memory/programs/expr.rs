@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 
 use super::basic_regex;
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 
 /// The most parentheses and words such as `match` within one another.
 const MAX_DEPTH: usize = 200;
@@ -16,7 +16,7 @@ const LEVELS: &[&[&str]] =
 pub(super) struct Expr;
 
 #[async_trait]
-impl Program for Expr {
+impl ShellProgram for Expr {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let args = match run.args {
             [first, rest @ ..] if first == "--" => rest,

@@ -15,7 +15,7 @@ const SHORT_TARGET: u64 = 59;
 
 /// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NodeKind {
+pub(super) enum ShownNodeKind {
     File,
     Directory,
     Link,
@@ -27,7 +27,7 @@ pub(super) enum NodeKind {
 /// A node as it was at one look.
 #[derive(Debug, Clone)]
 pub(super) struct NodeFacts {
-    pub kind: NodeKind,
+    pub kind: ShownNodeKind,
     /// The permission bits.
     pub mode: u32,
     pub links: u64,
@@ -45,10 +45,10 @@ impl NodeFacts {
     pub(super) fn of(held: &HeldFiles<'_>, id: NodeId) -> Self {
         let node = held.tree.node(id);
         let kind = match &node.content {
-            NodeContent::File(_) => NodeKind::File,
-            NodeContent::Directory(_) => NodeKind::Directory,
-            NodeContent::Link(_) => NodeKind::Link,
-            NodeContent::Fifo(_) => NodeKind::Fifo,
+            NodeContent::File(_) => ShownNodeKind::File,
+            NodeContent::Directory(_) => ShownNodeKind::Directory,
+            NodeContent::Link(_) => ShownNodeKind::Link,
+            NodeContent::Fifo(_) => ShownNodeKind::Fifo,
             NodeContent::Device(device) => device_kind(*device),
         };
         let target = match &node.content {
@@ -63,9 +63,9 @@ impl NodeFacts {
             _ => node.names.into(),
         };
         let disk_bytes = match kind {
-            NodeKind::File => node.stored().div_ceil(BLOCK_BYTES) * BLOCK_BYTES,
-            NodeKind::Directory => BLOCK_BYTES,
-            NodeKind::Link if node.size() > SHORT_TARGET => BLOCK_BYTES,
+            ShownNodeKind::File => node.stored().div_ceil(BLOCK_BYTES) * BLOCK_BYTES,
+            ShownNodeKind::Directory => BLOCK_BYTES,
+            ShownNodeKind::Link if node.size() > SHORT_TARGET => BLOCK_BYTES,
             _ => 0,
         };
         Self {
@@ -73,7 +73,7 @@ impl NodeFacts {
             mode: node.mode & 0o7777,
             links,
             is_root: node.owner == NodeOwner::Root,
-            size: if kind == NodeKind::Directory { BLOCK_BYTES } else { node.size() },
+            size: if kind == ShownNodeKind::Directory { BLOCK_BYTES } else { node.size() },
             disk_bytes,
             modified: node.modified.into(),
             inode: id,
@@ -84,15 +84,15 @@ impl NodeFacts {
     /// What the shell itself has: `/proc`, or a substituted process.
     pub(super) fn beyond(found: &Metadata) -> Self {
         let kind = match found.file_type {
-            FileType::Directory => NodeKind::Directory,
-            FileType::Symlink => NodeKind::Link,
-            FileType::Fifo => NodeKind::Fifo,
-            FileType::File => NodeKind::File,
+            FileType::Directory => ShownNodeKind::Directory,
+            FileType::Symlink => ShownNodeKind::Link,
+            FileType::Fifo => ShownNodeKind::Fifo,
+            FileType::File => ShownNodeKind::File,
         };
         Self {
             kind,
             mode: found.mode & 0o7777,
-            links: if kind == NodeKind::Directory { 2 } else { 1 },
+            links: if kind == ShownNodeKind::Directory { 2 } else { 1 },
             is_root: true,
             size: found.size,
             disk_bytes: 0,
@@ -103,11 +103,11 @@ impl NodeFacts {
     }
 
     pub(super) fn is_directory(&self) -> bool {
-        self.kind == NodeKind::Directory
+        self.kind == ShownNodeKind::Directory
     }
 
     pub(super) fn is_program(&self) -> bool {
-        self.kind == NodeKind::File && self.mode & 0o111 != 0
+        self.kind == ShownNodeKind::File && self.mode & 0o111 != 0
     }
 
     pub(super) fn owner(&self) -> (u32, &'static str) {
@@ -117,11 +117,11 @@ impl NodeFacts {
     /// The bits of `st_mode`.
     pub(super) fn raw_mode(&self) -> u32 {
         let kind = match self.kind {
-            NodeKind::File => 0o100_000,
-            NodeKind::Directory => 0o040_000,
-            NodeKind::Link => 0o120_000,
-            NodeKind::Fifo => 0o010_000,
-            NodeKind::Device(..) => 0o020_000,
+            ShownNodeKind::File => 0o100_000,
+            ShownNodeKind::Directory => 0o040_000,
+            ShownNodeKind::Link => 0o120_000,
+            ShownNodeKind::Fifo => 0o010_000,
+            ShownNodeKind::Device(..) => 0o020_000,
         };
         kind | self.mode
     }
@@ -129,11 +129,11 @@ impl NodeFacts {
     /// The mode as `ls -l` shows it: `-rw-r--r--`.
     pub(super) fn mode_text(&self) -> String {
         let kind = match self.kind {
-            NodeKind::File => '-',
-            NodeKind::Directory => 'd',
-            NodeKind::Link => 'l',
-            NodeKind::Fifo => 'p',
-            NodeKind::Device(..) => 'c',
+            ShownNodeKind::File => '-',
+            ShownNodeKind::Directory => 'd',
+            ShownNodeKind::Link => 'l',
+            ShownNodeKind::Fifo => 'p',
+            ShownNodeKind::Device(..) => 'c',
         };
         let mut text = String::from(kind);
         for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
@@ -151,12 +151,12 @@ impl NodeFacts {
     }
 }
 
-fn device_kind(device: Device) -> NodeKind {
+fn device_kind(device: Device) -> ShownNodeKind {
     match device {
-        Device::Null => NodeKind::Device(1, 3),
-        Device::Zero => NodeKind::Device(1, 5),
-        Device::Full => NodeKind::Device(1, 7),
-        Device::Random => NodeKind::Device(1, 8),
+        Device::Null => ShownNodeKind::Device(1, 3),
+        Device::Zero => ShownNodeKind::Device(1, 5),
+        Device::Full => ShownNodeKind::Device(1, 7),
+        Device::Random => ShownNodeKind::Device(1, 8),
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn modes_show_the_bits_that_stand_for_two() {
         let mut facts = NodeFacts {
-            kind: NodeKind::Directory,
+            kind: ShownNodeKind::Directory,
             mode: 0o1777,
             links: 2,
             is_root: true,

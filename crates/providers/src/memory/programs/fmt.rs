@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 
-use super::options::{Word as OptionWord, complete, unknown};
-use super::run::{Ending, Program, ProgramRun};
+use super::options::{OptionWord, complete, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram};
 
 const USUAL_WIDTH: usize = 75;
 const MAX_WIDTH: usize = 2500;
@@ -50,7 +50,7 @@ struct Options {
 
 /// A word of a paragraph, and the columns behind it.
 #[derive(Debug)]
-struct Word<'a> {
+struct FmtWord<'a> {
     text: &'a [u8],
     space: usize,
     has_paren: bool,
@@ -63,16 +63,16 @@ struct Word<'a> {
 /// A line of input: its indentation and its words.
 struct Line<'a> {
     indent: usize,
-    words: Vec<Word<'a>>,
+    words: Vec<FmtWord<'a>>,
 }
 
 pub(super) struct Fmt;
 
 #[async_trait]
-impl Program for Fmt {
+impl ShellProgram for Fmt {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let mut options = parse(run)?;
-        let layout = Layout::new(&options)?;
+        let layout = FmtLayout::new(&options)?;
         if options.files.is_empty() {
             options.files.push("-".to_owned());
         }
@@ -138,7 +138,7 @@ fn number(text: &str, most: usize, what: &str) -> Result<usize, Ending> {
 async fn format(
     run: &ProgramRun<'_>,
     options: &Options,
-    layout: &Layout,
+    layout: &FmtLayout,
     bytes: &[u8],
 ) -> Result<(), Ending> {
     let has_tabs = memchr::memchr(b'\t', bytes).is_some();
@@ -212,7 +212,7 @@ impl<'a> Line<'a> {
                 return read;
             }
             let len = rest.iter().take_while(|byte| !is_blank(**byte)).count();
-            read.words.push(Word::new(&rest[..len]));
+            read.words.push(FmtWord::new(&rest[..len]));
             column += len;
             rest = &rest[len..];
         }
@@ -223,10 +223,10 @@ fn is_blank(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
 }
 
-impl<'a> Word<'a> {
+impl<'a> FmtWord<'a> {
     fn new(text: &'a [u8]) -> Self {
         let closed = text.iter().rev().find(|byte| !b")]'\"".contains(byte));
-        Word {
+        FmtWord {
             text,
             space: 1,
             has_paren: text.first().is_some_and(|first| b"(['`\"".contains(first)),
@@ -244,12 +244,12 @@ impl<'a> Word<'a> {
 }
 
 /// The widths that lines are measured by.
-struct Layout {
+struct FmtLayout {
     width: usize,
     goal: usize,
 }
 
-impl Layout {
+impl FmtLayout {
     fn new(options: &Options) -> Result<Self, Ending> {
         let width = match (options.width, options.goal) {
             (Some(width), _) => width,
@@ -275,8 +275,8 @@ struct Best {
 }
 
 struct Paragraph<'a> {
-    layout: &'a Layout,
-    words: &'a [Word<'a>],
+    layout: &'a FmtLayout,
+    words: &'a [FmtWord<'a>],
     indents: [usize; 2],
     has_tabs: bool,
 }
@@ -341,7 +341,7 @@ impl Paragraph<'_> {
     /// The cost of a line's beginning with a word.
     fn start_cost(&self, start: usize) -> i64 {
         let word = &self.words[start];
-        let over = |cost: i64, word: &Word<'_>| cost / (word.text.len() as i64 + 2);
+        let over = |cost: i64, word: &FmtWord<'_>| cost / (word.text.len() as i64 + 2);
         let mut cost = LINE_COST;
         if let Some(before) = start.checked_sub(1).map(|before| &self.words[before]) {
             if before.has_period {
@@ -405,7 +405,7 @@ mod tests {
     fn lines_come_near_the_goal() {
         let mut line = Line::read(b"the quick brown fox jumps over the lazy dog\n", false);
         line.words[8].is_final = true;
-        let layout = Layout::new(&Options { width: Some(20), ..Options::default() }).unwrap();
+        let layout = FmtLayout::new(&Options { width: Some(20), ..Options::default() }).unwrap();
         assert_eq!(layout.goal, 18);
         let paragraph = Paragraph { layout: &layout, words: &line.words, indents: [0, 0], has_tabs: false };
         let mut best = vec![Best::default(); line.words.len() + 1];

@@ -7,11 +7,11 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use flate2::GzBuilder;
 
-use super::gzip_stream::{Counts, GzipError, Limited, Unpacked, compress, decompress};
-use super::options::{Word, unknown};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::gzip_stream::{Counts, GzipError, GzipUnpacked, Limited, compress, decompress};
+use super::options::{OptionWord, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::tar::time::shown;
-use super::worker::{Wanted, Worker, WorkerInput, WorkerOutput, work};
+use super::worker::{Worker, WorkerInput, WorkerOutput, WorkerWanted, work};
 use crate::memory::content::FileContent;
 use crate::memory::node::{FileNode, NodeContent};
 use crate::memory::walk::Last;
@@ -28,7 +28,7 @@ pub(super) enum Gzip {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum GzipMode {
     Compress,
     Decompress,
     Test,
@@ -37,7 +37,7 @@ enum Mode {
 
 #[derive(Debug, Clone)]
 struct Options {
-    mode: Mode,
+    mode: GzipMode,
     to_stdout: bool,
     keeps: bool,
     forces: bool,
@@ -51,7 +51,7 @@ struct Options {
 }
 
 #[async_trait]
-impl Program for Gzip {
+impl ShellProgram for Gzip {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         match run.args.first().map(String::as_str) {
             Some("-V" | "--version") => return run.print("gzip 1.13\n").await.map(|()| 0),
@@ -75,7 +75,7 @@ impl Program for Gzip {
 
 fn parse(program: Gzip, run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut options = Options {
-        mode: if program == Gzip::Pack { Mode::Compress } else { Mode::Decompress },
+        mode: if program == Gzip::Pack { GzipMode::Compress } else { GzipMode::Decompress },
         to_stdout: program == Gzip::Print,
         keeps: false,
         forces: false,
@@ -90,18 +90,18 @@ fn parse(program: Gzip, run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let letter = match &word {
-            Word::Operand(file) => {
+            OptionWord::Operand(file) => {
                 options.files.push(file.clone());
                 continue;
             }
-            Word::Short(letter) => *letter,
-            Word::Long(name) => letter_of(name).ok_or_else(|| unknown(&word))?,
+            OptionWord::Short(letter) => *letter,
+            OptionWord::Long(name) => letter_of(name).ok_or_else(|| unknown(&word))?,
         };
         match letter {
             'c' => options.to_stdout = true,
-            'd' => options.mode = Mode::Decompress,
-            't' => options.mode = Mode::Test,
-            'l' => options.mode = Mode::List,
+            'd' => options.mode = GzipMode::Decompress,
+            't' => options.mode = GzipMode::Test,
+            'l' => options.mode = GzipMode::List,
             'f' => options.forces = true,
             'k' => options.keeps = true,
             'n' => options.with_name = false,
@@ -166,7 +166,7 @@ impl GzipRun<'_> {
             self.worker.breathe()?;
             if file == "-" { self.stream()? } else { self.operand(file)? }
         }
-        if self.options.mode == Mode::List && self.totals.files > 1 {
+        if self.options.mode == GzipMode::List && self.totals.files > 1 {
             let line = list_line(self.totals.packed, self.totals.unpacked, "(totals)");
             self.worker.print(line)?;
         }
@@ -188,21 +188,21 @@ impl GzipRun<'_> {
     /// Goes from the standard input to the standard output.
     fn stream(&mut self) -> Result<(), Ending> {
         let worker = self.worker;
-        let input = Wanted { worker, inner: WorkerInput::new(worker) };
+        let input = WorkerWanted { worker, inner: WorkerInput::new(worker) };
         let counts = match self.options.mode {
-            Mode::Compress => {
+            GzipMode::Compress => {
                 let header = GzBuilder::new();
                 compress(input, WorkerOutput(worker), header, self.options.level).map_err(broken_pipe)?
             }
-            Mode::Decompress => self.unpack_to(input, WorkerOutput(worker), "stdin")?.counts,
-            Mode::Test => self.unpack_to(input, io::sink(), "stdin")?.counts,
-            Mode::List => {
+            GzipMode::Decompress => self.unpack_to(input, WorkerOutput(worker), "stdin")?.counts,
+            GzipMode::Test => self.unpack_to(input, io::sink(), "stdin")?.counts,
+            GzipMode::List => {
                 let unpacked = self.unpack_to(input, io::sink(), "stdin")?;
                 return self.list(&unpacked, "stdout");
             }
         };
         if self.options.verbose {
-            let ok = if self.options.mode == Mode::Test { "  OK".to_owned() } else { ratio(counts) };
+            let ok = if self.options.mode == GzipMode::Test { "  OK".to_owned() } else { ratio(counts) };
             worker.print_error(format!("{ok}\n"))?;
         }
         Ok(())
@@ -238,16 +238,16 @@ impl GzipRun<'_> {
             return self.fail(&format!("gzip: {name}: {}\n", reason(&error)));
         }
         match self.options.mode {
-            Mode::Compress => self.pack_file(&name, &node, &content),
-            Mode::Decompress => self.unpack_file(&name, &node, &content),
-            Mode::Test => {
+            GzipMode::Compress => self.pack_file(&name, &node, &content),
+            GzipMode::Decompress => self.unpack_file(&name, &node, &content),
+            GzipMode::Test => {
                 let unpacked = self.unpack_to(content.reader(), io::sink(), &name)?;
                 if self.options.verbose && unpacked.is_sound {
                     self.worker.print_error(format!("{name}:\t OK\n"))?;
                 }
                 Ok(())
             }
-            Mode::List => {
+            GzipMode::List => {
                 let unpacked = self.unpack_to(content.reader(), io::sink(), &name)?;
                 let stem = name.strip_suffix(self.options.suffix.as_str()).unwrap_or(&name).to_owned();
                 self.list(&unpacked, &stem)
@@ -259,15 +259,15 @@ impl GzipRun<'_> {
     fn look(&mut self, name: &str) -> Result<Option<(String, FileNode)>, Ending> {
         let last = if self.options.to_stdout
             || self.options.forces
-            || self.options.mode == Mode::Test
-            || self.options.mode == Mode::List
+            || self.options.mode == GzipMode::Test
+            || self.options.mode == GzipMode::List
         {
             Last::Follow
         } else {
             Last::Keep
         };
         let mut names = vec![name.to_owned()];
-        if self.options.mode != Mode::Compress && !name.ends_with(&self.options.suffix) {
+        if self.options.mode != GzipMode::Compress && !name.ends_with(&self.options.suffix) {
             names.push(format!("{name}{}", self.options.suffix));
         }
         for name in &names {
@@ -301,7 +301,7 @@ impl GzipRun<'_> {
         }
         let header = self.header_of(name, node);
         let worker = self.worker;
-        let input = Wanted { worker, inner: content.reader() };
+        let input = WorkerWanted { worker, inner: content.reader() };
         if self.options.to_stdout {
             let counts =
                 compress(input, WorkerOutput(worker), header, self.options.level).map_err(broken_pipe)?;
@@ -327,7 +327,7 @@ impl GzipRun<'_> {
 
     fn unpack_file(&mut self, name: &str, node: &FileNode, content: &FileContent) -> Result<(), Ending> {
         let worker = self.worker;
-        let input = Wanted { worker, inner: content.reader() };
+        let input = WorkerWanted { worker, inner: content.reader() };
         if self.options.to_stdout {
             let unpacked = self.unpack_to(input, WorkerOutput(worker), name)?;
             return self.tell(name, unpacked.counts, "stdout", "replaced with");
@@ -404,9 +404,15 @@ impl GzipRun<'_> {
     }
 
     /// Unpacks everything, and says what is wrong with it.
-    fn unpack_to(&mut self, input: impl Read, output: impl Write, name: &str) -> Result<Unpacked, Ending> {
-        let copies = self.options.forces && self.options.to_stdout && self.options.mode == Mode::Decompress;
-        let mut unpacked = Unpacked::default();
+    fn unpack_to(
+        &mut self,
+        input: impl Read,
+        output: impl Write,
+        name: &str,
+    ) -> Result<GzipUnpacked, Ending> {
+        let copies =
+            self.options.forces && self.options.to_stdout && self.options.mode == GzipMode::Decompress;
+        let mut unpacked = GzipUnpacked::default();
         let done = decompress(input, output, &mut unpacked, copies);
         self.worker.breathe()?;
         match done {
@@ -426,7 +432,7 @@ impl GzipRun<'_> {
         Ok(unpacked)
     }
 
-    fn list(&mut self, unpacked: &Unpacked, name: &str) -> Result<(), Ending> {
+    fn list(&mut self, unpacked: &GzipUnpacked, name: &str) -> Result<(), Ending> {
         if !unpacked.is_sound {
             return Ok(());
         }

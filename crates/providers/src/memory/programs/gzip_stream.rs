@@ -12,7 +12,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) type Counts = (u64, u64);
 
 #[derive(Default)]
-pub(super) struct Unpacked {
+pub(super) struct GzipUnpacked {
     pub counts: Counts,
     pub crc: u32,
     pub modified: u32,
@@ -73,7 +73,7 @@ pub(super) fn compress(
 pub(super) fn decompress(
     input: impl Read,
     output: impl Write,
-    unpacked: &mut Unpacked,
+    unpacked: &mut GzipUnpacked,
     copies: bool,
 ) -> Result<(), GzipError> {
     let mut output = io::BufWriter::with_capacity(PIECE_BYTES, output);
@@ -85,7 +85,7 @@ pub(super) fn decompress(
 fn members(
     input: impl Read,
     output: &mut impl Write,
-    unpacked: &mut Unpacked,
+    unpacked: &mut GzipUnpacked,
     copies: bool,
 ) -> Result<(), GzipError> {
     let mut input = Peeked::new(Counted { inner: input, len: 0 });
@@ -126,7 +126,7 @@ fn members(
 /// Unpacks bytes as far as they are sound and no more than a limit. Others stay as they are.
 pub(super) fn unpacked(bytes: &[u8], most: usize) -> Vec<u8> {
     let mut output = Limited { bytes: Vec::new(), room: most as u64 };
-    let done = decompress(bytes, &mut output, &mut Unpacked::default(), true);
+    let done = decompress(bytes, &mut output, &mut GzipUnpacked::default(), true);
     if let Err(error) = done {
         tracing::debug!(error = error.text(), "what is searched is not unpacked to its end");
     }
@@ -253,7 +253,7 @@ mod tests {
 
     fn unpack(bytes: &[u8]) -> (Vec<u8>, Result<(), GzipError>) {
         let mut output = Vec::new();
-        let done = decompress(bytes, &mut output, &mut Unpacked::default(), false);
+        let done = decompress(bytes, &mut output, &mut GzipUnpacked::default(), false);
         (output, done)
     }
 

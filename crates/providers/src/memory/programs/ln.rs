@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 
-use super::answers::Answers;
+use super::answers::UserAnswers;
 use super::backup::noted;
 use super::canonical::{Missing, canonical, relative};
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::{base_name, quoted};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::target::{Pair, Targets};
 use crate::memory::names::bytes_of;
 use crate::memory::node::{FileNode, NodeContent, NodeKind};
@@ -26,14 +26,14 @@ struct LinkOptions {
 pub(super) struct Ln;
 
 #[async_trait]
-impl Program for Ln {
+impl ShellProgram for Ln {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let pairs = match options.targets.only_operand() {
             Some(from) => vec![Pair { from: from.to_owned(), to: format!("./{}", base_name(from)) }],
             None => options.targets.pairs(run)?,
         };
-        let mut answers = Answers::default();
+        let mut answers = UserAnswers::default();
         let mut status = 0;
         for pair in pairs {
             run.breathe().await;
@@ -62,14 +62,14 @@ fn parse(run: &ProgramRun<'_>) -> Result<LinkOptions, Ending> {
     while let Some(word) = words.next()? {
         let Some(word) = options.targets.take(word, &mut words)? else { continue };
         match word {
-            Word::Short('s') => options.is_symbolic = true,
-            Word::Short('f') => (options.is_forced, options.asks) = (true, false),
-            Word::Short('i') => (options.is_forced, options.asks) = (true, true),
-            Word::Short('n') => options.targets.keep_links(),
-            Word::Short('r') => options.is_relative = true,
-            Word::Short('L') => options.follows = true,
-            Word::Short('P') => options.follows = false,
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Short('s') => options.is_symbolic = true,
+            OptionWord::Short('f') => (options.is_forced, options.asks) = (true, false),
+            OptionWord::Short('i') => (options.is_forced, options.asks) = (true, true),
+            OptionWord::Short('n') => options.targets.keep_links(),
+            OptionWord::Short('r') => options.is_relative = true,
+            OptionWord::Short('L') => options.follows = true,
+            OptionWord::Short('P') => options.follows = false,
+            OptionWord::Long(name) => match name.as_str() {
                 "symbolic" => options.is_symbolic = true,
                 "force" => (options.is_forced, options.asks) = (true, false),
                 "interactive" => (options.is_forced, options.asks) = (true, true),
@@ -77,7 +77,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<LinkOptions, Ending> {
                 "relative" => options.is_relative = true,
                 "logical" => options.follows = true,
                 "physical" => options.follows = false,
-                _ => return Err(unknown(&Word::Long(name))),
+                _ => return Err(unknown(&OptionWord::Long(name))),
             },
             other => return Err(unknown(&other)),
         }

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::{curly, joined};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use crate::memory::node::{FileNode, NodeContent};
 use crate::memory::walk::Last;
 
@@ -27,7 +27,7 @@ struct TempOptions {
 pub(super) struct Mktemp;
 
 #[async_trait]
-impl Program for Mktemp {
+impl ShellProgram for Mktemp {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         match make(run, &options) {
@@ -46,17 +46,17 @@ fn parse(run: &ProgramRun<'_>) -> Result<TempOptions, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         match &word {
-            Word::Short('d') => options.is_directory = true,
-            Word::Short('u') => options.is_dry = true,
-            Word::Short('q') => options.is_quiet = true,
-            Word::Short('t') => options.is_in_usual = true,
-            Word::Short('p') => options.directory = Some(words.value()?),
-            Word::Operand(_) if options.template.is_some() => {
+            OptionWord::Short('d') => options.is_directory = true,
+            OptionWord::Short('u') => options.is_dry = true,
+            OptionWord::Short('q') => options.is_quiet = true,
+            OptionWord::Short('t') => options.is_in_usual = true,
+            OptionWord::Short('p') => options.directory = Some(words.value()?),
+            OptionWord::Operand(_) if options.template.is_some() => {
                 return Err(Ending::usage("too many templates"));
             }
-            Word::Operand(name) => options.template = Some(name.clone()),
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Operand(name) => options.template = Some(name.clone()),
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => match name.as_str() {
                 "directory" => options.is_directory = true,
                 "dry-run" => options.is_dry = true,
                 "quiet" => options.is_quiet = true,

@@ -7,6 +7,7 @@ mod base_encoding;
 mod basic_regex;
 mod canonical;
 mod checksums;
+mod child_runs;
 mod children;
 mod chmod;
 mod choices;
@@ -18,6 +19,7 @@ mod csplit;
 mod date;
 mod diff;
 mod directories;
+mod ending;
 mod expr;
 mod facts;
 mod fmt;
@@ -40,6 +42,7 @@ mod rewording;
 mod rm;
 mod run;
 mod signals;
+mod starts;
 mod stat;
 mod streams;
 mod tar;
@@ -65,19 +68,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::end_mark::EndMark;
 use super::input::JobInput;
-use checksums::{Algorithm, Checksums, Family};
-pub(super) use children::Children;
-pub(super) use run::reason;
-use run::{Installed, LiveOutput, Program};
+use super::interpreters::{Interpreters, ShellFactory};
+use checksums::{Algorithm, ChecksumFamily, Checksums};
+use children::{Children, OwnPrograms};
+use run::{Installed, LiveOutput, ShellProgram};
 
 /// The programs that work on files or text, by their names.
-static PROGRAMS: &[(&str, &dyn Program)] = &[
-    ("b2sum", &Checksums(Family::One(Algorithm::Blake2b))),
+static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
+    ("b2sum", &Checksums(ChecksumFamily::One(Algorithm::Blake2b))),
     ("base32", &base_encoding::BASE32),
     ("base64", &base_encoding::BASE64),
     ("basename", &paths::Basename),
     ("chmod", &chmod::Chmod),
-    ("cksum", &Checksums(Family::Cksum)),
+    ("cksum", &Checksums(ChecksumFamily::Cksum)),
     ("cmp", &cmp::Cmp),
     ("comm", &comm::Comm),
     ("cp", &cp::Cp),
@@ -93,7 +96,7 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("jq", &jq::Jq),
     ("ln", &ln::Ln),
     ("ls", &ls::LS),
-    ("md5sum", &Checksums(Family::One(Algorithm::Md5))),
+    ("md5sum", &Checksums(ChecksumFamily::One(Algorithm::Md5))),
     ("mkdir", &directories::Mkdir),
     ("mktemp", &mktemp::Mktemp),
     ("mv", &mv::Mv),
@@ -101,13 +104,13 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("realpath", &paths::Realpath),
     ("rm", &rm::Rm),
     ("rmdir", &directories::Rmdir),
-    ("sha1sum", &Checksums(Family::One(Algorithm::Sha1))),
-    ("sha224sum", &Checksums(Family::One(Algorithm::Sha224))),
-    ("sha256sum", &Checksums(Family::One(Algorithm::Sha256))),
-    ("sha384sum", &Checksums(Family::One(Algorithm::Sha384))),
-    ("sha512sum", &Checksums(Family::One(Algorithm::Sha512))),
+    ("sha1sum", &Checksums(ChecksumFamily::One(Algorithm::Sha1))),
+    ("sha224sum", &Checksums(ChecksumFamily::One(Algorithm::Sha224))),
+    ("sha256sum", &Checksums(ChecksumFamily::One(Algorithm::Sha256))),
+    ("sha384sum", &Checksums(ChecksumFamily::One(Algorithm::Sha384))),
+    ("sha512sum", &Checksums(ChecksumFamily::One(Algorithm::Sha512))),
     ("stat", &stat::Stat),
-    ("sum", &Checksums(Family::Sum)),
+    ("sum", &Checksums(ChecksumFamily::Sum)),
     ("tar", &tar::Tar),
     ("timeout", &timeout::Timeout),
     ("touch", &touch::Touch),
@@ -116,10 +119,6 @@ static PROGRAMS: &[(&str, &dyn Program)] = &[
     ("xargs", &xargs::Xargs),
     ("zcat", &gzip::Gzip::Print),
 ];
-
-/// Makes a fresh interpreter for each command.
-#[doc(alias = "BashFactory")]
-pub type ShellFactory = Arc<dyn Fn() -> BashBuilder + Send + Sync>;
 
 /// The command behind a script, which says that the script has ended.
 pub(super) const END: &str = "__eyot_end";
@@ -130,6 +129,11 @@ pub(super) const INPUT: &str = "__eyot_input";
 
 /// The name of `timeout` behind its front.
 const TIMEOUT: &str = "__eyot_timeout";
+
+/// The children of a command.
+pub(super) fn children_of(shells: Interpreters) -> Children {
+    Children::of_command(shells, OwnPrograms { install, names: || names_of_ours().collect() })
+}
 
 /// Gives an interpreter the programs of ours, perhaps without one of those that are reworded.
 pub(super) fn install(builder: BashBuilder, children: &Children, without: Option<&str>) -> BashBuilder {
@@ -145,7 +149,7 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
         .iter()
         .filter(|name| Some(**name) != without)
         .fold(builder, |builder, name| builder.builtin(*name, Box::new(reworded::Entrance(name))));
-    let installed = |name: &'static str, program: &'static dyn Program| Installed {
+    let installed = |name: &'static str, program: &'static dyn ShellProgram| Installed {
         name,
         program,
         files: shells.files.clone(),

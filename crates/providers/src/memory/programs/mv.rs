@@ -2,18 +2,18 @@
 
 use async_trait::async_trait;
 
-use super::answers::Answers;
+use super::answers::UserAnswers;
 use super::backup::noted;
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::{base_name, joined, quoted};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::target::{Pair, Targets};
 use crate::memory::node::NodeKind;
 use crate::memory::walk::Last;
 
 /// The treatment of what is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Existing {
+enum MoveExisting {
     #[default]
     Replace,
     Keep,
@@ -24,16 +24,16 @@ enum Existing {
 #[derive(Debug, Default)]
 struct MoveOptions {
     targets: Targets,
-    existing: Existing,
+    existing: MoveExisting,
 }
 
 pub(super) struct Mv;
 
 #[async_trait]
-impl Program for Mv {
+impl ShellProgram for Mv {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
-        let mut answers = Answers::default();
+        let mut answers = UserAnswers::default();
         let mut status = 0;
         for pair in options.targets.pairs(run)? {
             run.breathe().await;
@@ -56,26 +56,26 @@ fn parse(run: &ProgramRun<'_>) -> Result<MoveOptions, Ending> {
     while let Some(word) = words.next()? {
         let Some(word) = options.targets.take(word, &mut words)? else { continue };
         match word {
-            Word::Short('f') => options.existing = Existing::Replace,
-            Word::Short('n') => options.existing = Existing::Keep,
-            Word::Short('i') => options.existing = Existing::Ask,
-            Word::Short('u') => options.existing = Existing::KeepNewer,
-            Word::Long(name) => match name.as_str() {
-                "force" => options.existing = Existing::Replace,
-                "no-clobber" => options.existing = Existing::Keep,
-                "interactive" => options.existing = Existing::Ask,
+            OptionWord::Short('f') => options.existing = MoveExisting::Replace,
+            OptionWord::Short('n') => options.existing = MoveExisting::Keep,
+            OptionWord::Short('i') => options.existing = MoveExisting::Ask,
+            OptionWord::Short('u') => options.existing = MoveExisting::KeepNewer,
+            OptionWord::Long(name) => match name.as_str() {
+                "force" => options.existing = MoveExisting::Replace,
+                "no-clobber" => options.existing = MoveExisting::Keep,
+                "interactive" => options.existing = MoveExisting::Ask,
                 "update" => {
                     options.existing = match words.attached()?.as_deref() {
-                        None | Some("older") => Existing::KeepNewer,
-                        Some("all") => Existing::Replace,
-                        Some("none" | "none-fail") => Existing::Keep,
+                        None | Some("older") => MoveExisting::KeepNewer,
+                        Some("all") => MoveExisting::Replace,
+                        Some("none" | "none-fail") => MoveExisting::Keep,
                         Some(other) => {
                             return Err(Ending::usage(format!("invalid argument ‘{other}’ for ‘--update’")));
                         }
                     }
                 }
                 "no-copy" => {}
-                _ => return Err(unknown(&Word::Long(name))),
+                _ => return Err(unknown(&OptionWord::Long(name))),
             },
             other => return Err(unknown(&other)),
         }
@@ -90,7 +90,7 @@ async fn move_one(
     run: &ProgramRun<'_>,
     options: &MoveOptions,
     pair: &Pair,
-    answers: &mut Answers,
+    answers: &mut UserAnswers,
 ) -> Result<Moved, Ending> {
     match look(run, options, pair) {
         Ok(Look::Move) => {}
@@ -146,9 +146,9 @@ fn look(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Result<Look
         _ => {}
     }
     Ok(match options.existing {
-        Existing::Keep => Look::Skip,
-        Existing::KeepNewer if target.modified >= source.modified => Look::Skip,
-        Existing::Ask => Look::Ask,
+        MoveExisting::Keep => Look::Skip,
+        MoveExisting::KeepNewer if target.modified >= source.modified => Look::Skip,
+        MoveExisting::Ask => Look::Ask,
         _ => Look::Move,
     })
 }

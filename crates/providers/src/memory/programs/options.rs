@@ -4,14 +4,14 @@
 use lexopt::Parser;
 use lexopt::prelude::ValueExt;
 
-use super::run::Ending;
+use super::ending::Ending;
 
 /// The words that are still to be read.
 pub(super) struct Words(Parser);
 
 /// A word, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum OptionWord {
     Short(char),
     Long(String),
     Operand(String),
@@ -23,12 +23,12 @@ impl Words {
     }
 
     /// Reads the next option or operand.
-    pub(super) fn next(&mut self) -> Result<Option<Word>, Ending> {
+    pub(super) fn next(&mut self) -> Result<Option<OptionWord>, Ending> {
         Ok(match self.0.next()? {
             None => None,
-            Some(lexopt::Arg::Short(letter)) => Some(Word::Short(letter)),
-            Some(lexopt::Arg::Long(name)) => Some(Word::Long(name.to_owned())),
-            Some(lexopt::Arg::Value(value)) => Some(Word::Operand(value.string()?)),
+            Some(lexopt::Arg::Short(letter)) => Some(OptionWord::Short(letter)),
+            Some(lexopt::Arg::Long(name)) => Some(OptionWord::Long(name.to_owned())),
+            Some(lexopt::Arg::Value(value)) => Some(OptionWord::Operand(value.string()?)),
         })
     }
 
@@ -44,11 +44,11 @@ impl Words {
 }
 
 /// Refuses an option that a program does not know.
-pub(super) fn unknown(word: &Word) -> Ending {
+pub(super) fn unknown(word: &OptionWord) -> Ending {
     Ending::usage(match word {
-        Word::Short(letter) => format!("invalid option -- '{letter}'"),
-        Word::Long(name) => format!("unrecognized option '--{name}'"),
-        Word::Operand(operand) => format!("extra operand '{operand}'"),
+        OptionWord::Short(letter) => format!("invalid option -- '{letter}'"),
+        OptionWord::Long(name) => format!("unrecognized option '--{name}'"),
+        OptionWord::Operand(operand) => format!("extra operand '{operand}'"),
     })
 }
 
@@ -61,7 +61,7 @@ pub(super) fn complete(name: &str, known: &[&'static str]) -> Result<&'static st
         known.iter().copied().filter(|option| option.starts_with(name)).collect();
     match possible.as_slice() {
         [one] => Ok(one),
-        [] => Err(unknown(&Word::Long(name.to_owned()))),
+        [] => Err(unknown(&OptionWord::Long(name.to_owned()))),
         _ => {
             let all: String = possible.iter().map(|option| format!(" '--{option}'")).collect();
             Err(Ending::usage(format!("option '--{name}' is ambiguous; possibilities:{all}")))

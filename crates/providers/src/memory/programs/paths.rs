@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 
 use super::canonical::{Missing, canonical, relative, tidy};
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::{base_name, curly};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use crate::memory::names::shown;
 use crate::memory::node::{NodeContent, not_regular};
 use crate::memory::walk::Last;
@@ -22,22 +22,22 @@ struct ReadOptions {
 }
 
 #[async_trait]
-impl Program for Readlink {
+impl ShellProgram for Readlink {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let mut options = ReadOptions::default();
         let mut words = run.words();
         while let Some(word) = words.next()? {
             match &word {
-                Word::Short('f') => options.canonical = Some(Missing::Last),
-                Word::Short('e') => options.canonical = Some(Missing::None),
-                Word::Short('m') => options.canonical = Some(Missing::All),
-                Word::Short('n') => options.has_no_end = true,
-                Word::Short('v') => options.is_verbose = true,
-                Word::Short('q' | 's') => options.is_verbose = false,
-                Word::Short('z') => options.is_zero = true,
-                Word::Operand(name) => options.names.push(name.clone()),
-                Word::Short(_) => return Err(unknown(&word)),
-                Word::Long(name) => match name.as_str() {
+                OptionWord::Short('f') => options.canonical = Some(Missing::Last),
+                OptionWord::Short('e') => options.canonical = Some(Missing::None),
+                OptionWord::Short('m') => options.canonical = Some(Missing::All),
+                OptionWord::Short('n') => options.has_no_end = true,
+                OptionWord::Short('v') => options.is_verbose = true,
+                OptionWord::Short('q' | 's') => options.is_verbose = false,
+                OptionWord::Short('z') => options.is_zero = true,
+                OptionWord::Operand(name) => options.names.push(name.clone()),
+                OptionWord::Short(_) => return Err(unknown(&word)),
+                OptionWord::Long(name) => match name.as_str() {
                     "canonicalize" => options.canonical = Some(Missing::Last),
                     "canonicalize-existing" => options.canonical = Some(Missing::None),
                     "canonicalize-missing" => options.canonical = Some(Missing::All),
@@ -99,7 +99,7 @@ struct RealOptions {
 }
 
 #[async_trait]
-impl Program for Realpath {
+impl ShellProgram for Realpath {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse_real(run)?;
         if options.names.is_empty() {
@@ -147,15 +147,15 @@ fn parse_real(run: &ProgramRun<'_>) -> Result<RealOptions, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         match &word {
-            Word::Short('e') => options.missing = Missing::None,
-            Word::Short('m') => options.missing = Missing::All,
-            Word::Short('L' | 'P') => options.keeps_links = false,
-            Word::Short('s') => options.keeps_links = true,
-            Word::Short('q') => options.is_quiet = true,
-            Word::Short('z') => options.is_zero = true,
-            Word::Operand(name) => options.names.push(name.clone()),
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Short('e') => options.missing = Missing::None,
+            OptionWord::Short('m') => options.missing = Missing::All,
+            OptionWord::Short('L' | 'P') => options.keeps_links = false,
+            OptionWord::Short('s') => options.keeps_links = true,
+            OptionWord::Short('q') => options.is_quiet = true,
+            OptionWord::Short('z') => options.is_zero = true,
+            OptionWord::Operand(name) => options.names.push(name.clone()),
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => match name.as_str() {
                 "canonicalize-existing" => options.missing = Missing::None,
                 "canonicalize-missing" => options.missing = Missing::All,
                 "logical" | "physical" => options.keeps_links = false,
@@ -184,18 +184,18 @@ fn is_below(path: &str, base: &str) -> bool {
 pub(super) struct Basename;
 
 #[async_trait]
-impl Program for Basename {
+impl ShellProgram for Basename {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let (mut is_several, mut is_zero, mut suffix, mut names) = (false, false, None, Vec::new());
         let mut words = run.words();
         while let Some(word) = words.next()? {
             match &word {
-                Word::Short('a') => is_several = true,
-                Word::Short('s') => suffix = Some(words.value()?),
-                Word::Short('z') => is_zero = true,
-                Word::Operand(name) => names.push(name.clone()),
-                Word::Short(_) => return Err(unknown(&word)),
-                Word::Long(name) => match name.as_str() {
+                OptionWord::Short('a') => is_several = true,
+                OptionWord::Short('s') => suffix = Some(words.value()?),
+                OptionWord::Short('z') => is_zero = true,
+                OptionWord::Operand(name) => names.push(name.clone()),
+                OptionWord::Short(_) => return Err(unknown(&word)),
+                OptionWord::Long(name) => match name.as_str() {
                     "multiple" => is_several = true,
                     "suffix" => suffix = Some(words.value()?),
                     "zero" => is_zero = true,
@@ -226,15 +226,15 @@ impl Program for Basename {
 pub(super) struct Dirname;
 
 #[async_trait]
-impl Program for Dirname {
+impl ShellProgram for Dirname {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let (mut is_zero, mut names) = (false, Vec::new());
         let mut words = run.words();
         while let Some(word) = words.next()? {
             match &word {
-                Word::Short('z') => is_zero = true,
-                Word::Operand(name) => names.push(name.clone()),
-                Word::Long(name) if name == "zero" => is_zero = true,
+                OptionWord::Short('z') => is_zero = true,
+                OptionWord::Operand(name) => names.push(name.clone()),
+                OptionWord::Long(name) if name == "zero" => is_zero = true,
                 _ => return Err(unknown(&word)),
             }
         }

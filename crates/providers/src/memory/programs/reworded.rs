@@ -6,7 +6,7 @@ use bashkit::{Builtin, BuiltinContext, ExecResult, ExecutionPlan, SubCommand};
 
 use super::children::{ChildEnd, ChildInput};
 use super::rewording::Rewording;
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 
 /// The programs.
 pub(super) const NAMES: &[&str] = &["find", "rg"];
@@ -42,7 +42,7 @@ impl Builtin for Entrance {
 pub(super) struct Reworded;
 
 #[async_trait]
-impl Program for Reworded {
+impl ShellProgram for Reworded {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let unknown = || Ending::refused("it is not for scripts");
         let [name, input, args @ ..] = run.args else { return Err(unknown()) };

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 
-use super::answers::Answers;
-use super::options::{Word, unknown};
+use super::answers::UserAnswers;
+use super::options::{OptionWord, unknown};
 use super::quoting::{base_name, joined, quoted};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use crate::memory::names::shown;
 use crate::memory::node::NodeKind;
 use crate::memory::walk::Last;
@@ -21,7 +21,7 @@ enum Questions {
 }
 
 #[derive(Debug, Default)]
-struct RemoveOptions {
+struct RmRemoveOptions {
     is_forced: bool,
     is_recursive: bool,
     takes_empty: bool,
@@ -34,13 +34,13 @@ struct RemoveOptions {
 pub(super) struct Rm;
 
 #[async_trait]
-impl Program for Rm {
+impl ShellProgram for Rm {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         if options.names.is_empty() {
             return if options.is_forced { Ok(0) } else { Err(Ending::usage("missing operand")) };
         }
-        let mut removing = Removing { run, options: &options, answers: Answers::default(), status: 0 };
+        let mut removing = Removing { run, options: &options, answers: UserAnswers::default(), status: 0 };
         if options.questions == Questions::Once && !removing.may_begin().await? {
             return Ok(0);
         }
@@ -52,20 +52,20 @@ impl Program for Rm {
     }
 }
 
-fn parse(run: &ProgramRun<'_>) -> Result<RemoveOptions, Ending> {
-    let mut options = RemoveOptions::default();
+fn parse(run: &ProgramRun<'_>) -> Result<RmRemoveOptions, Ending> {
+    let mut options = RmRemoveOptions::default();
     let mut words = run.words();
     while let Some(word) = words.next()? {
         match word {
-            Word::Short('f') => (options.is_forced, options.questions) = (true, Questions::None),
-            Word::Short('i') => (options.is_forced, options.questions) = (false, Questions::Each),
-            Word::Short('I') => (options.is_forced, options.questions) = (false, Questions::Once),
-            Word::Short('r' | 'R') => options.is_recursive = true,
-            Word::Short('d') => options.takes_empty = true,
-            Word::Short('v') => options.is_verbose = true,
-            Word::Operand(name) => options.names.push(name),
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Short('f') => (options.is_forced, options.questions) = (true, Questions::None),
+            OptionWord::Short('i') => (options.is_forced, options.questions) = (false, Questions::Each),
+            OptionWord::Short('I') => (options.is_forced, options.questions) = (false, Questions::Once),
+            OptionWord::Short('r' | 'R') => options.is_recursive = true,
+            OptionWord::Short('d') => options.takes_empty = true,
+            OptionWord::Short('v') => options.is_verbose = true,
+            OptionWord::Operand(name) => options.names.push(name),
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => match name.as_str() {
                 "force" => (options.is_forced, options.questions) = (true, Questions::None),
                 "interactive" => {
                     options.questions = match words.attached()?.as_deref() {
@@ -85,7 +85,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<RemoveOptions, Ending> {
                 "no-preserve-root" => options.root_too = true,
                 "one-file-system" => {}
                 "preserve-root" => drop(words.attached()?),
-                _ => return Err(unknown(&Word::Long(name))),
+                _ => return Err(unknown(&OptionWord::Long(name))),
             },
         }
     }
@@ -95,13 +95,13 @@ fn parse(run: &ProgramRun<'_>) -> Result<RemoveOptions, Ending> {
 /// A run of `rm`.
 struct Removing<'a, 'r> {
     run: &'a ProgramRun<'r>,
-    options: &'a RemoveOptions,
-    answers: Answers,
+    options: &'a RmRemoveOptions,
+    answers: UserAnswers,
     status: i32,
 }
 
 /// A part of what is removed.
-enum Step {
+enum RmStep {
     Look(String),
     /// A directory, once all in it has gone.
     Finish(String),
@@ -134,18 +134,18 @@ impl Removing<'_, '_> {
             self.fail(format!("it is dangerous to operate recursively on {}", quoted(name))).await?;
             return self.run.complain("use --no-preserve-root to override this failsafe").await;
         }
-        let mut left = vec![Step::Look(name.to_owned())];
+        let mut left = vec![RmStep::Look(name.to_owned())];
         while let Some(step) = left.pop() {
             self.run.breathe().await;
             match step {
-                Step::Look(name) => self.look(name, &mut left).await?,
-                Step::Finish(name) => self.take(&name, true).await?,
+                RmStep::Look(name) => self.look(name, &mut left).await?,
+                RmStep::Finish(name) => self.take(&name, true).await?,
             }
         }
         Ok(())
     }
 
-    async fn look(&mut self, name: String, left: &mut Vec<Step>) -> Result<(), Ending> {
+    async fn look(&mut self, name: String, left: &mut Vec<RmStep>) -> Result<(), Ending> {
         let kind = match self.run.kind(&name, Last::Keep) {
             Ok(kind) => kind,
             Err(error) if self.options.is_forced && error.kind() == eyot::ErrorKind::NotFound => {
@@ -179,8 +179,8 @@ impl Removing<'_, '_> {
                 return Ok(());
             }
         }
-        left.push(Step::Finish(name.clone()));
-        left.extend(names.iter().rev().map(|inner| Step::Look(joined(&name, inner))));
+        left.push(RmStep::Finish(name.clone()));
+        left.extend(names.iter().rev().map(|inner| RmStep::Look(joined(&name, inner))));
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use bashkit::{
 use eyot::{Error, ErrorKind};
 
 use super::children::Children;
+pub(super) use super::ending::Ending;
 use super::options::Words;
 use super::streams::{ProgramInput, ProgramOutput};
 use super::umask::{VARIABLE, mask_of};
@@ -19,11 +20,12 @@ use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
 use crate::memory::node::{FileNode, NodeContent, NodeKind};
 use crate::memory::place::Place;
+pub(super) use crate::memory::reasons::reason;
 use crate::memory::walk::{Last, find};
 
 /// A program that prints as it goes.
 #[async_trait]
-pub(super) trait Program: Send + Sync {
+pub(super) trait ShellProgram: Send + Sync {
     /// Runs it, and returns its status.
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending>;
 
@@ -35,38 +37,6 @@ pub(super) trait Program: Send + Sync {
     /// The arguments that it takes, as `--help` shows them.
     fn usage(&self) -> &'static str {
         "[OPTION]... [FILE]..."
-    }
-}
-
-/// The early end of a run.
-#[derive(Debug)]
-pub(super) enum Ending {
-    /// The program says why, behind its name.
-    Refused { reason: String, status: Option<i32>, has_hint: bool },
-    /// The shell ends it: its output is closed, or its command ends.
-    Shell(bashkit::Error),
-}
-
-impl Ending {
-    /// A refusal of arguments, with the hint at `--help`.
-    pub(super) fn usage(reason: impl Into<String>) -> Self {
-        Self::Refused { reason: reason.into(), status: None, has_hint: true }
-    }
-
-    /// A refusal with the usual status.
-    pub(super) fn refused(reason: impl Into<String>) -> Self {
-        Self::Refused { reason: reason.into(), status: None, has_hint: false }
-    }
-
-    /// A refusal with a status of its own.
-    pub(super) fn with_status(reason: impl Into<String>, status: i32) -> Self {
-        Self::Refused { reason: reason.into(), status: Some(status), has_hint: false }
-    }
-}
-
-impl From<bashkit::Error> for Ending {
-    fn from(error: bashkit::Error) -> Self {
-        Self::Shell(error)
     }
 }
 
@@ -224,20 +194,6 @@ impl ProgramRun<'_> {
     }
 }
 
-/// The reason in the words that programs print.
-pub(in crate::memory) fn reason(error: &Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::NotFound => "No such file or directory",
-        ErrorKind::AlreadyExists => "File exists",
-        ErrorKind::IsDirectory => "Is a directory",
-        ErrorKind::NotDirectory => "Not a directory",
-        ErrorKind::Permission => "Permission denied",
-        ErrorKind::Quota => "No space left on device",
-        ErrorKind::TooLarge => "File too large",
-        _ => "Invalid argument",
-    }
-}
-
 fn io_reason(error: &std::io::Error) -> &'static str {
     use std::io::ErrorKind as Io;
     match error.kind() {
@@ -265,7 +221,7 @@ fn help(run: &ProgramRun<'_>, usage: &str) -> Option<String> {
 #[derive(Clone)]
 pub(super) struct Installed {
     pub name: &'static str,
-    pub program: &'static dyn Program,
+    pub program: &'static dyn ShellProgram,
     pub files: MemoryFiles,
     pub children: Children,
 }

@@ -1,7 +1,7 @@
 //! Sources and their target, as `cp`, `mv` and `ln` read them from the command line.
 
 use super::backup::Backup;
-use super::options::{Word, Words};
+use super::options::{OptionWord, Words};
 use super::quoting::{base_name, joined, quoted};
 use super::run::{Ending, ProgramRun, reason};
 use crate::memory::walk::Last;
@@ -29,15 +29,15 @@ pub(super) struct Pair {
 
 impl Targets {
     /// Takes a word that all three know, and returns any other.
-    pub(super) fn take(&mut self, word: Word, words: &mut Words) -> Result<Option<Word>, Ending> {
+    pub(super) fn take(&mut self, word: OptionWord, words: &mut Words) -> Result<Option<OptionWord>, Ending> {
         match &word {
-            Word::Operand(name) => self.operands.push(name.clone()),
-            Word::Short('t') => self.directory = Some(words.value()?),
-            Word::Short('T') => self.is_plain = true,
-            Word::Short('v') => self.is_verbose = true,
-            Word::Short('b') => self.backup.choose(None)?,
-            Word::Short('S') => self.backup.set_suffix(words.value()?),
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Operand(name) => self.operands.push(name.clone()),
+            OptionWord::Short('t') => self.directory = Some(words.value()?),
+            OptionWord::Short('T') => self.is_plain = true,
+            OptionWord::Short('v') => self.is_verbose = true,
+            OptionWord::Short('b') => self.backup.choose(None)?,
+            OptionWord::Short('S') => self.backup.set_suffix(words.value()?),
+            OptionWord::Long(name) => match name.as_str() {
                 "target-directory" => self.directory = Some(words.value()?),
                 "no-target-directory" => self.is_plain = true,
                 "strip-trailing-slashes" => self.strips_slashes = true,
@@ -46,7 +46,7 @@ impl Targets {
                 "suffix" => self.backup.set_suffix(words.value()?),
                 _ => return Ok(Some(word)),
             },
-            Word::Short(_) => return Ok(Some(word)),
+            OptionWord::Short(_) => return Ok(Some(word)),
         }
         Ok(None)
     }

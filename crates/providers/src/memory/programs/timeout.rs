@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::children::{ChildEnd, ChildInput};
 use super::leading::{KnownOption, ValueRule, about, read_options};
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 use super::signals::{KILL, TERM, read_signal, signal_name};
 use super::waiting::interval;
 
@@ -25,7 +25,7 @@ pub(super) struct Timeout;
 
 /// A command line that was read.
 #[derive(Debug, PartialEq, Eq)]
-struct Request {
+struct TimeoutRequest {
     signal: i32,
     preserves_status: bool,
     is_verbose: bool,
@@ -35,7 +35,7 @@ struct Request {
     argv: Vec<String>,
 }
 
-impl Request {
+impl TimeoutRequest {
     fn read(args: &[String]) -> Result<Self, Ending> {
         let (given, rest) = read_options(args, OPTIONS)?;
         let mut request =
@@ -74,13 +74,13 @@ fn read_time(text: &str) -> Result<Duration, Ending> {
 }
 
 #[async_trait]
-impl Program for Timeout {
+impl ShellProgram for Timeout {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         if let Some(text) = about(run, "DURATION COMMAND [ARG]...") {
             run.print(text).await?;
             return Ok(0);
         }
-        let request = Request::read(run.args)?;
+        let request = TimeoutRequest::read(run.args)?;
         let Some(program) = request.argv.first() else {
             run.write_error("Try 'timeout --help' for more information.\n").await?;
             return Ok(FAILED);
@@ -115,9 +115,9 @@ impl Program for Timeout {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Request, String> {
+    fn read(line: &str) -> Result<TimeoutRequest, String> {
         let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        Request::read(&args).map_err(|ending| format!("{ending:?}"))
+        TimeoutRequest::read(&args).map_err(|ending| format!("{ending:?}"))
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 
 use super::choices::{choose, whole_name};
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::{curly, quoted};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::times::{Moment, Zone, format_time, read_time};
 use crate::memory::node::{FileAccess, FileNode, NodeOwner};
 use crate::memory::walk::Last;
@@ -31,7 +31,7 @@ struct Options {
 pub(super) struct Touch;
 
 #[async_trait]
-impl Program for Touch {
+impl ShellProgram for Touch {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let time = time(run, &options)?;
@@ -55,20 +55,20 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let name = match &word {
-            Word::Operand(file) => {
+            OptionWord::Operand(file) => {
                 options.files.push(file.clone());
                 continue;
             }
-            Word::Short('a') => "access",
-            Word::Short('m') => "modified",
-            Word::Short('c') => "no-create",
-            Word::Short('f') => continue,
-            Word::Short('h') => "no-dereference",
-            Word::Short('d') => "date",
-            Word::Short('r') => "reference",
-            Word::Short('t') => "stamp",
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => whole_name(&LONG_NAMES, name)?,
+            OptionWord::Short('a') => "access",
+            OptionWord::Short('m') => "modified",
+            OptionWord::Short('c') => "no-create",
+            OptionWord::Short('f') => continue,
+            OptionWord::Short('h') => "no-dereference",
+            OptionWord::Short('d') => "date",
+            OptionWord::Short('r') => "reference",
+            OptionWord::Short('t') => "stamp",
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => whole_name(&LONG_NAMES, name)?,
         };
         match name {
             "access" => options.changes_access = true,

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::options::{Word, unknown};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::options::{OptionWord, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use crate::memory::content::FileContent;
 use crate::memory::node::{FileAccess, FileNode, NodeContent, not_regular};
 use crate::memory::walk::Last;
@@ -11,7 +11,7 @@ use eyot::WatchEventKind;
 
 /// A change of size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum SizeChange {
     To(u64),
     By(i64),
     AtMost(u64),
@@ -22,7 +22,7 @@ enum Change {
 
 #[derive(Debug, Default)]
 struct Options {
-    change: Option<Change>,
+    change: Option<SizeChange>,
     creates_nothing: bool,
     reference: Option<String>,
     files: Vec<String>,
@@ -31,11 +31,11 @@ struct Options {
 pub(super) struct Truncate;
 
 #[async_trait]
-impl Program for Truncate {
+impl ShellProgram for Truncate {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let change = match (&options.reference, options.change) {
-            (Some(reference), None) => Change::To(size_of(run, reference)?),
+            (Some(reference), None) => SizeChange::To(size_of(run, reference)?),
             (_, Some(change)) => change,
             (None, None) => return Err(Ending::usage("you must specify either ‘--size’ or ‘--reference’")),
         };
@@ -59,24 +59,24 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         match word {
-            Word::Short('c') => options.creates_nothing = true,
-            Word::Short('s') => options.change = Some(size(&words.value()?).map_err(Ending::refused)?),
-            Word::Short('r') => options.reference = Some(words.value()?),
-            Word::Long(name) => match name.as_str() {
+            OptionWord::Short('c') => options.creates_nothing = true,
+            OptionWord::Short('s') => options.change = Some(size(&words.value()?).map_err(Ending::refused)?),
+            OptionWord::Short('r') => options.reference = Some(words.value()?),
+            OptionWord::Long(name) => match name.as_str() {
                 "no-create" => options.creates_nothing = true,
                 "size" => options.change = Some(size(&words.value()?).map_err(Ending::refused)?),
                 "reference" => options.reference = Some(words.value()?),
-                _ => return Err(unknown(&Word::Long(name))),
+                _ => return Err(unknown(&OptionWord::Long(name))),
             },
-            Word::Operand(file) => options.files.push(file),
-            Word::Short(_) => return Err(unknown(&word)),
+            OptionWord::Operand(file) => options.files.push(file),
+            OptionWord::Short(_) => return Err(unknown(&word)),
         }
     }
     Ok(options)
 }
 
 /// Reads a size: a number with a unit, and before it perhaps the way in which it is meant.
-fn size(text: &str) -> Result<Change, String> {
+fn size(text: &str) -> Result<SizeChange, String> {
     let wrong = || format!("Invalid number: ‘{text}’");
     let (mark, number) = match text.trim().chars().next() {
         Some(mark @ ('+' | '-' | '<' | '>' | '/' | '%')) => (mark, &text.trim()[1..]),
@@ -98,18 +98,18 @@ fn size(text: &str) -> Result<Change, String> {
     let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or_else(wrong)?;
     let signed = || i64::try_from(number).map_err(|_| wrong());
     Ok(match mark {
-        '+' => Change::By(signed()?),
-        '-' => Change::By(-signed()?),
-        '<' => Change::AtMost(number),
-        '>' => Change::AtLeast(number),
+        '+' => SizeChange::By(signed()?),
+        '-' => SizeChange::By(-signed()?),
+        '<' => SizeChange::AtMost(number),
+        '>' => SizeChange::AtLeast(number),
         '/' | '%' if number == 0 => return Err("division by zero".to_owned()),
-        '/' => Change::Down(number),
-        '%' => Change::Up(number),
-        _ => Change::To(number),
+        '/' => SizeChange::Down(number),
+        '%' => SizeChange::Up(number),
+        _ => SizeChange::To(number),
     })
 }
 
-impl Change {
+impl SizeChange {
     fn of(self, size: u64) -> u64 {
         match self {
             Self::To(wanted) => wanted,
@@ -129,7 +129,7 @@ fn size_of(run: &ProgramRun<'_>, file: &str) -> Result<u64, Ending> {
         .map_err(|error| Ending::refused(format!("cannot stat '{file}': {}", reason(&error))))
 }
 
-fn apply(run: &ProgramRun<'_>, file: &str, change: Change, creates_nothing: bool) -> Result<(), String> {
+fn apply(run: &ProgramRun<'_>, file: &str, change: SizeChange, creates_nothing: bool) -> Result<(), String> {
     let said = |error: eyot::Error| format!("cannot open '{file}' for writing: {}", reason(&error));
     let mut inner = run.hold();
     let place = run.find(&inner, file, Last::Follow).map_err(said)?;

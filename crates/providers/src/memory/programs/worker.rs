@@ -27,7 +27,7 @@ pub(super) const STACK_BYTES: usize = 256 << 20;
 /// The content of a file, or the reason why there is none.
 pub(super) type ReadFile = Result<FileContent, &'static str>;
 
-enum Request {
+enum WorkerRequest {
     Print(Vec<u8>),
     PrintError(Vec<u8>),
     Input(SyncSender<Option<Vec<u8>>>),
@@ -39,7 +39,7 @@ pub(super) struct Worker {
     pub files: MemoryFiles,
     pub cwd: PathBuf,
     stop: Arc<AtomicBool>,
-    requests: mpsc::Sender<Request>,
+    requests: mpsc::Sender<WorkerRequest>,
 }
 
 /// Does the work beside the interpreter, and returns its status.
@@ -62,14 +62,14 @@ pub(super) async fn work(
     working.wait()
 }
 
-async fn serve(run: &ProgramRun<'_>, asked: &mut mpsc::Receiver<Request>) -> Result<(), Ending> {
+async fn serve(run: &ProgramRun<'_>, asked: &mut mpsc::Receiver<WorkerRequest>) -> Result<(), Ending> {
     while let Some(request) = asked.recv().await {
         match request {
-            Request::Print(bytes) => run.print(bytes).await?,
-            Request::PrintError(bytes) => run.write_error(bytes).await?,
+            WorkerRequest::Print(bytes) => run.print(bytes).await?,
+            WorkerRequest::PrintError(bytes) => run.write_error(bytes).await?,
             // Work that does not want its answer any more has ended.
-            Request::Input(answer) => answer.send(run.read_input().await?).unwrap_or_default(),
-            Request::File(name, answer) => {
+            WorkerRequest::Input(answer) => answer.send(run.read_input().await?).unwrap_or_default(),
+            WorkerRequest::File(name, answer) => {
                 answer.send(run.read(&name).await?.map(FileContent::from)).unwrap_or_default();
             }
         }
@@ -80,7 +80,7 @@ async fn serve(run: &ProgramRun<'_>, asked: &mut mpsc::Receiver<Request>) -> Res
 /// The thread that works. It is told to end, and waited for, when this is dropped.
 struct Working {
     thread: Option<JoinHandle<Result<i32, Ending>>>,
-    asked: Option<mpsc::Receiver<Request>>,
+    asked: Option<mpsc::Receiver<WorkerRequest>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -115,25 +115,25 @@ impl Worker {
         if self.stop.load(Ordering::Relaxed) { Err(unwanted()) } else { Ok(()) }
     }
 
-    fn ask(&self, request: Request) -> Result<(), Ending> {
+    fn ask(&self, request: WorkerRequest) -> Result<(), Ending> {
         self.breathe()?;
         self.requests.blocking_send(request).map_err(|_| unwanted())
     }
 
     /// Writes to the standard output.
     pub(super) fn print(&self, bytes: impl Into<Vec<u8>>) -> Result<(), Ending> {
-        self.ask(Request::Print(bytes.into()))
+        self.ask(WorkerRequest::Print(bytes.into()))
     }
 
     /// Writes to the standard error, as it is.
     pub(super) fn print_error(&self, bytes: impl Into<Vec<u8>>) -> Result<(), Ending> {
-        self.ask(Request::PrintError(bytes.into()))
+        self.ask(WorkerRequest::PrintError(bytes.into()))
     }
 
     /// Reads the next bytes of the standard input; `None` is its end.
     pub(super) fn read_input(&self) -> Result<Option<Vec<u8>>, Ending> {
         let (answer, answered) = sync_channel(1);
-        self.ask(Request::Input(answer))?;
+        self.ask(WorkerRequest::Input(answer))?;
         answered.recv().map_err(|_| unwanted())
     }
 
@@ -167,7 +167,7 @@ impl Worker {
             }
         }
         let (answer, answered) = sync_channel(1);
-        self.ask(Request::File(name.to_owned(), answer))?;
+        self.ask(WorkerRequest::File(name.to_owned(), answer))?;
         answered.recv().map_err(|_| unwanted())
     }
 
@@ -230,12 +230,12 @@ impl Read for WorkerInput<'_> {
 }
 
 /// A reader that ends with its work.
-pub(super) struct Wanted<'a, R> {
+pub(super) struct WorkerWanted<'a, R> {
     pub worker: &'a Worker,
     pub inner: R,
 }
 
-impl<R: Read> Read for Wanted<'_, R> {
+impl<R: Read> Read for WorkerWanted<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.worker.breathe().map_err(|_| io::ErrorKind::BrokenPipe)?;
         self.inner.read(buffer)

@@ -7,12 +7,10 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::children::{ChildEnd, ChildInput};
 use super::leading::about;
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 use super::xargs_input::{InputError, InputWord, Splitter};
-use super::xargs_options::Request;
+use super::xargs_options::XargsRequest;
 
-/// The largest command line, as Linux's `xargs` has it by default.
-pub(super) const MAX_LINE_BYTES: usize = 128 * 1024;
 /// The children that run at once, however many were wanted.
 const MAX_AT_ONCE: usize = 16;
 
@@ -20,13 +18,13 @@ const MAX_AT_ONCE: usize = 16;
 pub(super) struct Xargs;
 
 #[async_trait]
-impl Program for Xargs {
+impl ShellProgram for Xargs {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         if let Some(text) = about(run, "COMMAND [INITIAL-ARGS]...") {
             run.print(text).await?;
             return Ok(0);
         }
-        let (request, warnings) = Request::read(run.args)?;
+        let (request, warnings) = XargsRequest::read(run.args)?;
         for warning in warnings {
             run.complain(format!("warning: {warning}")).await?;
         }
@@ -46,7 +44,7 @@ impl Program for Xargs {
 /// The command lines of one run, as they fill and run.
 struct Batches<'a, 'r> {
     run: &'a ProgramRun<'r>,
-    request: &'a Request,
+    request: &'a XargsRequest,
     args: Vec<String>,
     lines: usize,
     bytes: usize,
@@ -58,7 +56,7 @@ struct Batches<'a, 'r> {
 }
 
 impl<'a, 'r> Batches<'a, 'r> {
-    fn new(run: &'a ProgramRun<'r>, request: &'a Request) -> Self {
+    fn new(run: &'a ProgramRun<'r>, request: &'a XargsRequest) -> Self {
         let at_once = if request.at_once == 0 { MAX_AT_ONCE } else { request.at_once.min(MAX_AT_ONCE) };
         Self {
             run,
@@ -209,7 +207,7 @@ impl<'a, 'r> Batches<'a, 'r> {
     }
 }
 
-async fn read_file(run: &ProgramRun<'_>, request: &Request) -> Result<Option<Vec<u8>>, Ending> {
+async fn read_file(run: &ProgramRun<'_>, request: &XargsRequest) -> Result<Option<Vec<u8>>, Ending> {
     let Some(name) = &request.file else { return Ok(None) };
     match run.read(name).await? {
         Ok(bytes) => Ok(Some(bytes)),

@@ -2,8 +2,10 @@
 
 use super::leading::{KnownOption, ValueRule, read_options};
 use super::run::Ending;
-use super::xargs::MAX_LINE_BYTES;
 use super::xargs_input::Splitting;
+
+/// The largest command line, as Linux's `xargs` has it by default.
+pub(super) const MAX_LINE_BYTES: usize = 128 * 1024;
 
 const OPTIONS: &[KnownOption] = &[
     KnownOption { short: '0', long: "null", value: ValueRule::Never },
@@ -28,7 +30,7 @@ const OPTIONS: &[KnownOption] = &[
 
 /// A command line that was read.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct XargsRequest {
     pub splitting: Splitting,
     pub end_word: Option<Vec<u8>>,
     pub file: Option<String>,
@@ -47,7 +49,7 @@ pub(super) struct Request {
     pub command: Vec<String>,
 }
 
-impl Request {
+impl XargsRequest {
     /// Reads a command line. What it warns of stands beside.
     pub(super) fn read(args: &[String]) -> Result<(Self, Vec<String>), Ending> {
         let (given, command) = read_options(args, OPTIONS)?;
@@ -179,9 +181,9 @@ fn delimiter(text: &str) -> Result<u8, Ending> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<(Request, Vec<String>), String> {
+    fn read(line: &str) -> Result<(XargsRequest, Vec<String>), String> {
         let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        match Request::read(&args) {
+        match XargsRequest::read(&args) {
             Ok(read) => Ok(read),
             Err(Ending::Refused { reason, .. }) => Err(reason),
             Err(other) => Err(format!("{other:?}")),

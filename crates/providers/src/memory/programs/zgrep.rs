@@ -22,7 +22,7 @@ impl Builtin for Zgrep {
     }
 
     async fn execution_plan(&self, context: &BuiltinContext<'_>) -> bashkit::Result<Option<ExecutionPlan>> {
-        let Some(search) = Search::of(context.args) else { return Ok(None) };
+        let Some(search) = ZgrepSearch::of(context.args) else { return Ok(None) };
         if search.files.is_empty() {
             let input = context.stdin.map(|input| input.as_bytes().to_vec()).unwrap_or_default();
             let commands = vec![search.command(None, gzip_stream::unpacked(&input, MAX_BYTES))];
@@ -47,12 +47,12 @@ impl Builtin for Zgrep {
 
 /// The command line, in parts.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Search {
+struct ZgrepSearch {
     options: Vec<String>,
     files: Vec<String>,
 }
 
-impl Search {
+impl ZgrepSearch {
     /// Reads the command line; without a pattern there is nothing to search.
     fn of(args: &[String]) -> Option<Self> {
         let mut search = Self::default();
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn the_pattern_is_the_first_operand_unless_an_option_gives_it() {
         let read = |args: &[&str]| {
-            let search = Search::of(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())?;
+            let search = ZgrepSearch::of(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())?;
             Some((search.options.join(" "), search.files.join(" ")))
         };
         let parts = |options: &str, files: &str| Some((options.to_owned(), files.to_owned()));

@@ -7,19 +7,19 @@ mod verify;
 
 use async_trait::async_trait;
 
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 pub(super) use digests::Algorithm;
-pub(super) use options::Family;
+pub(super) use options::ChecksumFamily;
 use options::Options;
 
 /// The bytes that are worked on at once.
 const BYTES_AT_ONCE: usize = 64 << 10;
 
 /// A program for checksums.
-pub(super) struct Checksums(pub Family);
+pub(super) struct Checksums(pub ChecksumFamily);
 
 #[async_trait]
-impl Program for Checksums {
+impl ShellProgram for Checksums {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = options::parse(run, self.0)?;
         let usual = ["-".to_owned()];

@@ -1,12 +1,12 @@
 //! The options of the programs for checksums.
 
 use super::digests::{ALGORITHMS, Algorithm, MAX_BLAKE2B_BITS};
-use crate::memory::programs::options::{Word, complete, unknown};
+use crate::memory::programs::options::{OptionWord, complete, unknown};
 use crate::memory::programs::run::{Ending, ProgramRun};
 
 /// What a program for checksums is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum ChecksumFamily {
     /// `md5sum` and its kin.
     One(Algorithm),
     Cksum,
@@ -62,7 +62,7 @@ const LONG_OF_CKSUM: &[&str] = &[
 ];
 const LONG_OF_SUM: &[&str] = &["sysv"];
 
-impl Family {
+impl ChecksumFamily {
     fn long_names(self) -> &'static [&'static str] {
         match self {
             Self::One(Algorithm::Blake2b) => LONG_OF_BLAKE2B,
@@ -89,7 +89,7 @@ impl Family {
 }
 
 /// The options while they are read.
-struct Reading<'a> {
+struct ChecksumReading<'a> {
     program: &'a str,
     options: Options,
     length: Option<String>,
@@ -98,18 +98,18 @@ struct Reading<'a> {
     has_tag: bool,
 }
 
-pub(super) fn parse(run: &ProgramRun<'_>, family: Family) -> Result<Options, Ending> {
+pub(super) fn parse(run: &ProgramRun<'_>, family: ChecksumFamily) -> Result<Options, Ending> {
     let algorithm = match family {
-        Family::One(algorithm) => algorithm,
-        Family::Cksum => Algorithm::Crc,
-        Family::Sum => Algorithm::Bsd,
+        ChecksumFamily::One(algorithm) => algorithm,
+        ChecksumFamily::Cksum => Algorithm::Crc,
+        ChecksumFamily::Sum => Algorithm::Bsd,
     };
     let options = Options {
         algorithm,
-        is_chosen: family != Family::Cksum,
+        is_chosen: family != ChecksumFamily::Cksum,
         bits: MAX_BLAKE2B_BITS,
         is_check: false,
-        is_tagged: family == Family::Cksum,
+        is_tagged: family == ChecksumFamily::Cksum,
         is_binary: false,
         is_quiet: false,
         is_silent: false,
@@ -119,20 +119,21 @@ pub(super) fn parse(run: &ProgramRun<'_>, family: Family) -> Result<Options, End
         end: '\n',
         files: Vec::new(),
     };
-    let mut reading = Reading { program: run.name, options, length: None, has_binary: false, has_tag: false };
+    let mut reading =
+        ChecksumReading { program: run.name, options, length: None, has_binary: false, has_tag: false };
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let name = match word {
-            Word::Operand(operand) => {
+            OptionWord::Operand(operand) => {
                 reading.options.files.push(operand);
                 continue;
             }
-            Word::Short('r') if family == Family::Sum => {
+            OptionWord::Short('r') if family == ChecksumFamily::Sum => {
                 reading.options.algorithm = Algorithm::Bsd;
                 continue;
             }
-            Word::Short(letter) => family.long_name(letter).ok_or_else(|| unknown(&word))?,
-            Word::Long(name) => complete(&name, family.long_names())?,
+            OptionWord::Short(letter) => family.long_name(letter).ok_or_else(|| unknown(&word))?,
+            OptionWord::Long(name) => complete(&name, family.long_names())?,
         };
         match name {
             "algorithm" => reading.choose(&words.value()?)?,
@@ -143,7 +144,7 @@ pub(super) fn parse(run: &ProgramRun<'_>, family: Family) -> Result<Options, End
     reading.finish()
 }
 
-impl Reading<'_> {
+impl ChecksumReading<'_> {
     fn choose(&mut self, name: &str) -> Result<(), Ending> {
         let found = ALGORITHMS.iter().find(|(known, ..)| *known == name);
         let Some((_, _, algorithm)) = found else {

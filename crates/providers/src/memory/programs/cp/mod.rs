@@ -8,23 +8,23 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 
-use super::answers::Answers;
+use super::answers::UserAnswers;
 use super::backup::noted;
 use super::mode::MASK;
 use super::quoting::{joined, quoted};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::target::Pair;
 use crate::memory::names::shown;
 use crate::memory::node::{FileNode, NodeContent, NodeId, NodeKind};
 use crate::memory::place::Place;
 use crate::memory::walk::Last;
-use options::{CopyOptions, Existing, parse};
-use put::{Source, SourceContent};
+use options::{CopyExisting, CopyOptions, parse};
+use put::{CopySource, SourceContent};
 
 pub(super) struct Cp;
 
 #[async_trait]
-impl Program for Cp {
+impl ShellProgram for Cp {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let pairs = options.pairs(run)?;
@@ -32,7 +32,7 @@ impl Program for Cp {
             run,
             options: &options,
             status: 0,
-            answers: Answers::default(),
+            answers: UserAnswers::default(),
             linked: HashMap::new(),
             made: HashSet::new(),
             copied: HashSet::new(),
@@ -49,7 +49,7 @@ impl Program for Cp {
 }
 
 /// A part of a copy that is still to be made.
-enum Step {
+enum CopyStep {
     Copy {
         pair: Pair,
         is_operand: bool,
@@ -68,14 +68,14 @@ struct Copying<'a, 'r> {
     run: &'a ProgramRun<'r>,
     options: &'a CopyOptions,
     status: i32,
-    answers: Answers,
+    answers: UserAnswers,
     /// The names that files with several names have got.
     linked: HashMap<NodeId, String>,
     /// The files that this run has made for its operands.
     made: HashSet<NodeId>,
     /// The operands that were copied.
     copied: HashSet<(NodeId, String)>,
-    left: Vec<Step>,
+    left: Vec<CopyStep>,
 }
 
 impl Copying<'_, '_> {
@@ -85,12 +85,12 @@ impl Copying<'_, '_> {
     }
 
     async fn copy_all(&mut self, pair: Pair) -> Result<(), Ending> {
-        self.left.push(Step::Copy { pair, is_operand: true });
+        self.left.push(CopyStep::Copy { pair, is_operand: true });
         while let Some(step) = self.left.pop() {
             self.run.breathe().await;
             match step {
-                Step::Copy { pair, is_operand } => self.copy(pair, is_operand).await?,
-                Step::Finish { to, mode, modified, is_new } => self.finish(&to, mode, modified, is_new),
+                CopyStep::Copy { pair, is_operand } => self.copy(pair, is_operand).await?,
+                CopyStep::Finish { to, mode, modified, is_new } => self.finish(&to, mode, modified, is_new),
             }
         }
         Ok(())
@@ -101,7 +101,7 @@ impl Copying<'_, '_> {
             Ok(source) => source,
             // The shell holds some files itself, like those of a substituted process.
             Err(error) => match self.run.read(&pair.from).await? {
-                Ok(bytes) if pair.from != "-" => Source::of_bytes(bytes),
+                Ok(bytes) if pair.from != "-" => CopySource::of_bytes(bytes),
                 _ => {
                     return self
                         .fail(format!("cannot stat {}: {}", quoted(&pair.from), reason(&error)))
@@ -135,7 +135,7 @@ impl Copying<'_, '_> {
         }
     }
 
-    fn source(&self, name: &str, last: Last) -> eyot::Result<Source> {
+    fn source(&self, name: &str, last: Last) -> eyot::Result<CopySource> {
         let held = self.run.hold();
         let place = self.run.find(&held, name, last)?;
         let id = place.found()?;
@@ -151,7 +151,7 @@ impl Copying<'_, '_> {
             NodeContent::Device(_) => SourceContent::Device,
         };
         let (mode, modified, links) = (node.mode, node.modified, node.names);
-        Ok(Source { id: Some(id), names: place.names, content, mode, modified, links })
+        Ok(CopySource { id: Some(id), names: place.names, content, mode, modified, links })
     }
 
     /// The place of a target, and the kind of what is there.
@@ -162,7 +162,7 @@ impl Copying<'_, '_> {
         Ok((place, kind))
     }
 
-    async fn copy_directory(&mut self, source: Source, pair: Pair) -> Result<(), Ending> {
+    async fn copy_directory(&mut self, source: CopySource, pair: Pair) -> Result<(), Ending> {
         let SourceContent::Directory(names) = &source.content else { return Ok(()) };
         let (from, to) = (quoted(&pair.from), quoted(&pair.to));
         let (place, kind) = match self.target(&pair.to, Last::Follow) {
@@ -193,7 +193,7 @@ impl Copying<'_, '_> {
                 }
             }
         }
-        self.left.push(Step::Finish {
+        self.left.push(CopyStep::Finish {
             to: pair.to.clone(),
             mode: source.mode,
             modified: source.modified,
@@ -202,12 +202,12 @@ impl Copying<'_, '_> {
         for name in names.iter().rev() {
             let name = shown(name);
             let pair = Pair { from: joined(&pair.from, &name), to: joined(&pair.to, &name) };
-            self.left.push(Step::Copy { pair, is_operand: false });
+            self.left.push(CopyStep::Copy { pair, is_operand: false });
         }
         Ok(())
     }
 
-    async fn copy_one(&mut self, source: Source, pair: Pair, is_operand: bool) -> Result<(), Ending> {
+    async fn copy_one(&mut self, source: CopySource, pair: Pair, is_operand: bool) -> Result<(), Ending> {
         let (from, to) = (quoted(&pair.from), quoted(&pair.to));
         let is_link = matches!(source.content, SourceContent::Link(_)) || self.options.makes_links;
         let last = if is_link || self.options.makes_hard_links { Last::Keep } else { Last::Follow };
@@ -222,7 +222,7 @@ impl Copying<'_, '_> {
         }
         if let Some(there) = place.node {
             if Some(there) == source.id {
-                if self.options.makes_hard_links || self.options.existing == Existing::Keep {
+                if self.options.makes_hard_links || self.options.existing == CopyExisting::Keep {
                     return Ok(());
                 }
                 return self.fail(format!("{from} and {to} are the same file")).await;
@@ -258,15 +258,15 @@ impl Copying<'_, '_> {
     }
 
     /// Tells whether what is at a target may be replaced.
-    async fn may_replace(&mut self, source: &Source, pair: &Pair, there: NodeId) -> Result<bool, Ending> {
+    async fn may_replace(&mut self, source: &CopySource, pair: &Pair, there: NodeId) -> Result<bool, Ending> {
         Ok(match self.options.existing {
-            Existing::Replace => true,
-            Existing::Keep => false,
-            Existing::KeepNewer => {
+            CopyExisting::Replace => true,
+            CopyExisting::Keep => false,
+            CopyExisting::KeepNewer => {
                 let held = self.run.hold();
                 !held.tree.has(there) || held.tree.node(there).modified < source.modified
             }
-            Existing::Ask => {
+            CopyExisting::Ask => {
                 let question = format!("overwrite {}", quoted(&pair.to));
                 self.answers.ask(self.run, &question).await?
             }

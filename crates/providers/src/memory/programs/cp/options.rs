@@ -1,6 +1,6 @@
 //! The command line of `cp`.
 
-use super::super::options::{Word, Words, unknown};
+use super::super::options::{OptionWord, Words, unknown};
 use super::super::quoting::joined;
 use super::super::run::{Ending, ProgramRun};
 use super::super::target::{Pair, Targets};
@@ -8,7 +8,7 @@ use crate::memory::walk::Last;
 
 /// The links that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Follow {
+pub(super) enum CopyFollow {
     All,
     Operands,
     None,
@@ -16,7 +16,7 @@ pub(super) enum Follow {
 
 /// The treatment of what is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Existing {
+pub(super) enum CopyExisting {
     #[default]
     Replace,
     Keep,
@@ -27,8 +27,8 @@ pub(super) enum Existing {
 #[derive(Debug, Default)]
 pub(super) struct CopyOptions {
     pub targets: Targets,
-    pub follow: Option<Follow>,
-    pub existing: Existing,
+    pub follow: Option<CopyFollow>,
+    pub existing: CopyExisting,
     pub is_recursive: bool,
     pub keeps_mode: bool,
     pub keeps_times: bool,
@@ -46,24 +46,24 @@ pub(super) fn parse(run: &ProgramRun<'_>) -> Result<CopyOptions, Ending> {
     while let Some(word) = words.next()? {
         let Some(word) = options.targets.take(word, &mut words)? else { continue };
         match word {
-            Word::Short('R' | 'r') => options.is_recursive = true,
-            Word::Short('a') => options.archive(),
-            Word::Short('d') => {
-                options.follow = Some(Follow::None);
+            OptionWord::Short('R' | 'r') => options.is_recursive = true,
+            OptionWord::Short('a') => options.archive(),
+            OptionWord::Short('d') => {
+                options.follow = Some(CopyFollow::None);
                 options.keeps_hard_links = true;
             }
-            Word::Short('P') => options.follow = Some(Follow::None),
-            Word::Short('L') => options.follow = Some(Follow::All),
-            Word::Short('H') => options.follow = Some(Follow::Operands),
-            Word::Short('p') => (options.keeps_mode, options.keeps_times) = (true, true),
-            Word::Short('n') => options.existing = Existing::Keep,
-            Word::Short('u') => options.existing = Existing::KeepNewer,
-            Word::Short('i') => options.existing = Existing::Ask,
-            Word::Short('s') => options.makes_links = true,
-            Word::Short('l') => options.makes_hard_links = true,
+            OptionWord::Short('P') => options.follow = Some(CopyFollow::None),
+            OptionWord::Short('L') => options.follow = Some(CopyFollow::All),
+            OptionWord::Short('H') => options.follow = Some(CopyFollow::Operands),
+            OptionWord::Short('p') => (options.keeps_mode, options.keeps_times) = (true, true),
+            OptionWord::Short('n') => options.existing = CopyExisting::Keep,
+            OptionWord::Short('u') => options.existing = CopyExisting::KeepNewer,
+            OptionWord::Short('i') => options.existing = CopyExisting::Ask,
+            OptionWord::Short('s') => options.makes_links = true,
+            OptionWord::Short('l') => options.makes_hard_links = true,
             // There is one file system, and what can't be opened can't be removed either.
-            Word::Short('f' | 'x') => {}
-            Word::Long(name) => options.take_long(&name, &mut words)?,
+            OptionWord::Short('f' | 'x') => {}
+            OptionWord::Long(name) => options.take_long(&name, &mut words)?,
             other => return Err(unknown(&other)),
         }
     }
@@ -73,7 +73,7 @@ pub(super) fn parse(run: &ProgramRun<'_>) -> Result<CopyOptions, Ending> {
 impl CopyOptions {
     fn archive(&mut self) {
         self.is_recursive = true;
-        self.follow = Some(Follow::None);
+        self.follow = Some(CopyFollow::None);
         (self.keeps_mode, self.keeps_times, self.keeps_hard_links) = (true, true, true);
     }
 
@@ -81,15 +81,15 @@ impl CopyOptions {
         match name {
             "recursive" => self.is_recursive = true,
             "archive" => self.archive(),
-            "no-dereference" => self.follow = Some(Follow::None),
-            "dereference" => self.follow = Some(Follow::All),
-            "no-clobber" => self.existing = Existing::Keep,
-            "interactive" => self.existing = Existing::Ask,
+            "no-dereference" => self.follow = Some(CopyFollow::None),
+            "dereference" => self.follow = Some(CopyFollow::All),
+            "no-clobber" => self.existing = CopyExisting::Keep,
+            "interactive" => self.existing = CopyExisting::Ask,
             "update" => {
                 self.existing = match words.attached()?.as_deref() {
-                    None | Some("older") => Existing::KeepNewer,
-                    Some("all") => Existing::Replace,
-                    Some("none" | "none-fail") => Existing::Keep,
+                    None | Some("older") => CopyExisting::KeepNewer,
+                    Some("all") => CopyExisting::Replace,
+                    Some("none" | "none-fail") => CopyExisting::Keep,
                     Some(other) => return Err(bad_argument(other, "--update")),
                 }
             }
@@ -102,7 +102,7 @@ impl CopyOptions {
             "remove-destination" => self.removes_first = true,
             "force" | "one-file-system" => {}
             "reflink" | "sparse" => drop(words.attached()?),
-            other => return Err(unknown(&Word::Long(other.to_owned()))),
+            other => return Err(unknown(&OptionWord::Long(other.to_owned()))),
         }
         Ok(())
     }
@@ -138,11 +138,12 @@ impl CopyOptions {
 
     /// Tells whether a link is followed: a copy of directories copies links.
     pub(super) fn follows(&self, is_operand: bool) -> Last {
-        let usual = if self.is_recursive || self.makes_hard_links { Follow::None } else { Follow::All };
+        let usual =
+            if self.is_recursive || self.makes_hard_links { CopyFollow::None } else { CopyFollow::All };
         match self.follow.unwrap_or(usual) {
-            Follow::All => Last::Follow,
-            Follow::Operands if is_operand => Last::Follow,
-            Follow::Operands | Follow::None => Last::Keep,
+            CopyFollow::All => Last::Follow,
+            CopyFollow::Operands if is_operand => Last::Follow,
+            CopyFollow::Operands | CopyFollow::None => Last::Keep,
         }
     }
 }

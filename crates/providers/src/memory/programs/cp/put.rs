@@ -17,7 +17,7 @@ use crate::memory::place::Place;
 use crate::memory::walk::Last;
 
 /// A source as it was found.
-pub(super) struct Source {
+pub(super) struct CopySource {
     pub id: Option<NodeId>,
     pub names: Vec<Vec<u8>>,
     pub content: SourceContent,
@@ -35,7 +35,7 @@ pub(super) enum SourceContent {
     Device,
 }
 
-impl Source {
+impl CopySource {
     pub(super) fn of_bytes(bytes: Vec<u8>) -> Self {
         Self {
             id: None,
@@ -60,7 +60,7 @@ impl Copying<'_, '_> {
     ///
     /// # Errors
     /// The words of what failed.
-    pub(super) fn put(&mut self, source: &Source, pair: &Pair) -> std::result::Result<NodeId, String> {
+    pub(super) fn put(&mut self, source: &CopySource, pair: &Pair) -> std::result::Result<NodeId, String> {
         let run = self.run;
         let mut held = run.hold();
         let several = source.id.filter(|_| source.links > 1 && self.options.keeps_hard_links);
@@ -153,7 +153,7 @@ impl Copying<'_, '_> {
         }
     }
 
-    fn keep_facts(&self, node: &mut FileNode, source: &Source) {
+    fn keep_facts(&self, node: &mut FileNode, source: &CopySource) {
         if self.options.keeps_mode && node.kind() != NodeKind::Link {
             node.mode = source.mode & 0o7777;
         }

@@ -7,7 +7,7 @@ use crate::memory::programs::run::Ending;
 
 /// Where to cut, and how often.
 #[derive(Debug)]
-pub(super) struct Cut {
+pub(super) struct CsplitCut {
     /// The argument that says so.
     pub argument: String,
     pub place: CutPlace,
@@ -22,8 +22,8 @@ pub(super) enum CutPlace {
 }
 
 /// Reads the places to cut, and what is to be warned of.
-pub(super) fn cuts(patterns: &[String]) -> Result<(Vec<Cut>, Vec<String>), Ending> {
-    let mut cuts: Vec<Cut> = Vec::new();
+pub(super) fn cuts(patterns: &[String]) -> Result<(Vec<CsplitCut>, Vec<String>), Ending> {
+    let mut cuts: Vec<CsplitCut> = Vec::new();
     let mut warnings = Vec::new();
     let mut last_line = 0;
     for pattern in patterns {
@@ -59,7 +59,7 @@ pub(super) fn cuts(patterns: &[String]) -> Result<(Vec<Cut>, Vec<String>), Endin
                 CutPlace::Line(line)
             }
         };
-        cuts.push(Cut { argument: pattern.clone(), place, repeats: Some(0) });
+        cuts.push(CsplitCut { argument: pattern.clone(), place, repeats: Some(0) });
     }
     Ok((cuts, warnings))
 }

@@ -6,10 +6,10 @@ mod suffix;
 use async_trait::async_trait;
 use regex::bytes::Regex;
 
-use super::options::{Word, complete, unknown};
-use super::run::{Ending, Program, ProgramRun, reason};
+use super::options::{OptionWord, complete, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use crate::memory::walk::Last;
-use cuts::{Cut, CutPlace, cuts};
+use cuts::{CsplitCut, CutPlace, cuts};
 use suffix::{MAX_DIGITS, Suffix};
 
 const LONG: &[&str] = &[
@@ -37,7 +37,7 @@ struct Options {
 pub(super) struct Csplit;
 
 #[async_trait]
-impl Program for Csplit {
+impl ShellProgram for Csplit {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let [file, patterns @ ..] = options.operands.as_slice() else {
@@ -95,18 +95,18 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let name = match word {
-            Word::Operand(operand) => {
+            OptionWord::Operand(operand) => {
                 options.operands.push(operand);
                 continue;
             }
-            Word::Short('b') => "suffix-format",
-            Word::Short('f') => "prefix",
-            Word::Short('k') => "keep-files",
-            Word::Short('n') => "digits",
-            Word::Short('q' | 's') => "silent",
-            Word::Short('z') => "elide-empty-files",
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => complete(&name, LONG)?,
+            OptionWord::Short('b') => "suffix-format",
+            OptionWord::Short('f') => "prefix",
+            OptionWord::Short('k') => "keep-files",
+            OptionWord::Short('n') => "digits",
+            OptionWord::Short('q' | 's') => "silent",
+            OptionWord::Short('z') => "elide-empty-files",
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => complete(&name, LONG)?,
         };
         match name {
             "suffix-format" => options.suffix = Suffix::parse(&words.value()?)?,
@@ -143,7 +143,7 @@ struct Cutter<'a, 'r> {
 }
 
 impl Cutter<'_, '_> {
-    async fn cut_all(&mut self, cuts: &[Cut]) -> Result<(), Ending> {
+    async fn cut_all(&mut self, cuts: &[CsplitCut]) -> Result<(), Ending> {
         for cut in cuts {
             let mut repetition = 0;
             while cut.repeats.is_none_or(|repeats| repetition <= repeats) {
@@ -186,7 +186,7 @@ impl Cutter<'_, '_> {
         self.take();
     }
 
-    fn cut_at_line(&mut self, cut: &Cut, line: usize, repetition: u64) -> Result<bool, Ending> {
+    fn cut_at_line(&mut self, cut: &CsplitCut, line: usize, repetition: u64) -> Result<bool, Ending> {
         let times = usize::try_from(repetition).unwrap_or(usize::MAX).saturating_add(1);
         let end = line.saturating_mul(times) - 1;
         let out_of_range = || failed(cut, "line number out of range", repetition);
@@ -212,7 +212,7 @@ impl Cutter<'_, '_> {
     /// Cuts before a line that matches. Returns `false` at the end of repetitions without number.
     async fn cut_at_match(
         &mut self,
-        cut: &Cut,
+        cut: &CsplitCut,
         (pattern, offset, is_skipped): (&Regex, i64, bool),
         repetition: u64,
     ) -> Result<bool, Ending> {
@@ -292,7 +292,7 @@ impl Cutter<'_, '_> {
     }
 }
 
-fn failed(cut: &Cut, reason: &str, repetition: u64) -> Ending {
+fn failed(cut: &CsplitCut, reason: &str, repetition: u64) -> Ending {
     let mut text = format!("‘{}’: {reason}", cut.argument.replace('\\', "\\\\"));
     if repetition > 0 {
         text += &format!(" on repetition {repetition}");

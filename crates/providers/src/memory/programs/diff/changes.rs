@@ -5,11 +5,11 @@ use std::ops::Range;
 use imara_diff::{Algorithm, Diff, NoSliderHeuristic, Token};
 use regex::bytes::Regex;
 
-use super::text::{Sameness, Text};
+use super::text::{DiffText, Sameness};
 
 /// Lines of the old text that lines of the new one replace, counted from nought.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct DiffChange {
     pub old: Range<usize>,
     pub new: Range<usize>,
     /// All of its lines are such as the options ignore.
@@ -18,19 +18,19 @@ pub(super) struct Change {
 
 /// Lines of which changes do not count.
 #[derive(Debug, Default)]
-pub(super) struct Ignored {
+pub(super) struct DiffIgnored {
     pub blank_lines: bool,
     pub patterns: Vec<Regex>,
 }
 
-impl Ignored {
+impl DiffIgnored {
     fn has(&self, content: &[u8], sameness: Sameness) -> bool {
         self.blank_lines && sameness.is_blank(content)
             || self.patterns.iter().any(|pattern| pattern.is_match(content))
     }
 
     /// Marks the changes of which no line counts.
-    pub(super) fn mark(&self, changes: &mut [Change], texts: [&Text; 2], sameness: Sameness) {
+    pub(super) fn mark(&self, changes: &mut [DiffChange], texts: [&DiffText; 2], sameness: Sameness) {
         if !self.blank_lines && self.patterns.is_empty() {
             return;
         }
@@ -51,16 +51,16 @@ const LINES_AT_ONCE_FOR_LEAST: usize = 5_000;
 /// Two texts, whose lines are numbered, and the changes that are found so far.
 ///
 /// Long texts are compared part by part. What a part ends with is compared again with the next.
-pub(super) struct Comparison<'a> {
+pub(super) struct DiffComparison<'a> {
     tokens: [&'a [Token]; 2],
     count: u32,
     is_minimal: bool,
     /// The lines that are compared.
     done: [usize; 2],
-    changes: Vec<Change>,
+    changes: Vec<DiffChange>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> DiffComparison<'a> {
     pub(super) fn new(tokens: [&'a [Token]; 2], count: u32, is_minimal: bool) -> Self {
         Self { tokens, count, is_minimal, done: [0; 2], changes: Vec::new() }
     }
@@ -77,7 +77,7 @@ impl<'a> Comparison<'a> {
         let (old, new) = (cut(old), cut(new));
         let mut found = self.compare(old, new);
         let mut ends = [old.len(), new.len()];
-        let last_is_open = |last: &Change| {
+        let last_is_open = |last: &DiffChange| {
             last.old.end == old.len()
                 && last.new.end == new.len()
                 && (last.old.start, last.new.start) != (0, 0)
@@ -92,21 +92,21 @@ impl<'a> Comparison<'a> {
         true
     }
 
-    fn compare(&self, old: &[Token], new: &[Token]) -> Vec<Change> {
+    fn compare(&self, old: &[Token], new: &[Token]) -> Vec<DiffChange> {
         let algorithm = if self.is_minimal { Algorithm::MyersMinimal } else { Algorithm::Myers };
         let mut diff = Diff::default();
         diff.compute_with(algorithm, old, new, self.count);
         diff.postprocess_with(old, new, NoSliderHeuristic);
         let lines = |range: Range<u32>| range.start as usize..range.end as usize;
         diff.hunks()
-            .map(|hunk| Change { old: lines(hunk.before), new: lines(hunk.after), is_ignored: false })
+            .map(|hunk| DiffChange { old: lines(hunk.before), new: lines(hunk.after), is_ignored: false })
             .collect()
     }
 
     /// Adds a change of a part, to the last one if nothing lies between them.
-    fn add(&mut self, change: Change) {
+    fn add(&mut self, change: DiffChange) {
         let [old, new] = self.done;
-        let change = Change {
+        let change = DiffChange {
             old: change.old.start + old..change.old.end + old,
             new: change.new.start + new..change.new.end + new,
             is_ignored: false,
@@ -119,13 +119,13 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    pub(super) fn into_changes(self) -> Vec<Change> {
+    pub(super) fn into_changes(self) -> Vec<DiffChange> {
         self.changes
     }
 }
 
 /// Groups changes that are shown together, because few equal lines lie between them.
-pub(super) fn groups(changes: &[Change], context: usize) -> Vec<&[Change]> {
+pub(super) fn groups(changes: &[DiffChange], context: usize) -> Vec<&[DiffChange]> {
     let mut groups = Vec::new();
     let mut first = 0;
     for at in 1..=changes.len() {
@@ -145,8 +145,8 @@ pub(super) fn groups(changes: &[Change], context: usize) -> Vec<&[Change]> {
 mod tests {
     use super::*;
 
-    fn all_changes(tokens: [&[Token]; 2]) -> Vec<Change> {
-        let mut comparison = Comparison::new(tokens, 1 << 20, false);
+    fn all_changes(tokens: [&[Token]; 2]) -> Vec<DiffChange> {
+        let mut comparison = DiffComparison::new(tokens, 1 << 20, false);
         while comparison.step() {}
         comparison.into_changes()
     }
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn near_changes_are_one_group() {
-        let change = |at| Change { old: at..at + 1, new: at..at + 1, is_ignored: false };
+        let change = |at| DiffChange { old: at..at + 1, new: at..at + 1, is_ignored: false };
         let all = [change(0), change(8), change(20)];
-        let sizes = |context| groups(&all, context).into_iter().map(<[Change]>::len).collect::<Vec<_>>();
+        let sizes = |context| groups(&all, context).into_iter().map(<[DiffChange]>::len).collect::<Vec<_>>();
         assert_eq!(sizes(3), [1, 1, 1]);
         assert_eq!(sizes(4), [2, 1]);
         assert_eq!(sizes(usize::MAX), [3]);

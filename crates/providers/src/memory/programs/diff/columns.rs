@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use super::changes::Change;
-use super::text::Text;
+use super::changes::DiffChange;
+use super::text::DiffText;
 
 /// The least columns between the two.
 const GUTTER: usize = 3;
 
 /// Writes two texts side by side.
-pub(super) struct Columns<'a> {
-    pub texts: [&'a Text; 2],
+pub(super) struct DiffColumns<'a> {
+    pub texts: [&'a DiffText; 2],
     pub expands_tabs: bool,
     pub tab_size: usize,
     pub is_left_column: bool,
@@ -21,8 +21,8 @@ pub(super) struct Columns<'a> {
     offset: usize,
 }
 
-impl<'a> Columns<'a> {
-    pub(super) fn new(texts: [&'a Text; 2], width: usize, tab_size: usize, expands_tabs: bool) -> Self {
+impl<'a> DiffColumns<'a> {
+    pub(super) fn new(texts: [&'a DiffText; 2], width: usize, tab_size: usize, expands_tabs: bool) -> Self {
         let (half, offset) = layout(width, if expands_tabs { 1 } else { tab_size });
         Self { texts, expands_tabs, tab_size, is_left_column: false, hides_common: false, half, offset }
     }
@@ -47,7 +47,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Writes a change.
-    pub(super) fn change(&self, change: &Change) -> Vec<u8> {
+    pub(super) fn change(&self, change: &DiffChange) -> Vec<u8> {
         let mut out = Vec::new();
         let pairs = change.old.len().min(change.new.len());
         for (left, right) in change.old.clone().zip(change.new.clone()) {

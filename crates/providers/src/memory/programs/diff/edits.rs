@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use super::changes::Change;
+use super::changes::DiffChange;
 use super::lines::LineWriter;
-use super::text::Text;
+use super::text::DiffText;
 
 /// Writes a range of lines, counted from one: the line before it if it is empty.
 fn range(lines: &Range<usize>) -> String {
     if lines.len() < 2 { lines.end.to_string() } else { format!("{},{}", lines.start + 1, lines.end) }
 }
 
-fn letter(change: &Change) -> char {
+fn letter(change: &DiffChange) -> char {
     match (change.old.is_empty(), change.new.is_empty()) {
         (true, _) => 'a',
         (_, true) => 'd',
@@ -20,7 +20,7 @@ fn letter(change: &Change) -> char {
 }
 
 /// Writes a change in the normal format.
-pub(super) fn normal(texts: [&Text; 2], change: &Change, writer: &LineWriter) -> Vec<u8> {
+pub(super) fn normal(texts: [&DiffText; 2], change: &DiffChange, writer: &LineWriter) -> Vec<u8> {
     let head = format!("{}{}{}\n", range(&change.old), letter(change), range(&change.new));
     let mut out = head.into_bytes();
     writer.write_all("<", texts[0], change.old.clone(), &mut out);
@@ -32,7 +32,7 @@ pub(super) fn normal(texts: [&Text; 2], change: &Change, writer: &LineWriter) ->
 }
 
 /// Writes a change as commands of `ed`. The last change comes first.
-pub(super) fn ed(new: &Text, change: &Change) -> Vec<u8> {
+pub(super) fn ed(new: &DiffText, change: &DiffChange) -> Vec<u8> {
     let mut out = format!("{}{}\n", range(&change.old), letter(change)).into_bytes();
     if change.new.is_empty() {
         return out;
@@ -59,7 +59,7 @@ pub(super) fn ed(new: &Text, change: &Change) -> Vec<u8> {
 }
 
 /// Writes a change as RCS keeps it.
-pub(super) fn rcs(new: &Text, change: &Change) -> Vec<u8> {
+pub(super) fn rcs(new: &DiffText, change: &DiffChange) -> Vec<u8> {
     let mut out = Vec::new();
     if !change.old.is_empty() {
         out.extend_from_slice(format!("d{} {}\n", change.old.start + 1, change.old.len()).as_bytes());

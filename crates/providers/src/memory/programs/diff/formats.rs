@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::changes::Change;
-use super::text::Text;
+use super::changes::DiffChange;
+use super::text::DiffText;
 use crate::memory::programs::run::Ending;
 
 /// The most columns that a number may be padded to.
@@ -27,7 +27,7 @@ const CHANGED: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum LinePart {
-    Text(Vec<u8>),
+    DiffText(Vec<u8>),
     /// `%l`, or with the newline `%L`.
     Line {
         with_newline: bool,
@@ -37,16 +37,16 @@ enum LinePart {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum GroupPart {
-    Text(Vec<u8>),
+    DiffText(Vec<u8>),
     OldLines,
     NewLines,
     UnchangedLines,
     Number(NumberFormat, char),
-    Condition { left: Value, right: Value, then: Vec<GroupPart>, otherwise: Vec<GroupPart> },
+    Condition { left: DiffValue, right: DiffValue, then: Vec<GroupPart>, otherwise: Vec<GroupPart> },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Value {
+enum DiffValue {
     Letter(char),
     Number(usize),
 }
@@ -113,7 +113,7 @@ impl Formats {
     }
 
     /// Writes a change, or with `is_equal` lines that are the same in both texts.
-    pub(super) fn write(&self, texts: [&Text; 2], change: &Change, is_equal: bool) -> Vec<u8> {
+    pub(super) fn write(&self, texts: [&DiffText; 2], change: &DiffChange, is_equal: bool) -> Vec<u8> {
         let kind = match (is_equal, change.old.is_empty(), change.new.is_empty()) {
             (true, ..) => UNCHANGED,
             (_, true, _) => NEW,
@@ -125,18 +125,24 @@ impl Formats {
         out
     }
 
-    fn write_parts(&self, parts: &[GroupPart], texts: [&Text; 2], change: &Change, out: &mut Vec<u8>) {
+    fn write_parts(
+        &self,
+        parts: &[GroupPart],
+        texts: [&DiffText; 2],
+        change: &DiffChange,
+        out: &mut Vec<u8>,
+    ) {
         for part in parts {
             match part {
-                GroupPart::Text(text) => out.extend_from_slice(text),
+                GroupPart::DiffText(text) => out.extend_from_slice(text),
                 GroupPart::OldLines => self.write_lines(OLD, texts[0], change.old.clone(), out),
                 GroupPart::NewLines => self.write_lines(NEW, texts[1], change.new.clone(), out),
                 GroupPart::UnchangedLines => self.write_lines(UNCHANGED, texts[0], change.old.clone(), out),
                 GroupPart::Number(format, letter) => format.write(number_of(*letter, change), out),
                 GroupPart::Condition { left, right, then, otherwise } => {
-                    let value = |value: &Value| match value {
-                        Value::Letter(letter) => number_of(*letter, change),
-                        Value::Number(number) => *number,
+                    let value = |value: &DiffValue| match value {
+                        DiffValue::Letter(letter) => number_of(*letter, change),
+                        DiffValue::Number(number) => *number,
                     };
                     let chosen = if value(left) == value(right) { then } else { otherwise };
                     self.write_parts(chosen, texts, change, out);
@@ -145,7 +151,7 @@ impl Formats {
         }
     }
 
-    fn write_lines(&self, kind: usize, text: &Text, lines: Range<usize>, out: &mut Vec<u8>) {
+    fn write_lines(&self, kind: usize, text: &DiffText, lines: Range<usize>, out: &mut Vec<u8>) {
         let Some(parts) = &self.lines[kind] else {
             for at in lines {
                 out.extend_from_slice(text.content(at));
@@ -156,7 +162,7 @@ impl Formats {
         for at in lines {
             for part in parts {
                 match part {
-                    LinePart::Text(text) => out.extend_from_slice(text),
+                    LinePart::DiffText(text) => out.extend_from_slice(text),
                     LinePart::Line { with_newline: true } => out.extend_from_slice(text.line(at)),
                     LinePart::Line { with_newline: false } => out.extend_from_slice(text.content(at)),
                     LinePart::Number(format) => format.write(at + 1, out),
@@ -167,7 +173,7 @@ impl Formats {
 }
 
 /// The number that a letter stands for: small ones are about the old lines, large ones about the new.
-fn number_of(letter: char, change: &Change) -> usize {
+fn number_of(letter: char, change: &DiffChange) -> usize {
     let lines = if letter.is_ascii_lowercase() { &change.old } else { &change.new };
     match letter.to_ascii_lowercase() {
         'f' => lines.start + 1,
@@ -202,14 +208,14 @@ impl Parser<'_> {
                 '%' if self.eat("l").is_some() => LinePart::Line { with_newline: false },
                 '%' if self.eat("L").is_some() => LinePart::Line { with_newline: true },
                 '%' => match self.character() {
-                    Some(text) => LinePart::Text(text),
+                    Some(text) => LinePart::DiffText(text),
                     None => {
                         let format = self.number_format()?;
                         self.eat("n")?;
                         LinePart::Number(format)
                     }
                 },
-                other => LinePart::Text(other.to_string().into_bytes()),
+                other => LinePart::DiffText(other.to_string().into_bytes()),
             });
         }
         Some(parts)
@@ -231,14 +237,14 @@ impl Parser<'_> {
                 '%' if self.eat("=").is_some() => GroupPart::UnchangedLines,
                 '%' if self.eat("(").is_some() => self.condition()?,
                 '%' => match self.character() {
-                    Some(text) => GroupPart::Text(text),
+                    Some(text) => GroupPart::DiffText(text),
                     None => {
                         let format = self.number_format()?;
                         let letter = self.next().filter(|letter| "eflmnEFLMN".contains(*letter))?;
                         GroupPart::Number(format, letter)
                     }
                 },
-                other => GroupPart::Text(other.to_string().into_bytes()),
+                other => GroupPart::DiffText(other.to_string().into_bytes()),
             });
         }
     }
@@ -260,11 +266,11 @@ impl Parser<'_> {
         Some(GroupPart::Condition { left, right, then, otherwise })
     }
 
-    fn value(&mut self) -> Option<Value> {
+    fn value(&mut self) -> Option<DiffValue> {
         if self.rest.starts_with(|letter: char| letter.is_ascii_digit()) {
-            return self.digits().map(Value::Number);
+            return self.digits().map(DiffValue::Number);
         }
-        self.next().filter(|letter| "eflmnEFLMN".contains(*letter)).map(Value::Letter)
+        self.next().filter(|letter| "eflmnEFLMN".contains(*letter)).map(DiffValue::Letter)
     }
 
     /// Reads `%` or a character: `c'x'`, `c'\17'`.
@@ -313,8 +319,8 @@ mod tests {
         for (option, format) in options {
             formats.set(option, format).unwrap();
         }
-        let texts = [Text::new(b"a\nb\n".to_vec()), Text::new(b"a\nc\nd".to_vec())];
-        let change = Change { old: 1..2, new: 1..3, is_ignored: false };
+        let texts = [DiffText::new(b"a\nb\n".to_vec()), DiffText::new(b"a\nc\nd".to_vec())];
+        let change = DiffChange { old: 1..2, new: 1..3, is_ignored: false };
         String::from_utf8(formats.write([&texts[0], &texts[1]], &change, is_equal)).unwrap()
     }
 

@@ -4,33 +4,33 @@ use std::ops::Range;
 
 use regex::bytes::Regex;
 
-use super::changes::Change;
+use super::changes::DiffChange;
 use super::lines::LineWriter;
-use super::text::Text;
+use super::text::DiffText;
 
 /// The most bytes of a line that tells which function a hunk is in.
 const FUNCTION_BYTES: usize = 40;
 
 /// What a hunk is written from.
 pub(super) struct HunkWriter<'a> {
-    pub texts: [&'a Text; 2],
+    pub texts: [&'a DiffText; 2],
     pub context: usize,
     pub lines: LineWriter,
     pub function: Option<&'a Regex>,
 }
 
 /// The ranges of a hunk with its context.
-struct Span {
+struct DiffSpan {
     old: Range<usize>,
     new: Range<usize>,
 }
 
 impl HunkWriter<'_> {
-    fn span(&self, changes: &[Change]) -> Option<Span> {
+    fn span(&self, changes: &[DiffChange]) -> Option<DiffSpan> {
         let (first, last) = (changes.first()?, changes.last()?);
         let before = self.context.min(first.old.start).min(first.new.start);
-        let after = |end: usize, text: &Text| end.saturating_add(self.context).min(text.len());
-        Some(Span {
+        let after = |end: usize, text: &DiffText| end.saturating_add(self.context).min(text.len());
+        Some(DiffSpan {
             old: first.old.start - before..after(last.old.end, self.texts[0]),
             new: first.new.start - before..after(last.new.end, self.texts[1]),
         })
@@ -46,7 +46,7 @@ impl HunkWriter<'_> {
     }
 
     /// Writes a hunk of `-u`.
-    pub(super) fn unified(&self, changes: &[Change]) -> Vec<u8> {
+    pub(super) fn unified(&self, changes: &[DiffChange]) -> Vec<u8> {
         let Some(span) = self.span(changes) else { return Vec::new() };
         let head = format!("@@ -{} +{} @@", unified_range(&span.old), unified_range(&span.new));
         let mut out = head.into_bytes();
@@ -73,7 +73,7 @@ impl HunkWriter<'_> {
     }
 
     /// Writes a hunk of `-c`.
-    pub(super) fn context(&self, changes: &[Change]) -> Vec<u8> {
+    pub(super) fn context(&self, changes: &[DiffChange]) -> Vec<u8> {
         let Some(span) = self.span(changes) else { return Vec::new() };
         let mut out = b"***************".to_vec();
         out.extend(self.function_before(span.old.start));
@@ -85,9 +85,9 @@ impl HunkWriter<'_> {
     }
 
     /// Writes the lines of one side, if any of them changed.
-    fn write_side(&self, side: usize, span: &Range<usize>, changes: &[Change], out: &mut Vec<u8>) {
-        let lines_of = |change: &Change| [change.old.clone(), change.new.clone()][side].clone();
-        let is_shown = |change: &Change| !lines_of(change).is_empty() && !change.is_ignored;
+    fn write_side(&self, side: usize, span: &Range<usize>, changes: &[DiffChange], out: &mut Vec<u8>) {
+        let lines_of = |change: &DiffChange| [change.old.clone(), change.new.clone()][side].clone();
+        let is_shown = |change: &DiffChange| !lines_of(change).is_empty() && !change.is_ignored;
         if !changes.iter().any(is_shown) {
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::text::Text;
+use super::text::DiffText;
 
 /// What is printed behind a last line without a newline.
 const INCOMPLETE: &[u8] = b"\n\\ No newline at end of file\n";
@@ -18,13 +18,13 @@ pub(super) struct LineWriter {
 }
 
 impl LineWriter {
-    pub(super) fn write_all(&self, mark: &str, text: &Text, lines: Range<usize>, out: &mut Vec<u8>) {
+    pub(super) fn write_all(&self, mark: &str, text: &DiffText, lines: Range<usize>, out: &mut Vec<u8>) {
         for at in lines {
             self.write(mark, text, at, out);
         }
     }
 
-    pub(super) fn write(&self, mark: &str, text: &Text, at: usize, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, mark: &str, text: &DiffText, at: usize, out: &mut Vec<u8>) {
         let content = text.content(at);
         out.extend_from_slice(mark.as_bytes());
         if !(self.blank_stays_empty && content.is_empty()) {

@@ -17,14 +17,14 @@ mod trees;
 
 use async_trait::async_trait;
 
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 use options::Options;
-use sides::{Side, SideKind};
+use sides::{DiffSide, SideKind};
 
 pub(super) struct Diff;
 
 #[async_trait]
-impl Program for Diff {
+impl ShellProgram for Diff {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = options::parse(run).await?;
         let job = DiffJob { run, options: &options, is_in_trees: false };
@@ -67,7 +67,7 @@ impl DiffJob<'_, '_> {
         if old.is_directory() && new.name == "-" || new.is_directory() && old.name == "-" {
             return self.trouble("cannot compare '-' to a directory").await;
         }
-        let is_file = |side: &Side| !side.is_directory() && !side.is_missing();
+        let is_file = |side: &DiffSide| !side.is_directory() && !side.is_missing();
         if old.is_directory() && is_file(&new) {
             old = self.side(&sides::joined(&old.name, sides::base(&new.name)));
         } else if new.is_directory() && is_file(&old) {
@@ -94,7 +94,7 @@ impl DiffJob<'_, '_> {
     }
 
     /// Takes a missing side as empty, if the options say so and the other is there.
-    fn pretend(&self, old: &mut Side, new: &mut Side) -> bool {
+    fn pretend(&self, old: &mut DiffSide, new: &mut DiffSide) -> bool {
         let pretends = self.options.missing_is_empty;
         match (old.is_missing(), new.is_missing()) {
             (true, false) if pretends[0] => old.kind = SideKind::Empty,
@@ -105,7 +105,7 @@ impl DiffJob<'_, '_> {
     }
 
     /// Compares two things that are not both directories.
-    async fn compare_nodes(&self, mut old: Side, mut new: Side) -> Result<i32, Ending> {
+    async fn compare_nodes(&self, mut old: DiffSide, mut new: DiffSide) -> Result<i32, Ending> {
         self.pretend(&mut old, &mut new);
         let mut status = 0;
         for side in [&old, &new] {
@@ -123,7 +123,7 @@ impl DiffJob<'_, '_> {
             self.run.print(format!("Symbolic links {} and {} differ\n", old.name, new.name)).await?;
             return Ok(1);
         }
-        let is_special = |side: &Side| match side.kind {
+        let is_special = |side: &DiffSide| match side.kind {
             SideKind::Fifo | SideKind::Device => self.is_in_trees,
             _ => !side.is_readable(),
         };

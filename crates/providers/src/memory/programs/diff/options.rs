@@ -1,17 +1,17 @@
 //! The options of `diff`.
 
-use super::changes::Ignored;
+use super::changes::DiffIgnored;
 use super::excludes::Excludes;
 use super::formats::Formats;
 use super::text::{Sameness, Whitespace};
 use crate::memory::programs::basic_regex;
-use crate::memory::programs::options::{Word, Words, complete, unknown};
+use crate::memory::programs::options::{OptionWord, Words, complete, unknown};
 use crate::memory::programs::run::{Ending, ProgramRun};
 use regex::bytes::Regex;
 
 /// The way in which differences are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum DiffStyle {
     Normal,
     Context,
     Unified,
@@ -23,7 +23,7 @@ pub(super) enum Style {
 
 #[derive(Debug)]
 pub(super) struct Options {
-    pub style: Style,
+    pub style: DiffStyle,
     pub context: usize,
     pub is_brief: bool,
     pub reports_identical: bool,
@@ -35,7 +35,7 @@ pub(super) struct Options {
     /// A missing file counts as empty: the new one, and the old one.
     pub missing_is_empty: [bool; 2],
     pub sameness: Sameness,
-    pub ignored: Ignored,
+    pub ignored: DiffIgnored,
     pub excludes: Excludes,
     pub starting_file: Option<String>,
     pub ignores_case_of_names: bool,
@@ -182,11 +182,11 @@ fn as_usage(ending: Ending) -> Ending {
 }
 
 /// The options while they are read.
-struct Reading<'a, 'r> {
+struct DiffReading<'a, 'r> {
     run: &'a ProgramRun<'r>,
     words: Words,
     options: Options,
-    style: Option<Style>,
+    style: Option<DiffStyle>,
     context: Option<usize>,
     /// The number of an option such as `-5`.
     digits: Option<usize>,
@@ -194,7 +194,8 @@ struct Reading<'a, 'r> {
 
 pub(super) async fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let options = Options { given: given_options(run.args), ..Options::default() };
-    let mut reading = Reading { run, words: run.words(), options, style: None, context: None, digits: None };
+    let mut reading =
+        DiffReading { run, words: run.words(), options, style: None, context: None, digits: None };
     while let Some(word) = reading.words.next().map_err(as_usage)? {
         reading.take(word).await.map_err(as_usage)?;
     }
@@ -204,7 +205,7 @@ pub(super) async fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            style: Style::Normal,
+            style: DiffStyle::Normal,
             context: 3,
             is_brief: false,
             reports_identical: false,
@@ -215,7 +216,7 @@ impl Default for Options {
             keeps_links: false,
             missing_is_empty: [false; 2],
             sameness: Sameness { tab_size: 8, ..Sameness::default() },
-            ignored: Ignored::default(),
+            ignored: DiffIgnored::default(),
             excludes: Excludes::default(),
             starting_file: None,
             ignores_case_of_names: false,
@@ -244,26 +245,26 @@ impl Options {
     }
 }
 
-impl Reading<'_, '_> {
-    async fn take(&mut self, word: Word) -> Result<(), Ending> {
+impl DiffReading<'_, '_> {
+    async fn take(&mut self, word: OptionWord) -> Result<(), Ending> {
         match word {
-            Word::Operand(operand) => self.options.operands.push(operand),
-            Word::Short('c') => self.set_style(Style::Context, None)?,
-            Word::Short('u') => self.set_style(Style::Unified, None)?,
-            Word::Short(letter @ ('C' | 'U')) => {
+            OptionWord::Operand(operand) => self.options.operands.push(operand),
+            OptionWord::Short('c') => self.set_style(DiffStyle::Context, None)?,
+            OptionWord::Short('u') => self.set_style(DiffStyle::Unified, None)?,
+            OptionWord::Short(letter @ ('C' | 'U')) => {
                 let lines = self.words.value()?;
-                let style = if letter == 'C' { Style::Context } else { Style::Unified };
+                let style = if letter == 'C' { DiffStyle::Context } else { DiffStyle::Unified };
                 self.set_style(style, Some(&lines))?;
             }
-            Word::Short(digit @ '0'..='9') => {
+            OptionWord::Short(digit @ '0'..='9') => {
                 let digit = digit.to_digit(10).unwrap_or(0) as usize;
                 self.digits = Some(self.digits.unwrap_or(0).saturating_mul(10).saturating_add(digit));
             }
-            Word::Short(letter) => match long_name(letter) {
+            OptionWord::Short(letter) => match long_name(letter) {
                 Some(name) => self.set(name).await?,
                 None => return Err(unknown(&word)),
             },
-            Word::Long(name) => {
+            OptionWord::Long(name) => {
                 let name = complete(&name, LONG)?;
                 self.set(name).await?;
             }
@@ -271,7 +272,7 @@ impl Reading<'_, '_> {
         Ok(())
     }
 
-    fn set_style(&mut self, style: Style, context: Option<&str>) -> Result<(), Ending> {
+    fn set_style(&mut self, style: DiffStyle, context: Option<&str>) -> Result<(), Ending> {
         if self.style.is_some_and(|before| before != style) {
             return Err(Ending::usage("conflicting output style options"));
         }
@@ -286,13 +287,13 @@ impl Reading<'_, '_> {
 
     async fn set(&mut self, name: &'static str) -> Result<(), Ending> {
         match name {
-            "normal" => self.set_style(Style::Normal, None),
-            "ed" => self.set_style(Style::Ed, None),
-            "rcs" => self.set_style(Style::Rcs, None),
-            "side-by-side" => self.set_style(Style::SideBySide, None),
+            "normal" => self.set_style(DiffStyle::Normal, None),
+            "ed" => self.set_style(DiffStyle::Ed, None),
+            "rcs" => self.set_style(DiffStyle::Rcs, None),
+            "side-by-side" => self.set_style(DiffStyle::SideBySide, None),
             "context" | "unified" => {
                 let context = self.words.attached()?;
-                let style = if name == "context" { Style::Context } else { Style::Unified };
+                let style = if name == "context" { DiffStyle::Context } else { DiffStyle::Unified };
                 self.set_style(style, context.as_deref())
             }
             "color" => self.take_color(),
@@ -371,7 +372,7 @@ impl Reading<'_, '_> {
             }
             // The formats of groups and lines.
             _ => {
-                self.set_style(Style::Formats, None)?;
+                self.set_style(DiffStyle::Formats, None)?;
                 self.options.formats.set(name, &value)?;
             }
         }
@@ -380,15 +381,15 @@ impl Reading<'_, '_> {
 
     fn finish(self) -> Result<Options, Ending> {
         let mut options = self.options;
-        let has_context = matches!(self.style, Some(Style::Context | Style::Unified));
+        let has_context = matches!(self.style, Some(DiffStyle::Context | DiffStyle::Unified));
         if options.function.is_some() && self.style.is_none() {
-            options.style = Style::Context;
+            options.style = DiffStyle::Context;
         }
         options.style = self.style.unwrap_or(options.style);
         let digits = self.digits.filter(|_| has_context);
         options.context = self.context.or(digits).unwrap_or(options.context);
         options.sameness.tab_size = options.tab_size;
-        options.sameness.ignores_newline = options.style == Style::Ed;
+        options.sameness.ignores_newline = options.style == DiffStyle::Ed;
         let is_pair = options.from_file.is_none() && options.to_file.is_none();
         if options.from_file.is_some() && options.to_file.is_some() {
             return Err(Ending::with_status("--from-file and --to-file both specified", 2));

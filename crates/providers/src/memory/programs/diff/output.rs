@@ -1,26 +1,26 @@
 //! Two files are read, compared and shown.
 
 use super::DiffJob;
-use super::changes::{Change, Comparison, groups};
-use super::columns::Columns;
+use super::changes::{DiffChange, DiffComparison, groups};
+use super::columns::DiffColumns;
 use super::edits;
 use super::hunks::HunkWriter;
 use super::lines::LineWriter;
-use super::options::Style;
-use super::sides::{Side, SideKind};
+use super::options::DiffStyle;
+use super::sides::{DiffSide, SideKind};
 use super::stamp::stamp;
-use super::text::{Text, is_binary, tokens, without_carriage_returns};
+use super::text::{DiffText, is_binary, tokens, without_carriage_returns};
 use crate::memory::programs::run::Ending;
 
 /// The two files of one comparison.
 struct FilePair<'a> {
-    sides: [&'a Side; 2],
-    texts: [&'a Text; 2],
-    changes: &'a [Change],
+    sides: [&'a DiffSide; 2],
+    texts: [&'a DiffText; 2],
+    changes: &'a [DiffChange],
 }
 
 impl DiffJob<'_, '_> {
-    pub(super) async fn compare_files(&self, old: &Side, new: &Side) -> Result<i32, Ending> {
+    pub(super) async fn compare_files(&self, old: &DiffSide, new: &DiffSide) -> Result<i32, Ending> {
         let is_one = old.name == "-" && new.name == "-";
         let (left, right) =
             (self.read(old).await?, if is_one { Ok(Vec::new()) } else { self.read(new).await? });
@@ -34,8 +34,8 @@ impl DiffJob<'_, '_> {
         let is_equal = is_one || left == right;
         let options = self.options;
         let shows_equal = match options.style {
-            Style::SideBySide => !options.hides_common,
-            style => style == Style::Formats,
+            DiffStyle::SideBySide => !options.hides_common,
+            style => style == DiffStyle::Formats,
         };
         if is_equal && (options.is_brief || !shows_equal) {
             return self.report_equal([old, new]).await;
@@ -48,10 +48,10 @@ impl DiffJob<'_, '_> {
             return self.report_difference(kind, [old, new]).await;
         }
         let right = if is_one { left.clone() } else { right };
-        self.compare_texts([old, new], &Text::new(left), &Text::new(right)).await
+        self.compare_texts([old, new], &DiffText::new(left), &DiffText::new(right)).await
     }
 
-    async fn read(&self, side: &Side) -> Result<Result<Vec<u8>, &'static str>, Ending> {
+    async fn read(&self, side: &DiffSide) -> Result<Result<Vec<u8>, &'static str>, Ending> {
         if side.kind == SideKind::Empty {
             return Ok(Ok(Vec::new()));
         }
@@ -60,7 +60,12 @@ impl DiffJob<'_, '_> {
         Ok(read.map(|bytes| if strips { without_carriage_returns(&bytes) } else { bytes }))
     }
 
-    async fn compare_texts(&self, sides: [&Side; 2], old: &Text, new: &Text) -> Result<i32, Ending> {
+    async fn compare_texts(
+        &self,
+        sides: [&DiffSide; 2],
+        old: &DiffText,
+        new: &DiffText,
+    ) -> Result<i32, Ending> {
         let options = self.options;
         let texts = [old, new];
         if options.is_brief && options.is_exact() {
@@ -68,7 +73,7 @@ impl DiffJob<'_, '_> {
         }
         let mut changes = {
             let (tokens, count) = tokens(self.run, texts, options.sameness).await;
-            let mut comparison = Comparison::new([&tokens[0], &tokens[1]], count, options.is_minimal);
+            let mut comparison = DiffComparison::new([&tokens[0], &tokens[1]], count, options.is_minimal);
             while comparison.step() {
                 self.run.breathe().await;
             }
@@ -83,7 +88,7 @@ impl DiffJob<'_, '_> {
         let mut status = i32::from(is_different);
         if !options.is_brief {
             self.show(&pair, is_different).await?;
-            if options.style == Style::Ed {
+            if options.style == DiffStyle::Ed {
                 status = self.complain_of_newlines(&pair, status).await?;
             }
         }
@@ -101,11 +106,11 @@ impl DiffJob<'_, '_> {
         Ok(status)
     }
 
-    fn label<'a>(&'a self, index: usize, side: &'a Side) -> &'a str {
+    fn label<'a>(&'a self, index: usize, side: &'a DiffSide) -> &'a str {
         self.options.labels.get(index).unwrap_or(&side.name)
     }
 
-    async fn report_equal(&self, sides: [&Side; 2]) -> Result<i32, Ending> {
+    async fn report_equal(&self, sides: [&DiffSide; 2]) -> Result<i32, Ending> {
         if self.options.reports_identical {
             let (left, right) = (self.label(0, sides[0]), self.label(1, sides[1]));
             self.run.print(format!("Files {left} and {right} are identical\n")).await?;
@@ -113,7 +118,7 @@ impl DiffJob<'_, '_> {
         Ok(0)
     }
 
-    async fn report_difference(&self, kind: &str, sides: [&Side; 2]) -> Result<i32, Ending> {
+    async fn report_difference(&self, kind: &str, sides: [&DiffSide; 2]) -> Result<i32, Ending> {
         let (left, right) = (self.label(0, sides[0]), self.label(1, sides[1]));
         self.run.print(format!("{kind} {left} and {right} differ\n")).await?;
         Ok(1)
@@ -122,8 +127,8 @@ impl DiffJob<'_, '_> {
     async fn show(&self, pair: &FilePair<'_>, is_different: bool) -> Result<(), Ending> {
         let options = self.options;
         let shows_equal = match options.style {
-            Style::SideBySide => !options.hides_common || is_different,
-            style => style == Style::Formats || is_different,
+            DiffStyle::SideBySide => !options.hides_common || is_different,
+            style => style == DiffStyle::Formats || is_different,
         };
         if !shows_equal {
             return Ok(());
@@ -133,10 +138,10 @@ impl DiffJob<'_, '_> {
             self.run.print(format!("diff{} {} {}\n", options.given, names[0], names[1])).await?;
         }
         match options.style {
-            Style::Normal | Style::Ed | Style::Rcs => self.show_edits(pair).await,
-            Style::Context | Style::Unified => self.show_hunks(pair).await,
-            Style::SideBySide => self.show_columns(pair).await,
-            Style::Formats => self.show_formats(pair).await,
+            DiffStyle::Normal | DiffStyle::Ed | DiffStyle::Rcs => self.show_edits(pair).await,
+            DiffStyle::Context | DiffStyle::Unified => self.show_hunks(pair).await,
+            DiffStyle::SideBySide => self.show_columns(pair).await,
+            DiffStyle::Formats => self.show_formats(pair).await,
         }
     }
 
@@ -151,12 +156,12 @@ impl DiffJob<'_, '_> {
     async fn show_edits(&self, pair: &FilePair<'_>) -> Result<(), Ending> {
         let writer = self.line_writer(" ");
         let counted = pair.changes.iter().filter(|change| !change.is_ignored);
-        let counted: Vec<&Change> =
-            if self.options.style == Style::Ed { counted.rev().collect() } else { counted.collect() };
+        let counted: Vec<&DiffChange> =
+            if self.options.style == DiffStyle::Ed { counted.rev().collect() } else { counted.collect() };
         for change in counted {
             let text = match self.options.style {
-                Style::Ed => edits::ed(pair.texts[1], change),
-                Style::Rcs => edits::rcs(pair.texts[1], change),
+                DiffStyle::Ed => edits::ed(pair.texts[1], change),
+                DiffStyle::Rcs => edits::rcs(pair.texts[1], change),
                 _ => edits::normal(pair.texts, change, &writer),
             };
             self.run.print(text).await?;
@@ -166,7 +171,7 @@ impl DiffJob<'_, '_> {
 
     async fn show_hunks(&self, pair: &FilePair<'_>) -> Result<(), Ending> {
         let options = self.options;
-        let is_unified = options.style == Style::Unified;
+        let is_unified = options.style == DiffStyle::Unified;
         let marks = if is_unified { ["---", "+++"] } else { ["***", "---"] };
         for (index, mark) in marks.into_iter().enumerate() {
             let side = pair.sides[index];
@@ -193,7 +198,7 @@ impl DiffJob<'_, '_> {
 
     async fn show_columns(&self, pair: &FilePair<'_>) -> Result<(), Ending> {
         let options = self.options;
-        let mut columns = Columns::new(pair.texts, options.width, options.tab_size, options.expands_tabs);
+        let mut columns = DiffColumns::new(pair.texts, options.width, options.tab_size, options.expands_tabs);
         columns.is_left_column = options.is_left_column;
         columns.hides_common = options.hides_common;
         let (mut old, mut new) = (0, 0);
@@ -208,7 +213,7 @@ impl DiffJob<'_, '_> {
     async fn show_formats(&self, pair: &FilePair<'_>) -> Result<(), Ending> {
         let formats = &self.options.formats;
         let (mut old, mut new) = (0, 0);
-        let end = Change {
+        let end = DiffChange {
             old: pair.texts[0].len()..pair.texts[0].len(),
             new: pair.texts[1].len()..pair.texts[1].len(),
             is_ignored: false,
@@ -216,7 +221,7 @@ impl DiffJob<'_, '_> {
         for change in pair.changes.iter().chain([&end]) {
             if old < change.old.start || new < change.new.start {
                 let equal =
-                    Change { old: old..change.old.start, new: new..change.new.start, is_ignored: false };
+                    DiffChange { old: old..change.old.start, new: new..change.new.start, is_ignored: false };
                 self.run.print(formats.write(pair.texts, &equal, true)).await?;
             }
             if !(change.old.is_empty() && change.new.is_empty()) {

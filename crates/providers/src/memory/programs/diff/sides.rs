@@ -41,13 +41,13 @@ impl SideKind {
 
 /// A name and what is there.
 #[derive(Debug, Clone)]
-pub(super) struct Side {
+pub(super) struct DiffSide {
     pub name: String,
     pub kind: SideKind,
     pub modified: SystemTime,
 }
 
-impl Side {
+impl DiffSide {
     pub(super) fn is_directory(&self) -> bool {
         self.kind == SideKind::Directory
     }
@@ -64,8 +64,8 @@ impl Side {
 
 impl DiffJob<'_, '_> {
     /// Looks at what a name leads to.
-    pub(super) fn side(&self, name: &str) -> Side {
-        let side = |kind, modified| Side { name: name.to_owned(), kind, modified };
+    pub(super) fn side(&self, name: &str) -> DiffSide {
+        let side = |kind, modified| DiffSide { name: name.to_owned(), kind, modified };
         if name == "-" {
             return side(SideKind::Stream, SystemTime::now());
         }
@@ -92,7 +92,7 @@ impl DiffJob<'_, '_> {
     }
 
     /// Lists the names in a directory, in the order of their bytes.
-    pub(super) fn names_in(&self, side: &Side) -> Vec<String> {
+    pub(super) fn names_in(&self, side: &DiffSide) -> Vec<String> {
         if !side.is_directory() {
             return Vec::new();
         }

@@ -36,13 +36,13 @@ pub(super) struct Sameness {
 
 /// A file as lines. The last may lack its newline.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct DiffText {
     bytes: Vec<u8>,
     /// Where each line begins, and the end of the last.
     starts: Vec<usize>,
 }
 
-impl Text {
+impl DiffText {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', &bytes).map(|at| at + 1));
@@ -101,7 +101,7 @@ pub(super) fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
 /// Numbers the lines of two texts: the same number for lines that count as equal.
 pub(super) async fn tokens(
     run: &ProgramRun<'_>,
-    texts: [&Text; 2],
+    texts: [&DiffText; 2],
     sameness: Sameness,
 ) -> ([Vec<Token>; 2], u32) {
     let mut numbers: HashMap<Cow<'_, [u8]>, u32> = HashMap::new();
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn a_text_without_a_last_newline_has_an_incomplete_line() {
-        let text = Text::new(b"a\nb".to_vec());
+        let text = DiffText::new(b"a\nb".to_vec());
         assert_eq!((text.len(), text.line(1), text.is_complete(0)), (2, &b"b"[..], true));
         assert!(text.lacks_newline() && !text.is_complete(1));
-        assert_eq!(Text::new(Vec::new()).len(), 0);
+        assert_eq!(DiffText::new(Vec::new()).len(), 0);
     }
 }

@@ -3,33 +3,33 @@
 use std::collections::BTreeMap;
 
 use super::DiffJob;
-use super::sides::{Side, SideKind, joined};
+use super::sides::{DiffSide, SideKind, joined};
 use crate::memory::programs::run::Ending;
 
 /// The most directories within one another that are compared.
 const MAX_DEPTH: usize = 1000;
 
 /// A step that is still to be done, the next at the end.
-enum Step {
-    Trees(Side, Side, usize),
+enum DiffStep {
+    Trees(DiffSide, DiffSide, usize),
     /// A name, and the names of its two sides, if they are there.
-    Names(Side, Side, usize, [Option<String>; 2]),
+    Names(DiffSide, DiffSide, usize, [Option<String>; 2]),
 }
 
 impl DiffJob<'_, '_> {
-    pub(super) async fn compare_trees(&self, old: &Side, new: &Side) -> Result<i32, Ending> {
-        let mut steps = vec![Step::Trees(old.clone(), new.clone(), 0)];
+    pub(super) async fn compare_trees(&self, old: &DiffSide, new: &DiffSide) -> Result<i32, Ending> {
+        let mut steps = vec![DiffStep::Trees(old.clone(), new.clone(), 0)];
         let mut status = 0;
         while let Some(step) = steps.pop() {
             self.run.breathe().await;
             status = status.max(match step {
-                Step::Trees(old, new, depth) => {
+                DiffStep::Trees(old, new, depth) => {
                     let pairs = self.pairs_in(&old, &new);
                     let pairs = pairs.into_iter().rev();
-                    steps.extend(pairs.map(|names| Step::Names(old.clone(), new.clone(), depth, names)));
+                    steps.extend(pairs.map(|names| DiffStep::Names(old.clone(), new.clone(), depth, names)));
                     0
                 }
-                Step::Names(old, new, depth, names) => {
+                DiffStep::Names(old, new, depth, names) => {
                     self.compare_entries([&old, &new], &names, depth, &mut steps).await?
                 }
             });
@@ -38,7 +38,7 @@ impl DiffJob<'_, '_> {
     }
 
     /// Pairs the names of two directories, in their order.
-    fn pairs_in(&self, old: &Side, new: &Side) -> Vec<[Option<String>; 2]> {
+    fn pairs_in(&self, old: &DiffSide, new: &DiffSide) -> Vec<[Option<String>; 2]> {
         let mut pairs: BTreeMap<String, [Option<String>; 2]> = BTreeMap::new();
         for (index, side) in [old, new].into_iter().enumerate() {
             for name in self.names_in(side) {
@@ -55,14 +55,14 @@ impl DiffJob<'_, '_> {
 
     async fn compare_entries(
         &self,
-        within: [&Side; 2],
+        within: [&DiffSide; 2],
         names: &[Option<String>; 2],
         depth: usize,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<DiffStep>,
     ) -> Result<i32, Ending> {
         let [old, new] = [0, 1].map(|index| match (&names[index], &names[1 - index]) {
             (Some(name), _) => self.side(&joined(&within[index].name, name)),
-            (None, other) => Side {
+            (None, other) => DiffSide {
                 name: joined(&within[index].name, other.as_deref().unwrap_or("")),
                 kind: SideKind::Empty,
                 modified: std::time::SystemTime::UNIX_EPOCH,
@@ -76,7 +76,7 @@ impl DiffJob<'_, '_> {
                 return Ok(1);
             }
         }
-        let is_tree = |side: &Side| side.is_directory() || side.kind == SideKind::Empty;
+        let is_tree = |side: &DiffSide| side.is_directory() || side.kind == SideKind::Empty;
         if !(is_tree(&old) && is_tree(&new) && (old.is_directory() || new.is_directory())) {
             return self.compare_nodes(old, new).await;
         }
@@ -87,7 +87,7 @@ impl DiffJob<'_, '_> {
         if depth >= MAX_DEPTH {
             return self.trouble(format!("{}: Too many levels of directories", old.name)).await;
         }
-        steps.push(Step::Trees(old, new, depth + 1));
+        steps.push(DiffStep::Trees(old, new, depth + 1));
         Ok(0)
     }
 }

@@ -8,13 +8,13 @@ use jaq_core::{Compiler, Filter, Lut};
 use super::functions;
 use super::inputs::{Printer, RunInputs};
 use super::meter;
-use super::value::Value;
+use super::value::JqValue;
 
 /// The data that filters work on.
 pub(super) struct Kind;
 
 impl DataT for Kind {
-    type V<'a> = Value;
+    type V<'a> = JqValue;
     type Data<'a> = RunData<'a>;
 }
 
@@ -22,7 +22,7 @@ impl DataT for Kind {
 pub(super) struct State<'a> {
     pub printer: &'a Printer<'a>,
     pub inputs: &'a dyn RunInputs,
-    pub env: Value,
+    pub env: JqValue,
 }
 
 /// The data of one run. The library clones it wherever it calls a definition or goes on with another
@@ -62,7 +62,7 @@ pub(super) fn compile(text: &str, variables: &[String]) -> Result<Filter<Kind>, 
         .compile(modules)
         .map_err(|errors| {
             told(errors.into_iter().flat_map(|(file, errors)| {
-                let undefined = |(name, kind): (&str, jaq_core::compile::Undefined)| Problem {
+                let undefined = |(name, kind): (&str, jaq_core::compile::Undefined)| JqProblem {
                     text: undefined(name, &kind),
                     line: line_at(file.code, offset(file.code, name)),
                 };
@@ -72,12 +72,12 @@ pub(super) fn compile(text: &str, variables: &[String]) -> Result<Filter<Kind>, 
 }
 
 /// Something that is wrong, and the line of it.
-struct Problem {
+struct JqProblem {
     text: String,
     line: String,
 }
 
-fn told(problems: impl Iterator<Item = Problem>) -> String {
+fn told(problems: impl Iterator<Item = JqProblem>) -> String {
     let mut count = 0;
     let mut all = String::new();
     for problem in problems {
@@ -111,16 +111,16 @@ fn undefined(name: &str, kind: &jaq_core::compile::Undefined) -> String {
     }
 }
 
-fn syntax(code: &str, unexpected: &str, at: usize) -> Problem {
+fn syntax(code: &str, unexpected: &str, at: usize) -> JqProblem {
     let text = format!("syntax error, unexpected {unexpected} (Unix shell quoting issues?)");
-    Problem { text, line: line_at(code, at) }
+    JqProblem { text, line: line_at(code, at) }
 }
 
-fn load_errors(code: &str, error: load::Error<&str>) -> Vec<Problem> {
+fn load_errors(code: &str, error: load::Error<&str>) -> Vec<JqProblem> {
     match error {
         load::Error::Io(missing) => missing
             .into_iter()
-            .map(|(path, _)| Problem {
+            .map(|(path, _)| JqProblem {
                 text: format!("module not found: {path}"),
                 line: line_at(code, offset(code, path)),
             })

@@ -12,7 +12,7 @@ use super::library::places;
 use super::meter;
 use super::ops::{error, not_indexed, wrong, wrong_pair};
 use super::regex;
-use super::value::{Error, Text, Value, ValueResult};
+use super::value::{Error, JqText, JqValue, ValueResult};
 use super::{read, write};
 
 /// Filters of the library that read the host, or that are replaced.
@@ -33,7 +33,7 @@ pub(super) fn all() -> impl Iterator<Item = Fun<Kind>> {
 macro_rules! of_input {
     ($name:literal, $function:expr) => {
         ($name, v(0), |cv| {
-            let function: fn(Value) -> ValueResult = $function;
+            let function: fn(JqValue) -> ValueResult = $function;
             bome(function(cv.1))
         })
     };
@@ -43,7 +43,7 @@ macro_rules! of_input {
 macro_rules! of_argument {
     ($name:literal, $function:expr) => {
         ($name, v(1), |cv| {
-            let function: fn(Value, Value) -> ValueResult = $function;
+            let function: fn(JqValue, JqValue) -> ValueResult = $function;
             unary(cv, function)
         })
     };
@@ -58,12 +58,12 @@ fn ours() -> Vec<Function> {
 
 fn values() -> Vec<Function> {
     vec![
-        of_input!("__type", |value| Ok(Value::text(value.kind()))),
-        of_input!("__nan", |_| Ok(Value::Number(f64::NAN))),
-        of_input!("__infinite", |_| Ok(Value::Number(f64::INFINITY))),
-        of_input!("__isnan", |value| Ok(matches!(value, Value::Number(number) if number.is_nan()).into())),
+        of_input!("__type", |value| Ok(JqValue::text(value.kind()))),
+        of_input!("__nan", |_| Ok(JqValue::Number(f64::NAN))),
+        of_input!("__infinite", |_| Ok(JqValue::Number(f64::INFINITY))),
+        of_input!("__isnan", |value| Ok(matches!(value, JqValue::Number(number) if number.is_nan()).into())),
         of_argument!("__fail", |value, what| match what {
-            Value::Text(what) => Err(wrong(&value, &what)),
+            JqValue::JqText(what) => Err(wrong(&value, &what)),
             _ => Err(wrong(&value, "is wrong")),
         }),
         of_input!("length", length),
@@ -74,7 +74,7 @@ fn values() -> Vec<Function> {
         of_argument!("indices", indices),
         of_argument!("bsearch", bsearch),
         of_argument!("__delpath", |value, path| match path {
-            Value::Array(path) => delete(value, &path),
+            JqValue::Array(path) => delete(value, &path),
             _ => Err(error("Path must be specified as an array")),
         }),
     ]
@@ -82,7 +82,7 @@ fn values() -> Vec<Function> {
 
 fn texts() -> Vec<Function> {
     vec![
-        of_input!("tojson", |value| Ok(Value::text(write::compact(&value)))),
+        of_input!("tojson", |value| Ok(JqValue::text(write::compact(&value)))),
         of_input!("fromjson", from_json),
         of_input!("tonumber", to_number),
         of_input!("implode", implode),
@@ -107,7 +107,7 @@ fn texts() -> Vec<Function> {
     ]
 }
 
-fn each<'a>(values: Result<Vec<Value>, Error>) -> ValXs<'a, Value> {
+fn each<'a>(values: Result<Vec<JqValue>, Error>) -> ValXs<'a, JqValue> {
     match values {
         Ok(values) => Box::new(values.into_iter().map(Ok)),
         Err(wrong) => box_once(Err(Exn::from(wrong))),
@@ -131,7 +131,7 @@ fn context() -> Vec<Function> {
             Box::new(std::iter::empty())
         }),
         ("__stderr_text", v(0), |cv| {
-            if let Value::Text(text) = &cv.1 {
+            if let JqValue::JqText(text) = &cv.1 {
                 cv.0.data().state.printer.tell(text);
             }
             Box::new(std::iter::empty())
@@ -139,109 +139,109 @@ fn context() -> Vec<Function> {
     ]
 }
 
-fn next<'a>(cv: &Cv<'a, Kind>) -> Option<jaq_core::ValX<'a, Value>> {
+fn next<'a>(cv: &Cv<'a, Kind>) -> Option<jaq_core::ValX<'a, JqValue>> {
     let next = cv.0.data().state.inputs.next();
     next.map_err(|wrong| Exn::from(error(wrong))).transpose()
 }
 
-fn length(value: Value) -> ValueResult {
+fn length(value: JqValue) -> ValueResult {
     Ok(match &value {
-        Value::Null => Value::from(0_usize),
-        Value::Bool(_) => return Err(wrong(&value, "has no length")),
-        Value::Number(number) => Value::Number(number.abs()),
-        Value::Text(text) => Value::from(text.chars().count()),
-        Value::Array(items) => Value::from(items.len()),
-        Value::Object(map) => Value::from(map.len()),
+        JqValue::Null => JqValue::from(0_usize),
+        JqValue::Bool(_) => return Err(wrong(&value, "has no length")),
+        JqValue::Number(number) => JqValue::Number(number.abs()),
+        JqValue::JqText(text) => JqValue::from(text.chars().count()),
+        JqValue::Array(items) => JqValue::from(items.len()),
+        JqValue::Object(map) => JqValue::from(map.len()),
     })
 }
 
-fn keys(value: Value, is_sorted: bool) -> ValueResult {
+fn keys(value: JqValue, is_sorted: bool) -> ValueResult {
     match &value {
-        Value::Array(items) => Ok((0..items.len()).map(Value::from).collect()),
-        Value::Object(map) => {
-            let mut keys: Vec<Text> = map.keys().cloned().collect();
+        JqValue::Array(items) => Ok((0..items.len()).map(JqValue::from).collect()),
+        JqValue::Object(map) => {
+            let mut keys: Vec<JqText> = map.keys().cloned().collect();
             if is_sorted {
                 keys.sort_unstable();
             }
-            Ok(keys.into_iter().map(Value::Text).collect())
+            Ok(keys.into_iter().map(JqValue::JqText).collect())
         }
         _ => Err(wrong(&value, "has no keys")),
     }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a length")]
-fn has(value: Value, key: Value) -> ValueResult {
+fn has(value: JqValue, key: JqValue) -> ValueResult {
     match (&value, &key) {
-        (Value::Object(map), Value::Text(key)) => Ok(map.contains_key(key).into()),
-        (Value::Array(items), Value::Number(at)) => Ok((*at >= 0.0 && *at < items.len() as f64).into()),
+        (JqValue::Object(map), JqValue::JqText(key)) => Ok(map.contains_key(key).into()),
+        (JqValue::Array(items), JqValue::Number(at)) => Ok((*at >= 0.0 && *at < items.len() as f64).into()),
         _ => Err(error(format!("Cannot check whether {} has a {} key", value.kind(), key.kind()))),
     }
 }
 
-fn contains(value: Value, part: Value) -> ValueResult {
+fn contains(value: JqValue, part: JqValue) -> ValueResult {
     if value.kind() != part.kind() {
         return Err(wrong_pair(&value, &part, "cannot have their containment checked"));
     }
     Ok(holds(&value, &part).into())
 }
 
-fn holds(value: &Value, part: &Value) -> bool {
+fn holds(value: &JqValue, part: &JqValue) -> bool {
     meter::tick();
     match (value, part) {
-        (Value::Object(map), Value::Object(part)) => {
+        (JqValue::Object(map), JqValue::Object(part)) => {
             part.iter().all(|(key, part)| map.get(key).is_some_and(|value| holds(value, part)))
         }
-        (Value::Array(items), Value::Array(part)) => {
+        (JqValue::Array(items), JqValue::Array(part)) => {
             part.iter().all(|part| items.iter().any(|item| holds(item, part)))
         }
-        (Value::Text(text), Value::Text(part)) => text.contains(&**part),
+        (JqValue::JqText(text), JqValue::JqText(part)) => text.contains(&**part),
         _ => value == part,
     }
 }
 
-fn indices(value: Value, wanted: Value) -> ValueResult {
+fn indices(value: JqValue, wanted: JqValue) -> ValueResult {
     match (&value, &wanted) {
-        (Value::Null, _) => Ok(Value::Null),
-        (Value::Text(_), Value::Text(wanted)) if wanted.is_empty() => Ok(Value::Null),
-        (Value::Text(text), Value::Text(wanted)) => {
+        (JqValue::Null, _) => Ok(JqValue::Null),
+        (JqValue::JqText(_), JqValue::JqText(wanted)) if wanted.is_empty() => Ok(JqValue::Null),
+        (JqValue::JqText(text), JqValue::JqText(wanted)) => {
             let (mut letters, mut at, mut from) = (0, 0, 0);
             let mut all = Vec::new();
             while let Some(found) = text[from..].find(&**wanted).map(|found| from + found) {
                 meter::tick();
                 letters += text[at..found].chars().count();
                 at = found;
-                all.push(Value::from(letters));
+                all.push(JqValue::from(letters));
                 from = found + text[found..].chars().next().map_or(1, char::len_utf8);
             }
-            Ok(Value::array(all))
+            Ok(JqValue::array(all))
         }
-        (Value::Array(items), Value::Array(wanted)) => Ok(places(items, wanted)),
-        (Value::Array(items), wanted) => Ok(places(items, std::slice::from_ref(wanted))),
+        (JqValue::Array(items), JqValue::Array(wanted)) => Ok(places(items, wanted)),
+        (JqValue::Array(items), wanted) => Ok(places(items, std::slice::from_ref(wanted))),
         _ => Err(not_indexed(&value, &wanted)),
     }
 }
 
-fn bsearch(value: Value, wanted: Value) -> ValueResult {
-    let Value::Array(items) = &value else { return Err(wrong(&value, "cannot be searched from")) };
+fn bsearch(value: JqValue, wanted: JqValue) -> ValueResult {
+    let JqValue::Array(items) = &value else { return Err(wrong(&value, "cannot be searched from")) };
     let signed = |at: usize| isize::try_from(at).unwrap_or(isize::MAX);
-    Ok(Value::from(match items.binary_search(&wanted) {
+    Ok(JqValue::from(match items.binary_search(&wanted) {
         Ok(at) => signed(at),
         Err(at) => -1 - signed(at),
     }))
 }
 
 /// Takes away what is at a path.
-fn delete(value: Value, path: &[Value]) -> ValueResult {
+fn delete(value: JqValue, path: &[JqValue]) -> ValueResult {
     meter::tick();
-    let Some((first, rest)) = path.split_first() else { return Ok(Value::Null) };
+    let Some((first, rest)) = path.split_first() else { return Ok(JqValue::Null) };
     match &value {
-        Value::Null => return Ok(Value::Null),
-        Value::Object(map) if matches!(first, Value::Text(key) if !map.contains_key(key)) => {
+        JqValue::Null => return Ok(JqValue::Null),
+        JqValue::Object(map) if matches!(first, JqValue::JqText(key) if !map.contains_key(key)) => {
             return Ok(value);
         }
-        Value::Array(items) => {
+        JqValue::Array(items) => {
             let is_there = |at: f64| at.abs() <= f64::MAX && has_item(items.len(), at);
-            if matches!(first, Value::Number(at) if !is_there(*at)) {
+            if matches!(first, JqValue::Number(at) if !is_there(*at)) {
                 return Ok(value);
             }
         }
@@ -263,19 +263,19 @@ fn has_item(len: usize, at: f64) -> bool {
     at >= 0.0 && at < len as f64
 }
 
-fn from_json(value: Value) -> ValueResult {
-    let Value::Text(text) = &value else { return Err(wrong(&value, "only strings can be parsed")) };
+fn from_json(value: JqValue) -> ValueResult {
+    let JqValue::JqText(text) = &value else { return Err(wrong(&value, "only strings can be parsed")) };
     match read::one(text) {
         Ok(value) => Ok(value.unwrap_or_default()),
         Err(what) => Err(error(format!("{what} (while parsing '{}')", &**text))),
     }
 }
 
-fn to_number(value: Value) -> ValueResult {
+fn to_number(value: JqValue) -> ValueResult {
     match &value {
-        Value::Number(_) => Ok(value),
-        Value::Text(text) => match read::one(text) {
-            Ok(Some(value @ Value::Number(_))) => Ok(value),
+        JqValue::Number(_) => Ok(value),
+        JqValue::JqText(text) => match read::one(text) {
+            Ok(Some(value @ JqValue::Number(_))) => Ok(value),
             Ok(_) => Err(wrong(&value, "cannot be parsed as a number")),
             Err(what) => Err(error(format!("{what} (while parsing '{}')", &**text))),
         },
@@ -284,36 +284,36 @@ fn to_number(value: Value) -> ValueResult {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is no letter is replaced")]
-fn implode(value: Value) -> ValueResult {
-    let Value::Array(items) = &value else {
+fn implode(value: JqValue) -> ValueResult {
+    let JqValue::Array(items) = &value else {
         return Err(wrong(&value, "cannot be imploded, must be an array of codepoints"));
     };
-    let letter = |item: &Value| match item {
-        Value::Number(code) => Ok(char::from_u32(*code as u32).unwrap_or(char::REPLACEMENT_CHARACTER)),
+    let letter = |item: &JqValue| match item {
+        JqValue::Number(code) => Ok(char::from_u32(*code as u32).unwrap_or(char::REPLACEMENT_CHARACTER)),
         _ => Err(error("Unicode codepoint must be numeric")),
     };
-    items.iter().map(letter).collect::<Result<String, Error>>().map(Value::text)
+    items.iter().map(letter).collect::<Result<String, Error>>().map(JqValue::text)
 }
 
-fn join(value: Value, separator: Value) -> ValueResult {
-    let mut joined = Value::text("");
+fn join(value: JqValue, separator: JqValue) -> ValueResult {
+    let mut joined = JqValue::text("");
     for (at, part) in value.values().enumerate() {
         if at > 0 {
             joined = (joined + separator.clone())?;
         }
         joined = (joined
             + match part? {
-                Value::Null => Value::text(""),
-                part @ (Value::Bool(_) | Value::Number(_)) => part.into_string(),
+                JqValue::Null => JqValue::text(""),
+                part @ (JqValue::Bool(_) | JqValue::Number(_)) => part.into_string(),
                 part => part,
             })?;
     }
     Ok(joined)
 }
 
-fn map_text(value: Value, change: fn(&str) -> String) -> ValueResult {
+fn map_text(value: JqValue, change: fn(&str) -> String) -> ValueResult {
     match &value {
-        Value::Text(text) => Ok(Value::text(change(text))),
+        JqValue::JqText(text) => Ok(JqValue::text(change(text))),
         _ => Err(wrong(&value, "is not a string")),
     }
 }
@@ -349,14 +349,14 @@ fn tsv(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\t', "\\t").replace('\r', "\\r").replace('\n', "\\n")
 }
 
-fn from_base64(value: Value) -> ValueResult {
+fn from_base64(value: JqValue) -> ValueResult {
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
-    let Value::Text(text) = &value else { return Err(wrong(&value, "is not a string")) };
+    let JqValue::JqText(text) = &value else { return Err(wrong(&value, "is not a string")) };
     let decoded = GeneralPurpose::new(&STANDARD, config).decode(text.as_bytes());
     let bytes = decoded.map_err(|_| wrong(&value, "is not valid base64 data"))?;
-    Ok(Value::text(String::from_utf8_lossy(&bytes)))
+    Ok(JqValue::text(String::from_utf8_lossy(&bytes)))
 }
 
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -376,8 +376,8 @@ fn to_base32(text: &str) -> String {
     out
 }
 
-fn from_base32(value: Value) -> ValueResult {
-    let Value::Text(text) = &value else { return Err(wrong(&value, "is not a string")) };
+fn from_base32(value: JqValue) -> ValueResult {
+    let JqValue::JqText(text) = &value else { return Err(wrong(&value, "is not a string")) };
     let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());
     for letter in text.trim_end_matches('=').bytes() {
         let at = BASE32.iter().position(|known| *known == letter);
@@ -389,5 +389,5 @@ fn from_base32(value: Value) -> ValueResult {
             bytes.push(u8::try_from(bits >> count & 0xff).unwrap_or(0));
         }
     }
-    Ok(Value::text(String::from_utf8_lossy(&bytes)))
+    Ok(JqValue::text(String::from_utf8_lossy(&bytes)))
 }

@@ -7,9 +7,9 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use super::meter::{self, Abort};
 use super::options::Options;
-use super::read::Reader;
+use super::read::JqReader;
 use super::stream;
-use super::value::Value;
+use super::value::JqValue;
 use crate::memory::programs::run::Ending;
 use crate::memory::programs::worker::{Worker, WorkerInput};
 
@@ -71,24 +71,24 @@ impl Read for StandardInput<'_> {
 /// The inputs as filters see them.
 pub(super) trait RunInputs {
     /// Reads the next input.
-    fn next(&self) -> Result<Option<Value>, String>;
+    fn next(&self) -> Result<Option<JqValue>, String>;
     /// The name of the file that is read.
-    fn file(&self) -> Value;
+    fn file(&self) -> JqValue;
     /// The number of lines that were read of it.
-    fn line(&self) -> Value;
+    fn line(&self) -> JqValue;
 }
 
 impl RunInputs for RefCell<Inputs<'_>> {
-    fn next(&self) -> Result<Option<Value>, String> {
+    fn next(&self) -> Result<Option<JqValue>, String> {
         self.borrow_mut().next()
     }
 
-    fn file(&self) -> Value {
-        self.borrow().file.as_deref().map_or(Value::Null, Value::text)
+    fn file(&self) -> JqValue {
+        self.borrow().file.as_deref().map_or(JqValue::Null, JqValue::text)
     }
 
-    fn line(&self) -> Value {
-        Value::from(usize::try_from(self.borrow().lines).unwrap_or(usize::MAX))
+    fn line(&self) -> JqValue {
+        JqValue::from(usize::try_from(self.borrow().lines).unwrap_or(usize::MAX))
     }
 }
 
@@ -99,8 +99,8 @@ pub(super) struct Inputs<'a> {
     options: &'a Options,
     files: VecDeque<Option<String>>,
     open: Option<Box<dyn BufRead + 'a>>,
-    reader: Reader,
-    ready: VecDeque<Value>,
+    reader: JqReader,
+    ready: VecDeque<JqValue>,
     /// What is wrong behind the values that are ready.
     wrong: Option<String>,
     has_ended: bool,
@@ -127,7 +127,7 @@ impl<'a> Inputs<'a> {
             options,
             files,
             open: None,
-            reader: Reader::new(),
+            reader: JqReader::new(),
             ready: VecDeque::new(),
             wrong: None,
             has_ended: false,
@@ -151,14 +151,14 @@ impl<'a> Inputs<'a> {
     ///
     /// # Errors
     /// The text is no JSON. Nothing follows.
-    pub(super) fn next(&mut self) -> Result<Option<Value>, String> {
+    pub(super) fn next(&mut self) -> Result<Option<JqValue>, String> {
         if self.options.slurps {
             return self.slurp();
         }
         self.one()
     }
 
-    fn slurp(&mut self) -> Result<Option<Value>, String> {
+    fn slurp(&mut self) -> Result<Option<JqValue>, String> {
         if self.has_ended {
             return Ok(None);
         }
@@ -169,18 +169,18 @@ impl<'a> Inputs<'a> {
                 text.extend(line);
             }
             self.has_ended = true;
-            return Ok(Some(Value::text(String::from_utf8_lossy(&text))));
+            return Ok(Some(JqValue::text(String::from_utf8_lossy(&text))));
         }
         let mut all = Vec::new();
         while let Some(value) = self.one()? {
-            meter::check(all.len() * size_of::<Value>() * 2);
+            meter::check(all.len() * size_of::<JqValue>() * 2);
             all.push(value);
         }
         self.has_ended = true;
-        Ok(Some(Value::array(all)))
+        Ok(Some(JqValue::array(all)))
     }
 
-    fn one(&mut self) -> Result<Option<Value>, String> {
+    fn one(&mut self) -> Result<Option<JqValue>, String> {
         loop {
             if let Some(value) = self.ready.pop_front() {
                 return Ok(Some(value));
@@ -195,7 +195,7 @@ impl<'a> Inputs<'a> {
             match self.line() {
                 Some(line) if self.options.raw_input => {
                     let line = line.strip_suffix(b"\n").unwrap_or(&line);
-                    return Ok(Some(Value::text(String::from_utf8_lossy(line))));
+                    return Ok(Some(JqValue::text(String::from_utf8_lossy(line))));
                 }
                 Some(line) => self.scan(&line),
                 None => {
@@ -222,7 +222,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, value: JqValue) {
         if self.options.streams {
             stream::events(&value, &mut |event| self.ready.push_back(event));
         } else {

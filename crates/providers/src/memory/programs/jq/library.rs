@@ -9,9 +9,9 @@ use jaq_core::{Exn, ValT};
 
 use super::meter::{self, Metered};
 use super::ops::{error, not_indexed, not_iterated};
-use super::value::{Error, Map, Text, Value, ValueResult};
+use super::value::{Error, JqText, JqValue, Map, ValueResult};
 
-type Pairs = jaq_core::box_iter::BoxIter<'static, Result<(Value, Value), Error>>;
+type Pairs = jaq_core::box_iter::BoxIter<'static, Result<(JqValue, JqValue), Error>>;
 
 /// The farthest that an array grows by one index.
 const MAX_INDEX: f64 = 536_870_911.0;
@@ -40,10 +40,10 @@ fn place(index: f64, len: usize) -> Option<usize> {
     clippy::cast_sign_loss,
     reason = "clamped before"
 )]
-fn bounds(range: &Range<&Value>, len: usize) -> Result<std::ops::Range<usize>, Error> {
-    let bound = |value: Option<&Value>, default: f64, round: fn(f64) -> f64| match value {
-        None | Some(Value::Null) => Ok(default),
-        Some(Value::Number(number)) => {
+fn bounds(range: &Range<&JqValue>, len: usize) -> Result<std::ops::Range<usize>, Error> {
+    let bound = |value: Option<&JqValue>, default: f64, round: fn(f64) -> f64| match value {
+        None | Some(JqValue::Null) => Ok(default),
+        Some(JqValue::Number(number)) => {
             let number = if *number < 0.0 { number + len as f64 } else { *number };
             Ok(round(number).clamp(0.0, len as f64))
         }
@@ -58,38 +58,38 @@ fn byte_at(text: &str, letters: usize) -> usize {
     text.char_indices().nth(letters).map_or(text.len(), |(at, _)| at)
 }
 
-fn slice(value: &Value, range: &Range<&Value>) -> ValueResult {
+fn slice(value: &JqValue, range: &Range<&JqValue>) -> ValueResult {
     match value {
-        Value::Null => Ok(Value::Null),
-        Value::Array(items) => {
+        JqValue::Null => Ok(JqValue::Null),
+        JqValue::Array(items) => {
             let bounds = bounds(range, items.len())?;
             Ok(items[bounds].iter().cloned().collect())
         }
-        Value::Text(text) => {
+        JqValue::JqText(text) => {
             let bounds = bounds(range, text.chars().count())?;
             let start = byte_at(text, bounds.start);
             let end = start + byte_at(&text[start..], bounds.len());
-            Ok(Value::text(&text[start..end]))
+            Ok(JqValue::text(&text[start..end]))
         }
-        other => Err(not_indexed(other, &Value::object(Map::default()))),
+        other => Err(not_indexed(other, &JqValue::object(Map::default()))),
     }
 }
 
 /// The range that an object means as an index.
-fn range_of(map: &Map) -> Range<&Value> {
+fn range_of(map: &Map) -> Range<&JqValue> {
     map.get("start")..map.get("end")
 }
 
 /// The places at which an array has the items of another.
-pub(super) fn places(items: &[Value], wanted: &[Value]) -> Value {
+pub(super) fn places(items: &[JqValue], wanted: &[JqValue]) -> JqValue {
     if wanted.is_empty() {
-        return Value::Null;
+        return JqValue::Null;
     }
     let windows = items.windows(wanted.len()).enumerate();
-    windows.filter(|(_, window)| *window == wanted).map(|(at, _)| Value::from(at)).collect()
+    windows.filter(|(_, window)| *window == wanted).map(|(at, _)| JqValue::from(at)).collect()
 }
 
-impl ValT for Value {
+impl ValT for JqValue {
     fn from_num(number: &str) -> ValueResult {
         number.parse().map(Self::Number).map_err(|_| error(format!("Invalid numeric literal: {number}")))
     }
@@ -97,7 +97,7 @@ impl ValT for Value {
     fn from_map<I: IntoIterator<Item = (Self, Self)>>(pairs: I) -> ValueResult {
         let mut map = Map::default();
         for (key, value) in pairs {
-            let Self::Text(key) = key else {
+            let Self::JqText(key) = key else {
                 return Err(error(format!("Cannot use {} as object key", super::ops::described(&key))));
             };
             map.insert(key, value);
@@ -112,7 +112,7 @@ impl ValT for Value {
                 Box::new(unshared(items).into_iter().enumerate().map(|(at, item)| Ok((Self::from(at), item))))
             }
             Self::Object(map) => {
-                Box::new(unshared(map).into_iter().map(|(key, value)| Ok((Self::Text(key), value))))
+                Box::new(unshared(map).into_iter().map(|(key, value)| Ok((Self::JqText(key), value))))
             }
             other => box_once(Err(not_iterated(&other))),
         }
@@ -133,13 +133,15 @@ impl ValT for Value {
             meter::null_step();
         }
         match (&self, index) {
-            (Self::Null, Self::Null | Self::Text(_) | Self::Number(_)) => Ok(Self::Null),
-            (Self::Object(map), Self::Text(key)) => Ok(map.get(key).cloned().unwrap_or_default()),
+            (Self::Null, Self::Null | Self::JqText(_) | Self::Number(_)) => Ok(Self::Null),
+            (Self::Object(map), Self::JqText(key)) => Ok(map.get(key).cloned().unwrap_or_default()),
             (Self::Array(items), Self::Number(at)) => {
                 Ok(place(*at, items.len()).and_then(|at| items.get(at)).cloned().unwrap_or_default())
             }
             (Self::Array(items), Self::Array(wanted)) => Ok(places(items, wanted)),
-            (Self::Null | Self::Array(_) | Self::Text(_), Self::Object(map)) => slice(&self, &range_of(map)),
+            (Self::Null | Self::Array(_) | Self::JqText(_), Self::Object(map)) => {
+                slice(&self, &range_of(map))
+            }
             _ => Err(not_indexed(&self, index)),
         }
     }
@@ -179,12 +181,12 @@ impl ValT for Value {
     ) -> ValX<'a, Self> {
         meter::tick();
         match (self, index) {
-            (Self::Null, Self::Text(key)) => {
+            (Self::Null, Self::JqText(key)) => {
                 let changed = change_field(Rc::new(Metered::new(Map::default())), key, change)?;
                 // Nothing was put in: it stays what it was.
                 Ok(if matches!(&changed, Self::Object(map) if map.is_empty()) { Self::Null } else { changed })
             }
-            (Self::Object(map), Self::Text(key)) => change_field(map, key, change),
+            (Self::Object(map), Self::JqText(key)) => change_field(map, key, change),
             (Self::Null, Self::Number(at)) => {
                 let changed = change_item(Rc::new(Metered::new(Vec::new())), *at, change)?;
                 Ok(if matches!(&changed, Self::Array(items) if items.is_empty()) {
@@ -238,17 +240,17 @@ impl ValT for Value {
 
     fn into_string(self) -> Self {
         match self {
-            Self::Text(text) => Self::Text(text),
+            Self::JqText(text) => Self::JqText(text),
             other => Self::text(super::write::compact(&other)),
         }
     }
 }
 
-fn change_field<'a, I: Iterator<Item = ValX<'a, Value>>>(
+fn change_field<'a, I: Iterator<Item = ValX<'a, JqValue>>>(
     mut map: Rc<Metered<Map>>,
-    key: &Text,
-    change: impl Fn(Value) -> I,
-) -> ValX<'a, Value> {
+    key: &JqText,
+    change: impl Fn(JqValue) -> I,
+) -> ValX<'a, JqValue> {
     // The value is taken out meanwhile, so that it can be changed in place.
     let old = Rc::make_mut(&mut map).change(0, |map| map.get_mut(key).map(std::mem::take));
     let is_there = old.is_some();
@@ -261,14 +263,14 @@ fn change_field<'a, I: Iterator<Item = ValX<'a, Value>>>(
         }
         None => {}
     }
-    Ok(Value::Object(map))
+    Ok(JqValue::Object(map))
 }
 
-fn change_item<'a, I: Iterator<Item = ValX<'a, Value>>>(
-    mut items: Rc<Metered<Vec<Value>>>,
+fn change_item<'a, I: Iterator<Item = ValX<'a, JqValue>>>(
+    mut items: Rc<Metered<Vec<JqValue>>>,
     index: f64,
-    change: impl Fn(Value) -> I,
-) -> ValX<'a, Value> {
+    change: impl Fn(JqValue) -> I,
+) -> ValX<'a, JqValue> {
     let Some(at) = place(index, items.len()) else {
         let text = if index > 0.0 { "Array index too large" } else { "Out of bounds negative array index" };
         return Err(error(text).into());
@@ -278,11 +280,11 @@ fn change_item<'a, I: Iterator<Item = ValX<'a, Value>>>(
     match change(old.unwrap_or_default()).next().transpose()? {
         Some(new) => {
             if at >= items.len() {
-                meter::check((at - items.len()) * size_of::<Value>() * 2);
+                meter::check((at - items.len()) * size_of::<JqValue>() * 2);
             }
             Rc::make_mut(&mut items).change(new.depth(), |items| {
                 if at >= items.len() {
-                    items.resize(at + 1, Value::Null);
+                    items.resize(at + 1, JqValue::Null);
                 }
                 items[at] = new;
             });
@@ -292,10 +294,10 @@ fn change_item<'a, I: Iterator<Item = ValX<'a, Value>>>(
         }
         None => {}
     }
-    Ok(Value::Array(items))
+    Ok(JqValue::Array(items))
 }
 
-impl jaq_std::ValT for Value {
+impl jaq_std::ValT for JqValue {
     fn into_seq<S: FromIterator<Self>>(self) -> Result<S, Self> {
         match self {
             Self::Array(items) => Ok(unshared(items).into_iter().collect()),
@@ -320,11 +322,11 @@ impl jaq_std::ValT for Value {
     }
 
     fn is_utf8_str(&self) -> bool {
-        matches!(self, Self::Text(_))
+        matches!(self, Self::JqText(_))
     }
 
     fn as_bytes(&self) -> Option<&[u8]> {
-        if let Self::Text(text) = self { Some(text.as_bytes()) } else { None }
+        if let Self::JqText(text) = self { Some(text.as_bytes()) } else { None }
     }
 
     fn as_sub_str(&self, sub: &[u8]) -> Self {

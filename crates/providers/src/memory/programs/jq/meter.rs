@@ -41,7 +41,7 @@ impl Abort {
     }
 }
 
-struct Meter {
+struct JqMeter {
     used: Cell<usize>,
     base: Cell<usize>,
     ticks: Cell<u32>,
@@ -50,8 +50,8 @@ struct Meter {
 }
 
 thread_local! {
-    static METER: Meter = const {
-        Meter {
+    static METER: JqMeter = const {
+        JqMeter {
             used: Cell::new(0),
             base: Cell::new(0),
             ticks: Cell::new(0),

@@ -21,13 +21,13 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use jaq_core::{Ctx, Exn, Vars};
 
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 use super::worker::{Worker, work};
 use filter::{Kind, RunData, State, compile};
 use inputs::{Inputs, Printer, RunInputs};
 use meter::Abort;
-use options::{Asked, Named, Options, Positional};
-use value::{Error, Map, Text, Value};
+use options::{JqAsked, JqNamed, Options, Positional};
+use value::{Error, JqText, JqValue, Map};
 
 /// The status of a run whose filter fails.
 const FAILURE: i32 = 5;
@@ -39,11 +39,11 @@ const WRONG_INPUT: i32 = 2;
 pub(super) struct Jq;
 
 #[async_trait]
-impl Program for Jq {
+impl ShellProgram for Jq {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = match options::parse(run.args)? {
-            Asked::Print(text) => return run.print(text).await.map(|()| 0),
-            Asked::Run(options) => *options,
+            JqAsked::Print(text) => return run.print(text).await.map(|()| 0),
+            JqAsked::Run(options) => *options,
         };
         let env: BTreeMap<String, String> =
             run.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -62,8 +62,9 @@ impl Program for Jq {
 
 /// Runs the filter over the inputs.
 fn evaluate(worker: &Worker, options: &Options, env: BTreeMap<String, String>) -> Result<i32, Ending> {
-    let env =
-        Value::object(env.into_iter().map(|(name, value)| (Text::new(name), Value::text(value))).collect());
+    let env = JqValue::object(
+        env.into_iter().map(|(name, value)| (JqText::new(name), JqValue::text(value))).collect(),
+    );
     let (names, values) = variables(worker, options, &env)?;
     let text = filter_text(worker, options)?;
     let text = syntax::expanded(&text);
@@ -84,7 +85,7 @@ fn evaluate(worker: &Worker, options: &Options, env: BTreeMap<String, String>) -
     let mut wrong_input = None;
     loop {
         let input = if options.no_input {
-            Ok(std::mem::take(&mut is_first).then_some(Value::Null))
+            Ok(std::mem::take(&mut is_first).then_some(JqValue::Null))
         } else {
             RunInputs::next(&inputs)
         };
@@ -121,25 +122,30 @@ fn filter_text(worker: &Worker, options: &Options) -> Result<String, Ending> {
 }
 
 /// The names and values of the variables that the command line gives.
-fn variables(worker: &Worker, options: &Options, env: &Value) -> Result<(Vec<String>, Vec<Value>), Ending> {
+fn variables(
+    worker: &Worker,
+    options: &Options,
+    env: &JqValue,
+) -> Result<(Vec<String>, Vec<JqValue>), Ending> {
     let mut named = Map::default();
     for (name, argument) in &options.named {
-        named.insert(Text::new(name.as_str()), named_value(worker, name, argument)?);
+        named.insert(JqText::new(name.as_str()), named_value(worker, name, argument)?);
     }
     let positional = options.positional.iter().map(|argument| match argument {
-        Positional::Text(text) => Ok(Value::text(text.as_str())),
+        Positional::JqText(text) => Ok(JqValue::text(text.as_str())),
         Positional::Json(text) => json(text).ok_or_else(|| refused_argument("--jsonargs")),
     });
     let positional = positional.collect::<Result<Vec<_>, _>>()?;
     let mut names: Vec<String> = named.keys().map(|name| format!("${}", &**name)).collect();
-    let mut values: Vec<Value> = named.values().cloned().collect();
+    let mut values: Vec<JqValue> = named.values().cloned().collect();
     names.extend(["$ENV", "$ARGS"].map(str::to_owned));
-    let all = Value::fields([("positional", Value::array(positional)), ("named", Value::object(named))]);
+    let all =
+        JqValue::fields([("positional", JqValue::array(positional)), ("named", JqValue::object(named))]);
     values.extend([env.clone(), all]);
     Ok((names, values))
 }
 
-fn json(text: &str) -> Option<Value> {
+fn json(text: &str) -> Option<JqValue> {
     read::one(text).ok().flatten()
 }
 
@@ -153,12 +159,12 @@ fn refused_argument(option: &str) -> Ending {
     )
 }
 
-fn named_value(worker: &Worker, name: &str, argument: &Named) -> Result<Value, Ending> {
+fn named_value(worker: &Worker, name: &str, argument: &JqNamed) -> Result<JqValue, Ending> {
     let (option, file) = match argument {
-        Named::Text(text) => return Ok(Value::text(text.as_str())),
-        Named::Json(text) => return json(text).ok_or_else(|| refused_argument("--argjson")),
-        Named::Values(file) => ("slurpfile", file),
-        Named::File(file) => ("rawfile", file),
+        JqNamed::JqText(text) => return Ok(JqValue::text(text.as_str())),
+        JqNamed::Json(text) => return json(text).ok_or_else(|| refused_argument("--argjson")),
+        JqNamed::Values(file) => ("slurpfile", file),
+        JqNamed::File(file) => ("rawfile", file),
     };
     let bad = |what: String| {
         Ending::with_status(format!("Bad JSON in --{option} {name} {file}: {what}"), WRONG_INPUT)
@@ -167,7 +173,11 @@ fn named_value(worker: &Worker, name: &str, argument: &Named) -> Result<Value, E
     meter::check(usize::try_from(content.len()).unwrap_or(usize::MAX));
     let bytes = content.to_vec(u64::MAX).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    if option == "rawfile" { Ok(Value::text(text)) } else { read::many(&text).map(Value::array).map_err(bad) }
+    if option == "rawfile" {
+        Ok(JqValue::text(text))
+    } else {
+        read::many(&text).map(JqValue::array).map_err(bad)
+    }
 }
 
 /// One way through the inputs.
@@ -184,7 +194,7 @@ impl Evaluation<'_, '_> {
     /// Prints what comes of one input.
     fn outputs<'a>(
         &mut self,
-        outputs: impl Iterator<Item = Result<Value, Exn<'a, Value>>>,
+        outputs: impl Iterator<Item = Result<JqValue, Exn<'a, JqValue>>>,
     ) -> Result<(), Ending> {
         if !self.options.sets_status {
             self.status = Some(0);
@@ -221,10 +231,10 @@ impl Evaluation<'_, '_> {
         Ok(())
     }
 
-    fn printed(&self, value: &Value) -> Result<String, Error> {
+    fn printed(&self, value: &JqValue) -> Result<String, Error> {
         let options = self.options;
         let mut text = match value {
-            Value::Text(text) if options.raw && !options.style.ascii => text.to_string(),
+            JqValue::JqText(text) if options.raw && !options.style.ascii => text.to_string(),
             value => write::text(value, &options.style),
         };
         if options.ends_with_zero && text.contains('\0') {
@@ -245,7 +255,7 @@ impl Evaluation<'_, '_> {
         self.status = Some(FAILURE);
         let at = self.inputs.borrow().location();
         let text = match wrong.into_val() {
-            Value::Text(text) => format!("jq: error (at {at}): {}\n", &*text),
+            JqValue::JqText(text) => format!("jq: error (at {at}): {}\n", &*text),
             other => format!("jq: error (at {at}) (not a string): {other}\n"),
         };
         self.printer.print_error(&text)

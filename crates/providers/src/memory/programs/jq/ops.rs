@@ -4,18 +4,18 @@ use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::rc::Rc;
 
 use super::meter;
-use super::value::{Error, Map, Value, ValueResult};
+use super::value::{Error, JqValue, Map, ValueResult};
 use super::write;
 
 /// The bytes of a value that are shown in an error.
 const SHOWN_BYTES: usize = 11;
 
 pub(super) fn error(text: impl Into<String>) -> Error {
-    Error::new(Value::text(text))
+    Error::new(JqValue::text(text))
 }
 
 /// A value in an error: its kind, and the beginning of it.
-pub(super) fn described(value: &Value) -> String {
+pub(super) fn described(value: &JqValue) -> String {
     let mut text = write::compact(value);
     if text.len() > SHOWN_BYTES + 3 {
         text.truncate(text.floor_char_boundary(SHOWN_BYTES));
@@ -24,22 +24,22 @@ pub(super) fn described(value: &Value) -> String {
     format!("{} ({text})", value.kind())
 }
 
-pub(super) fn wrong(value: &Value, what: &str) -> Error {
+pub(super) fn wrong(value: &JqValue, what: &str) -> Error {
     error(format!("{} {what}", described(value)))
 }
 
-pub(super) fn wrong_pair(one: &Value, two: &Value, what: &str) -> Error {
+pub(super) fn wrong_pair(one: &JqValue, two: &JqValue, what: &str) -> Error {
     error(format!("{} and {} {what}", described(one), described(two)))
 }
 
-pub(super) fn not_indexed(value: &Value, index: &Value) -> Error {
+pub(super) fn not_indexed(value: &JqValue, index: &JqValue) -> Error {
     match index {
-        Value::Text(key) => error(format!("Cannot index {} with string \"{}\"", value.kind(), &**key)),
+        JqValue::JqText(key) => error(format!("Cannot index {} with string \"{}\"", value.kind(), &**key)),
         _ => error(format!("Cannot index {} with {}", value.kind(), index.kind())),
     }
 }
 
-pub(super) fn not_iterated(value: &Value) -> Error {
+pub(super) fn not_iterated(value: &JqValue) -> Error {
     error(format!("Cannot iterate over {}", described(value)))
 }
 
@@ -48,15 +48,17 @@ fn merged(mut one: Rc<super::meter::Metered<Map>>, two: &Map, is_deep: bool) -> 
         meter::tick();
         let map = Rc::make_mut(&mut one);
         let value = match (map.get(key), value) {
-            (Some(old @ Value::Object(_)), new @ Value::Object(_)) if is_deep => (old.clone() * new.clone())?,
+            (Some(old @ JqValue::Object(_)), new @ JqValue::Object(_)) if is_deep => {
+                (old.clone() * new.clone())?
+            }
             _ => value.clone(),
         };
         map.change(value.depth(), |map| map.insert(key.clone(), value));
     }
-    Ok(Value::Object(one))
+    Ok(JqValue::Object(one))
 }
 
-impl Add for Value {
+impl Add for JqValue {
     type Output = ValueResult;
 
     fn add(self, other: Self) -> ValueResult {
@@ -64,9 +66,9 @@ impl Add for Value {
         match (self, other) {
             (Self::Null, value) | (value, Self::Null) => Ok(value),
             (Self::Number(one), Self::Number(two)) => Ok(Self::Number(one + two)),
-            (Self::Text(mut one), Self::Text(two)) => {
+            (Self::JqText(mut one), Self::JqText(two)) => {
                 one.push(&two);
-                Ok(Self::Text(one))
+                Ok(Self::JqText(one))
             }
             (Self::Array(mut one), Self::Array(two)) => {
                 meter::check(two.len() * size_of::<Self>());
@@ -81,7 +83,7 @@ impl Add for Value {
     }
 }
 
-impl Sub for Value {
+impl Sub for JqValue {
     type Output = ValueResult;
 
     fn sub(self, other: Self) -> ValueResult {
@@ -96,14 +98,14 @@ impl Sub for Value {
     }
 }
 
-impl Mul for Value {
+impl Mul for JqValue {
     type Output = ValueResult;
 
     fn mul(self, other: Self) -> ValueResult {
         meter::tick();
         match (self, other) {
             (Self::Number(one), Self::Number(two)) => Ok(Self::Number(one * two)),
-            (Self::Text(text), Self::Number(count)) | (Self::Number(count), Self::Text(text)) => {
+            (Self::JqText(text), Self::Number(count)) | (Self::Number(count), Self::JqText(text)) => {
                 Ok(repeated(&text, count))
             }
             (Self::Object(one), Self::Object(two)) => merged(one, &two, true),
@@ -113,16 +115,16 @@ impl Mul for Value {
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "more than fits is refused")]
-fn repeated(text: &str, count: f64) -> Value {
+fn repeated(text: &str, count: f64) -> JqValue {
     if count.is_nan() || count <= 0.0 {
-        return Value::Null;
+        return JqValue::Null;
     }
     let count = count.max(1.0) as usize;
     meter::check(text.len().saturating_mul(count));
-    Value::text(text.repeat(count))
+    JqValue::text(text.repeat(count))
 }
 
-impl Div for Value {
+impl Div for JqValue {
     type Output = ValueResult;
 
     fn div(self, other: Self) -> ValueResult {
@@ -133,21 +135,21 @@ impl Div for Value {
                 Err(wrong_pair(&Self::Number(one), &Self::Number(0.0), what))
             }
             (Self::Number(one), Self::Number(two)) => Ok(Self::Number(one / two)),
-            (Self::Text(text), Self::Text(separator)) => Ok(split(&text, &separator)),
+            (Self::JqText(text), Self::JqText(separator)) => Ok(split(&text, &separator)),
             (one, two) => Err(wrong_pair(&one, &two, "cannot be divided")),
         }
     }
 }
 
 /// The parts of a text between separators; the characters if there is none.
-fn split(text: &str, separator: &str) -> Value {
+fn split(text: &str, separator: &str) -> JqValue {
     if text.is_empty() {
-        return Value::array(Vec::new());
+        return JqValue::array(Vec::new());
     }
     if separator.is_empty() {
-        return text.chars().map(|letter| Value::text(letter.to_string())).collect();
+        return text.chars().map(|letter| JqValue::text(letter.to_string())).collect();
     }
-    text.split(separator).map(Value::text).collect()
+    text.split(separator).map(JqValue::text).collect()
 }
 
 #[allow(
@@ -155,7 +157,7 @@ fn split(text: &str, separator: &str) -> Value {
     clippy::cast_precision_loss,
     reason = "the remainder of whole numbers"
 )]
-impl Rem for Value {
+impl Rem for JqValue {
     type Output = ValueResult;
 
     fn rem(self, other: Self) -> ValueResult {
@@ -176,7 +178,7 @@ impl Rem for Value {
     }
 }
 
-impl Neg for Value {
+impl Neg for JqValue {
     type Output = ValueResult;
 
     fn neg(self) -> ValueResult {

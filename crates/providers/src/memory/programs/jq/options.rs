@@ -1,6 +1,6 @@
 //! The command line of `jq`.
 
-use super::write::Style;
+use super::write::JqStyle;
 use crate::memory::programs::run::Ending;
 
 const HINT: &str = "Use jq --help for help with command-line options,\n\
@@ -13,8 +13,8 @@ const USAGE_STATUS: i32 = 2;
 
 /// The text of a named argument, and how it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Named {
-    Text(String),
+pub(super) enum JqNamed {
+    JqText(String),
     Json(String),
     /// The values in a file, as an array.
     Values(String),
@@ -25,7 +25,7 @@ pub(super) enum Named {
 /// An argument behind `--args` or `--jsonargs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Positional {
-    Text(String),
+    JqText(String),
     Json(String),
 }
 
@@ -35,9 +35,9 @@ pub(super) struct Options {
     pub filter: Option<String>,
     pub filter_is_file: bool,
     pub files: Vec<String>,
-    pub named: Vec<(String, Named)>,
+    pub named: Vec<(String, JqNamed)>,
     pub positional: Vec<Positional>,
-    pub style: Style,
+    pub style: JqStyle,
     /// Strings are printed as they are.
     pub raw: bool,
     /// No line end follows.
@@ -54,7 +54,7 @@ pub(super) struct Options {
 
 /// What is asked for.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum JqAsked {
     Run(Box<Options>),
     Print(&'static str),
 }
@@ -67,7 +67,7 @@ enum Rest {
     JsonArgs,
 }
 
-struct Words<'a> {
+struct JqWords<'a> {
     left: std::slice::Iter<'a, String>,
     options: Options,
     rest: Rest,
@@ -78,10 +78,12 @@ fn usage(reason: impl AsRef<str>) -> Ending {
 }
 
 /// Reads the command line.
-pub(super) fn parse(args: &[String]) -> Result<Asked, Ending> {
-    let options =
-        Options { style: Style { indent: Some("  ".to_owned()), ..Style::default() }, ..Options::default() };
-    let mut words = Words { left: args.iter(), options, rest: Rest::Files };
+pub(super) fn parse(args: &[String]) -> Result<JqAsked, Ending> {
+    let options = Options {
+        style: JqStyle { indent: Some("  ".to_owned()), ..JqStyle::default() },
+        ..Options::default()
+    };
+    let mut words = JqWords { left: args.iter(), options, rest: Rest::Files };
     let mut has_ended = false;
     while let Some(word) = words.left.next() {
         // `-1 | abs` is a filter.
@@ -94,14 +96,14 @@ pub(super) fn parse(args: &[String]) -> Result<Asked, Ending> {
             has_ended = true;
         } else if let Some(name) = word.strip_prefix("--") {
             if let Some(text) = printed(name) {
-                return Ok(Asked::Print(text));
+                return Ok(JqAsked::Print(text));
             }
             words.long(name)?;
         } else {
             for letter in word[1..].chars() {
                 match letter {
-                    'h' => return Ok(Asked::Print(USAGE)),
-                    'V' => return Ok(Asked::Print("jq-1.7.1\n")),
+                    'h' => return Ok(JqAsked::Print(USAGE)),
+                    'V' => return Ok(JqAsked::Print("jq-1.7.1\n")),
                     letter => words.short(letter, word)?,
                 }
             }
@@ -114,7 +116,7 @@ pub(super) fn parse(args: &[String]) -> Result<Asked, Ending> {
         }
         words.options.filter = Some(".".to_owned());
     }
-    Ok(Asked::Run(Box::new(words.options)))
+    Ok(JqAsked::Run(Box::new(words.options)))
 }
 
 fn printed(name: &str) -> Option<&'static str> {
@@ -125,7 +127,7 @@ fn printed(name: &str) -> Option<&'static str> {
     }
 }
 
-impl Words<'_> {
+impl JqWords<'_> {
     fn operand(&mut self, word: &str) {
         if self.options.filter.is_none() {
             self.options.filter = Some(word.to_owned());
@@ -133,7 +135,7 @@ impl Words<'_> {
         }
         match self.rest {
             Rest::Files => self.options.files.push(word.to_owned()),
-            Rest::Args => self.options.positional.push(Positional::Text(word.to_owned())),
+            Rest::Args => self.options.positional.push(Positional::JqText(word.to_owned())),
             Rest::JsonArgs => self.options.positional.push(Positional::Json(word.to_owned())),
         }
     }
@@ -193,16 +195,16 @@ impl Words<'_> {
             "raw-output0" => (self.options.raw, self.options.ends_with_zero) = (true, true),
             "args" => self.rest = Rest::Args,
             "jsonargs" => self.rest = Rest::JsonArgs,
-            "arg" => self.named(name, "varname value", Named::Text)?,
-            "argjson" => self.named(name, "varname text", Named::Json)?,
-            "slurpfile" => self.named(name, "varname filename", Named::Values)?,
-            "rawfile" => self.named(name, "varname filename", Named::File)?,
+            "arg" => self.named(name, "varname value", JqNamed::JqText)?,
+            "argjson" => self.named(name, "varname text", JqNamed::Json)?,
+            "slurpfile" => self.named(name, "varname filename", JqNamed::Values)?,
+            "rawfile" => self.named(name, "varname filename", JqNamed::File)?,
             _ => return Err(usage(format!("Unknown option --{name}"))),
         }
         Ok(())
     }
 
-    fn named(&mut self, option: &str, example: &str, make: fn(String) -> Named) -> Result<(), Ending> {
+    fn named(&mut self, option: &str, example: &str, make: fn(String) -> JqNamed) -> Result<(), Ending> {
         let missing = || usage(format!("--{option} takes two parameters (e.g. --{option} {example})"));
         let (Some(name), Some(value)) = (self.left.next(), self.left.next()) else { return Err(missing()) };
         // The first of a name counts.
@@ -231,7 +233,7 @@ mod tests {
     fn read(args: &[&str]) -> Options {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         match parse(&args) {
-            Ok(Asked::Run(options)) => *options,
+            Ok(JqAsked::Run(options)) => *options,
             other => panic!("{other:?}"),
         }
     }
@@ -241,8 +243,8 @@ mod tests {
         let options = read(&["-rn", ".a", "file", "--arg", "x", "1", "-c", "--args", "y"]);
         assert!(options.raw && options.no_input && options.style.indent.is_none());
         assert_eq!((options.filter.as_deref(), options.files), (Some(".a"), vec!["file".to_owned()]));
-        assert_eq!(options.named, [("x".to_owned(), Named::Text("1".to_owned()))]);
-        assert_eq!(options.positional, [Positional::Text("y".to_owned())]);
+        assert_eq!(options.named, [("x".to_owned(), JqNamed::JqText("1".to_owned()))]);
+        assert_eq!(options.positional, [Positional::JqText("y".to_owned())]);
     }
 
     #[test]

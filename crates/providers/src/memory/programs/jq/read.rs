@@ -1,34 +1,34 @@
 //! Reads JSON as it comes, byte by byte, and says where it is wrong in the words of `jq`.
 
 use super::meter::MAX_DEPTH;
-use super::value::{Map, Text, Value};
+use super::value::{JqText, JqValue, Map};
 
 /// Something that is not closed yet.
 enum Open {
-    Array(Vec<Value>),
+    Array(Vec<JqValue>),
     Object(Map),
     /// A key whose value comes next.
-    Key(Text),
+    Key(JqText),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Normal,
-    Text,
+    JqText,
     Escape,
 }
 
 /// A reader of values, one after the other.
-pub(super) struct Reader {
+pub(super) struct JqReader {
     open: Vec<Open>,
-    next: Option<Value>,
+    next: Option<JqValue>,
     token: Vec<u8>,
     state: State,
     line: u64,
     column: u64,
 }
 
-impl Reader {
+impl JqReader {
     pub(super) fn new() -> Self {
         Self { open: Vec::new(), next: None, token: Vec::new(), state: State::Normal, line: 1, column: 0 }
     }
@@ -37,7 +37,7 @@ impl Reader {
     ///
     /// # Errors
     /// What is wrong, with the place.
-    pub(super) fn take(&mut self, byte: u8) -> Result<Option<Value>, String> {
+    pub(super) fn take(&mut self, byte: u8) -> Result<Option<JqValue>, String> {
         self.column += 1;
         if byte == b'\n' {
             self.line += 1;
@@ -50,7 +50,7 @@ impl Reader {
     ///
     /// # Errors
     /// What is missing, with the place.
-    pub(super) fn end(&mut self) -> Result<Option<Value>, String> {
+    pub(super) fn end(&mut self) -> Result<Option<JqValue>, String> {
         let at = format!("at EOF at line {}, column {}", self.line, self.column);
         if self.state != State::Normal {
             return Err(format!("Unfinished string {at}"));
@@ -62,14 +62,14 @@ impl Reader {
         Ok(self.next.take())
     }
 
-    fn scan(&mut self, byte: u8) -> Result<Option<Value>, &'static str> {
+    fn scan(&mut self, byte: u8) -> Result<Option<JqValue>, &'static str> {
         match self.state {
-            State::Text => match byte {
+            State::JqText => match byte {
                 b'"' => {
                     self.state = State::Normal;
                     let bytes = std::mem::take(&mut self.token);
                     let text = unescaped(&String::from_utf8_lossy(&bytes))?;
-                    self.value(Value::text(text))?;
+                    self.value(JqValue::text(text))?;
                     return Ok(self.done());
                 }
                 b'\\' => {
@@ -79,7 +79,7 @@ impl Reader {
                 _ => self.token.push(byte),
             },
             State::Escape => {
-                self.state = State::Text;
+                self.state = State::JqText;
                 self.token.push(byte);
             }
             State::Normal => match byte {
@@ -99,7 +99,7 @@ impl Reader {
                 b'"' => {
                     self.literal()?;
                     let done = self.done();
-                    self.state = State::Text;
+                    self.state = State::JqText;
                     return Ok(done);
                 }
                 _ => self.token.push(byte),
@@ -108,11 +108,11 @@ impl Reader {
         Ok(None)
     }
 
-    fn done(&mut self) -> Option<Value> {
+    fn done(&mut self) -> Option<JqValue> {
         if self.open.is_empty() { self.next.take() } else { None }
     }
 
-    fn value(&mut self, value: Value) -> Result<(), &'static str> {
+    fn value(&mut self, value: JqValue) -> Result<(), &'static str> {
         if self.next.is_some() {
             return Err("Expected separator between values");
         }
@@ -126,10 +126,10 @@ impl Reader {
         }
         let token = std::mem::take(&mut self.token);
         let (word, value) = match token[0] {
-            b't' => (&b"true"[..], Value::Bool(true)),
-            b'f' => (&b"false"[..], Value::Bool(false)),
-            b'n' => (&b"null"[..], Value::Null),
-            _ => return self.value(Value::Number(number(&token).ok_or("Invalid numeric literal")?)),
+            b't' => (&b"true"[..], JqValue::Bool(true)),
+            b'f' => (&b"false"[..], JqValue::Bool(false)),
+            b'n' => (&b"null"[..], JqValue::Null),
+            _ => return self.value(JqValue::Number(number(&token).ok_or("Invalid numeric literal")?)),
         };
         if token != word {
             return Err("Invalid literal");
@@ -164,7 +164,7 @@ impl Reader {
         if !matches!(self.open.last(), Some(Open::Object(_))) {
             return Err("':' not as part of an object");
         }
-        let Value::Text(key) = next else { return Err("Object keys must be strings") };
+        let JqValue::JqText(key) = next else { return Err("Object keys must be strings") };
         self.open.push(Open::Key(key));
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Reader {
         let Some(next) = self.next.take() else { return Err("Expected value before ','") };
         match self.open.last_mut() {
             Some(Open::Array(items)) => {
-                super::meter::check(items.len() * size_of::<Value>());
+                super::meter::check(items.len() * size_of::<JqValue>());
                 items.push(next);
                 Ok(())
             }
@@ -186,11 +186,11 @@ impl Reader {
     }
 
     /// Puts a value under the key that is open.
-    fn put(&mut self, value: Value) {
+    fn put(&mut self, value: JqValue) {
         if let Some(Open::Key(key)) = self.open.pop()
             && let Some(Open::Object(map)) = self.open.last_mut()
         {
-            super::meter::check(map.len() * (size_of::<Value>() + 40));
+            super::meter::check(map.len() * (size_of::<JqValue>() + 40));
             map.insert(key, value);
         }
     }
@@ -204,7 +204,7 @@ impl Reader {
         }
         let items = std::mem::take(items);
         self.open.pop();
-        self.next = Some(Value::array(items));
+        self.next = Some(JqValue::array(items));
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl Reader {
             }
         }
         if let Some(Open::Object(map)) = self.open.pop() {
-            self.next = Some(Value::object(map));
+            self.next = Some(JqValue::object(map));
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ fn unit(left: &mut &str) -> Result<u16, &'static str> {
 }
 
 /// Reads a text that is one value. Nothing is `None`.
-pub(super) fn one(text: &str) -> Result<Option<Value>, String> {
+pub(super) fn one(text: &str) -> Result<Option<JqValue>, String> {
     let mut values = many(text)?;
     match values.len() {
         0 | 1 => Ok(values.pop()),
@@ -296,8 +296,8 @@ pub(super) fn one(text: &str) -> Result<Option<Value>, String> {
 }
 
 /// Reads a text that is several values.
-pub(super) fn many(text: &str) -> Result<Vec<Value>, String> {
-    let mut reader = Reader::new();
+pub(super) fn many(text: &str) -> Result<Vec<JqValue>, String> {
+    let mut reader = JqReader::new();
     let mut values = Vec::new();
     for byte in text.trim_start_matches('\u{feff}').bytes() {
         values.extend(reader.take(byte)?);
@@ -340,7 +340,8 @@ mod tests {
 
     #[test]
     fn values_follow_each_other_without_anything_between() {
-        let text = |values: Vec<Value>| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let text =
+            |values: Vec<JqValue>| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let values = many("{\"a\":[1,{}]}\"x\"[]01 -0 .5 NaN true").unwrap();
         assert_eq!(text(values), "{\"a\":[1,{}]} \"x\" [] 1 -0 0.5 null true");
         assert_eq!(text(many("\"\\u00e9\\ud83d\\ude00\\/\"").unwrap()), "\"é😀/\"");

@@ -4,34 +4,34 @@ use fancy_regex::{Captures, Regex, RegexBuilder};
 
 use super::meter;
 use super::ops::{error, wrong};
-use super::value::{Error, Text, Value};
+use super::value::{Error, JqText, JqValue};
 
 /// The steps that one match may take back.
 const MAX_STEPS: usize = 1_000_000;
 const MAX_PROGRAM_BYTES: usize = 10 << 20;
 
 /// A pattern with its flags.
-struct Pattern {
+struct JqPattern {
     regex: Regex,
     is_global: bool,
     passes_empty: bool,
 }
 
-impl Pattern {
+impl JqPattern {
     /// Reads a pattern. An array is a pattern with flags.
-    fn new(pattern: &Value, flags: &Value) -> Result<Self, Error> {
+    fn new(pattern: &JqValue, flags: &JqValue) -> Result<Self, Error> {
         let (pattern, flags) = match pattern {
-            Value::Array(both) if !both.is_empty() => {
+            JqValue::Array(both) if !both.is_empty() => {
                 (both[0].clone(), both.get(1).cloned().unwrap_or_else(|| flags.clone()))
             }
             other => (other.clone(), flags.clone()),
         };
-        let Value::Text(text) = &pattern else {
+        let JqValue::JqText(text) = &pattern else {
             return Err(wrong(&pattern, "cannot be matched, as it is not a string"));
         };
         let flags = match &flags {
-            Value::Null => Text::new(""),
-            Value::Text(flags) => flags.clone(),
+            JqValue::Null => JqText::new(""),
+            JqValue::JqText(flags) => flags.clone(),
             other => return Err(wrong(other, "is not a string")),
         };
         let mut builder = RegexBuilder::new(text);
@@ -93,67 +93,67 @@ impl Letters<'_> {
     }
 }
 
-fn found(names: &[Option<&str>], captures: &Captures<'_, str>, letters: &mut Letters<'_>) -> Value {
+fn found(names: &[Option<&str>], captures: &Captures<'_, str>, letters: &mut Letters<'_>) -> JqValue {
     let one = |letters: &mut Letters<'_>, group: usize| match captures.get(group) {
         Some(found) => {
             let offset = letters.to(found.start());
             let length = found.as_str().chars().count();
-            (Value::from(offset), Value::from(length), Value::text(found.as_str()))
+            (JqValue::from(offset), JqValue::from(length), JqValue::text(found.as_str()))
         }
-        None => (Value::from(-1_isize), Value::from(0_usize), Value::Null),
+        None => (JqValue::from(-1_isize), JqValue::from(0_usize), JqValue::Null),
     };
     let (offset, length, string) = one(letters, 0);
     let groups = (1..captures.len()).map(|group| {
         let (offset, length, string) = one(letters, group);
-        let name = names.get(group).copied().flatten().map_or(Value::Null, Value::text);
-        Value::fields([("offset", offset), ("length", length), ("string", string), ("name", name)])
+        let name = names.get(group).copied().flatten().map_or(JqValue::Null, JqValue::text);
+        JqValue::fields([("offset", offset), ("length", length), ("string", string), ("name", name)])
     });
     let groups = groups.collect();
-    Value::fields([("offset", offset), ("length", length), ("string", string), ("captures", groups)])
+    JqValue::fields([("offset", offset), ("length", length), ("string", string), ("captures", groups)])
 }
 
-fn subject(input: &Value) -> Result<&Text, Error> {
+fn subject(input: &JqValue) -> Result<&JqText, Error> {
     match input {
-        Value::Text(text) => Ok(text),
+        JqValue::JqText(text) => Ok(text),
         other => Err(wrong(other, "cannot be matched, as it is not a string")),
     }
 }
 
 /// Lists the matches in a text; only the first if it matters whether there is one.
 pub(super) fn matches(
-    input: &Value,
-    pattern: &Value,
-    flags: &Value,
+    input: &JqValue,
+    pattern: &JqValue,
+    flags: &JqValue,
     is_test: bool,
-) -> Result<Vec<Value>, Error> {
+) -> Result<Vec<JqValue>, Error> {
     let text = subject(input)?;
-    let pattern = Pattern::new(pattern, flags)?;
+    let pattern = JqPattern::new(pattern, flags)?;
     let names: Vec<_> = pattern.regex.capture_names().collect();
     let mut letters = Letters { text, byte: 0, count: 0 };
     let mut all = Vec::new();
     pattern.each(text, |captures| {
-        all.push(if is_test { Value::Null } else { found(&names, captures, &mut letters) });
+        all.push(if is_test { JqValue::Null } else { found(&names, captures, &mut letters) });
         Ok(!is_test)
     })?;
     Ok(all)
 }
 
 /// Cuts a text at its matches: text, match, text and so on.
-pub(super) fn pieces(input: &Value, pattern: &Value, flags: &Value) -> Result<Value, Error> {
+pub(super) fn pieces(input: &JqValue, pattern: &JqValue, flags: &JqValue) -> Result<JqValue, Error> {
     let text = subject(input)?;
-    let pattern = Pattern::new(pattern, flags)?;
+    let pattern = JqPattern::new(pattern, flags)?;
     let names: Vec<_> = pattern.regex.capture_names().collect();
     let mut letters = Letters { text, byte: 0, count: 0 };
     let mut all = Vec::new();
     let mut at = 0;
     pattern.each(text, |captures| {
         if let Some(whole) = captures.get(0) {
-            all.push(Value::text(&text[at..whole.start()]));
+            all.push(JqValue::text(&text[at..whole.start()]));
             all.push(found(&names, captures, &mut letters));
             at = whole.end();
         }
         Ok(true)
     })?;
-    all.push(Value::text(&text[at..]));
-    Ok(Value::array(all))
+    all.push(JqValue::text(&text[at..]));
+    Ok(JqValue::array(all))
 }

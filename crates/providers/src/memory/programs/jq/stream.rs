@@ -1,23 +1,27 @@
 //! Values as events, as `--stream` gives them: each leaf with its path, and the end of each thing.
 
-use super::value::{Text, Value};
+use super::value::{JqText, JqValue};
 
 /// Calls for every event of a value.
-pub(super) fn events(value: &Value, emit: &mut dyn FnMut(Value)) {
+pub(super) fn events(value: &JqValue, emit: &mut dyn FnMut(JqValue)) {
     below(value, &mut Vec::new(), emit);
 }
 
-fn below(value: &Value, path: &mut Vec<Value>, emit: &mut dyn FnMut(Value)) {
-    let children: Vec<(Value, &Value)> = match value {
-        Value::Array(items) => items.iter().enumerate().map(|(at, item)| (Value::from(at), item)).collect(),
-        Value::Object(map) => map.iter().map(|(key, value)| (Value::Text(Text::clone(key)), value)).collect(),
+fn below(value: &JqValue, path: &mut Vec<JqValue>, emit: &mut dyn FnMut(JqValue)) {
+    let children: Vec<(JqValue, &JqValue)> = match value {
+        JqValue::Array(items) => {
+            items.iter().enumerate().map(|(at, item)| (JqValue::from(at), item)).collect()
+        }
+        JqValue::Object(map) => {
+            map.iter().map(|(key, value)| (JqValue::JqText(JqText::clone(key)), value)).collect()
+        }
         _ => Vec::new(),
     };
-    let at = |path: &[Value]| Value::array(path.to_vec());
+    let at = |path: &[JqValue]| JqValue::array(path.to_vec());
     if children.is_empty() {
-        return emit(Value::array(vec![at(path), value.clone()]));
+        return emit(JqValue::array(vec![at(path), value.clone()]));
     }
-    let mut last = Value::Null;
+    let mut last = JqValue::Null;
     for (key, child) in children {
         last = key.clone();
         path.push(key);
@@ -25,7 +29,7 @@ fn below(value: &Value, path: &mut Vec<Value>, emit: &mut dyn FnMut(Value)) {
         path.pop();
     }
     path.push(last);
-    emit(Value::array(vec![at(path)]));
+    emit(JqValue::array(vec![at(path)]));
     path.pop();
 }
 
@@ -40,7 +44,7 @@ mod tests {
         events(&value, &mut |event| all.push(event.to_string()));
         assert_eq!(all, ["[[\"a\",0],1]", "[[\"a\",1],{}]", "[[\"a\",1]]", "[[\"b\"],2]", "[[\"b\"]]"]);
         let mut all = Vec::new();
-        events(&Value::Null, &mut |event| all.push(event.to_string()));
+        events(&JqValue::Null, &mut |event| all.push(event.to_string()));
         assert_eq!(all, ["[[],null]"]);
     }
 }

@@ -13,24 +13,24 @@ use super::meter::{self, Footprint, Metered};
 
 /// A text. Clones share it.
 #[derive(Clone)]
-pub(super) struct Text(Rc<Metered<String>>);
+pub(super) struct JqText(Rc<Metered<String>>);
 
-pub(super) type Map = IndexMap<Text, Value>;
+pub(super) type Map = IndexMap<JqText, JqValue>;
 
 /// A value. Clones share what it holds.
 #[derive(Clone, Default)]
-pub(super) enum Value {
+pub(super) enum JqValue {
     #[default]
     Null,
     Bool(bool),
     Number(f64),
-    Text(Text),
-    Array(Rc<Metered<Vec<Value>>>),
+    JqText(JqText),
+    Array(Rc<Metered<Vec<JqValue>>>),
     Object(Rc<Metered<Map>>),
 }
 
-pub(super) type Error = jaq_core::Error<Value>;
-pub(super) type ValueResult = Result<Value, Error>;
+pub(super) type Error = jaq_core::Error<JqValue>;
+pub(super) type ValueResult = Result<JqValue, Error>;
 
 impl Footprint for String {
     fn bytes(&self) -> usize {
@@ -42,27 +42,27 @@ impl Footprint for String {
     }
 }
 
-impl Footprint for Vec<Value> {
+impl Footprint for Vec<JqValue> {
     fn bytes(&self) -> usize {
-        self.capacity() * size_of::<Value>() + 64
+        self.capacity() * size_of::<JqValue>() + 64
     }
 
     fn depth(&self) -> u32 {
-        self.iter().map(Value::depth).max().unwrap_or(0) + 1
+        self.iter().map(JqValue::depth).max().unwrap_or(0) + 1
     }
 }
 
 impl Footprint for Map {
     fn bytes(&self) -> usize {
-        self.capacity() * (size_of::<Value>() + 40) + 128
+        self.capacity() * (size_of::<JqValue>() + 40) + 128
     }
 
     fn depth(&self) -> u32 {
-        self.values().map(Value::depth).max().unwrap_or(0) + 1
+        self.values().map(JqValue::depth).max().unwrap_or(0) + 1
     }
 }
 
-impl Text {
+impl JqText {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self(Rc::new(Metered::new(text.into())))
     }
@@ -74,7 +74,7 @@ impl Text {
     }
 }
 
-impl Deref for Text {
+impl Deref for JqText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -82,41 +82,41 @@ impl Deref for Text {
     }
 }
 
-impl Borrow<str> for Text {
+impl Borrow<str> for JqText {
     fn borrow(&self) -> &str {
         self
     }
 }
 
-impl PartialEq for Text {
+impl PartialEq for JqText {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Text {}
+impl Eq for JqText {}
 
-impl PartialOrd for Text {
+impl PartialOrd for JqText {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Text {
+impl Ord for JqText {
     fn cmp(&self, other: &Self) -> Ordering {
         (**self).cmp(&**other)
     }
 }
 
-impl Hash for Text {
+impl Hash for JqText {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (**self).hash(state);
     }
 }
 
-impl Value {
+impl JqValue {
     pub(super) fn text(text: impl Into<String>) -> Self {
-        Self::Text(Text::new(text))
+        Self::JqText(JqText::new(text))
     }
 
     pub(super) fn array(items: Vec<Self>) -> Self {
@@ -129,7 +129,7 @@ impl Value {
 
     /// An object of a few fields.
     pub(super) fn fields<const N: usize>(fields: [(&str, Self); N]) -> Self {
-        Self::object(fields.into_iter().map(|(name, value)| (Text::new(name), value)).collect())
+        Self::object(fields.into_iter().map(|(name, value)| (JqText::new(name), value)).collect())
     }
 
     pub(super) fn depth(&self) -> u32 {
@@ -145,7 +145,7 @@ impl Value {
             Self::Null => "null",
             Self::Bool(_) => "boolean",
             Self::Number(_) => "number",
-            Self::Text(_) => "string",
+            Self::JqText(_) => "string",
             Self::Array(_) => "array",
             Self::Object(_) => "object",
         }
@@ -161,7 +161,7 @@ impl Value {
             Self::Bool(false) => 1,
             Self::Bool(true) => 2,
             Self::Number(_) => 3,
-            Self::Text(_) => 4,
+            Self::JqText(_) => 4,
             Self::Array(_) => 5,
             Self::Object(_) => 6,
         }
@@ -172,7 +172,7 @@ impl Value {
         meter::tick();
         match (self, other) {
             (Self::Number(one), Self::Number(two)) => numbers(*one, *two),
-            (Self::Text(one), Self::Text(two)) => one.cmp(two),
+            (Self::JqText(one), Self::JqText(two)) => one.cmp(two),
             (Self::Array(one), Self::Array(two)) => {
                 let pairs = one.iter().zip(two.iter()).map(|(one, two)| one.compare(two, numbers));
                 pairs.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| one.len().cmp(&two.len()))
@@ -185,7 +185,7 @@ impl Value {
 
 fn compare_objects(one: &Map, two: &Map, numbers: fn(f64, f64) -> Ordering) -> Ordering {
     let sorted = |map: &Map| {
-        let mut keys: Vec<Text> = map.keys().cloned().collect();
+        let mut keys: Vec<JqText> = map.keys().cloned().collect();
         keys.sort_unstable();
         keys
     };
@@ -211,82 +211,82 @@ fn operator(one: f64, two: f64) -> Ordering {
     if one.is_nan() { Ordering::Less } else { total(one, two) }
 }
 
-impl PartialEq for Value {
+impl PartialEq for JqValue {
     fn eq(&self, other: &Self) -> bool {
         self.compare(other, operator).is_eq()
     }
 }
 
-impl Eq for Value {}
+impl Eq for JqValue {}
 
 #[allow(
     clippy::non_canonical_partial_ord_impl,
     reason = "`jq` compares and sorts what is no number differently"
 )]
-impl PartialOrd for Value {
+impl PartialOrd for JqValue {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.compare(other, operator))
     }
 }
 
-impl Ord for Value {
+impl Ord for JqValue {
     fn cmp(&self, other: &Self) -> Ordering {
         self.compare(other, total)
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for JqValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&super::write::compact(self))
     }
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for JqValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for JqValue {
     fn from(value: bool) -> Self {
         Self::Bool(value)
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for JqValue {
     fn from(number: f64) -> Self {
         Self::Number(number)
     }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "numbers are 64-bit floats")]
-impl From<isize> for Value {
+impl From<isize> for JqValue {
     fn from(number: isize) -> Self {
         Self::Number(number as f64)
     }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "numbers are 64-bit floats")]
-impl From<usize> for Value {
+impl From<usize> for JqValue {
     fn from(number: usize) -> Self {
         Self::Number(number as f64)
     }
 }
 
-impl From<String> for Value {
+impl From<String> for JqValue {
     fn from(text: String) -> Self {
         Self::text(text)
     }
 }
 
-impl From<std::ops::Range<Option<Self>>> for Value {
+impl From<std::ops::Range<Option<Self>>> for JqValue {
     fn from(range: std::ops::Range<Option<Self>>) -> Self {
         let bound = Option::unwrap_or_default;
         Self::fields([("start", bound(range.start)), ("end", bound(range.end))])
     }
 }
 
-impl FromIterator<Self> for Value {
+impl FromIterator<Self> for JqValue {
     fn from_iter<I: IntoIterator<Item = Self>>(items: I) -> Self {
         let mut all = Vec::new();
         for item in items {

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::meter;
-use super::value::{Map, Text, Value};
+use super::value::{JqText, JqValue, Map};
 
 /// The way in which values are printed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Style {
+pub(super) struct JqStyle {
     /// The text of one level, if values take several lines.
     pub indent: Option<String>,
     pub sorts: bool,
@@ -15,13 +15,13 @@ pub(super) struct Style {
 }
 
 /// A value on one line.
-pub(super) fn compact(value: &Value) -> String {
-    text(value, &Style::default())
+pub(super) fn compact(value: &JqValue) -> String {
+    text(value, &JqStyle::default())
 }
 
 /// A value in a style.
-pub(super) fn text(value: &Value, style: &Style) -> String {
-    let mut writer = Writer { out: String::new(), style, checked: 0 };
+pub(super) fn text(value: &JqValue, style: &JqStyle) -> String {
+    let mut writer = JqWriter { out: String::new(), style, checked: 0 };
     writer.value(value, 0);
     writer.out
 }
@@ -46,29 +46,29 @@ pub(super) fn number(number: f64) -> String {
     format!("{number}")
 }
 
-struct Writer<'a> {
+struct JqWriter<'a> {
     out: String,
-    style: &'a Style,
+    style: &'a JqStyle,
     /// The bytes that the meter knows of.
     checked: usize,
 }
 
-impl Writer<'_> {
-    fn value(&mut self, value: &Value, level: usize) {
+impl JqWriter<'_> {
+    fn value(&mut self, value: &JqValue, level: usize) {
         meter::tick();
         if self.out.len() > self.checked {
             meter::check(self.out.len() * 2);
             self.checked = self.out.len() + (64 << 10);
         }
         match value {
-            Value::Null => self.out.push_str("null"),
-            Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
-            Value::Number(value) => self.out.push_str(&number(*value)),
-            Value::Text(text) => self.string(text),
-            Value::Array(items) if items.is_empty() => self.out.push_str("[]"),
-            Value::Object(map) if map.is_empty() => self.out.push_str("{}"),
-            Value::Array(items) => self.array(items, level),
-            Value::Object(map) => self.object(map, level),
+            JqValue::Null => self.out.push_str("null"),
+            JqValue::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
+            JqValue::Number(value) => self.out.push_str(&number(*value)),
+            JqValue::JqText(text) => self.string(text),
+            JqValue::Array(items) if items.is_empty() => self.out.push_str("[]"),
+            JqValue::Object(map) if map.is_empty() => self.out.push_str("{}"),
+            JqValue::Array(items) => self.array(items, level),
+            JqValue::Object(map) => self.object(map, level),
         }
     }
 
@@ -81,7 +81,7 @@ impl Writer<'_> {
         }
     }
 
-    fn array(&mut self, items: &[Value], level: usize) {
+    fn array(&mut self, items: &[JqValue], level: usize) {
         for (at, item) in items.iter().enumerate() {
             self.out.push(if at == 0 { '[' } else { ',' });
             self.line(level + 1);
@@ -92,7 +92,7 @@ impl Writer<'_> {
     }
 
     fn object(&mut self, map: &Map, level: usize) {
-        let mut pairs: Vec<(&Text, &Value)> = map.iter().collect();
+        let mut pairs: Vec<(&JqText, &JqValue)> = map.iter().collect();
         if self.style.sorts {
             pairs.sort_unstable_by_key(|(key, _)| *key);
         }
@@ -161,9 +161,10 @@ mod tests {
 
     #[test]
     fn styles_differ_in_lines_order_and_letters() {
-        let value = Value::fields([("b", Value::array(vec![Value::Null])), ("a", Value::text("é\u{7f}"))]);
+        let value =
+            JqValue::fields([("b", JqValue::array(vec![JqValue::Null])), ("a", JqValue::text("é\u{7f}"))]);
         assert_eq!(compact(&value), "{\"b\":[null],\"a\":\"é\\u007f\"}");
-        let style = Style { indent: Some(" ".to_owned()), sorts: true, ascii: true };
+        let style = JqStyle { indent: Some(" ".to_owned()), sorts: true, ascii: true };
         assert_eq!(text(&value, &style), "{\n \"a\": \"\\u00e9\\u007f\",\n \"b\": [\n  null\n ]\n}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::memory::programs::facts::{NodeFacts, NodeKind};
+use crate::memory::programs::facts::{NodeFacts, ShownNodeKind};
 
 /// The colours that are built in.
 static USUAL: [(&str, &str); 10] = [
@@ -36,19 +36,19 @@ impl Colors {
             return Some(orphan);
         }
         let kind = match facts.kind {
-            NodeKind::Directory => match (facts.mode & 0o1000 != 0, facts.mode & 0o002 != 0) {
+            ShownNodeKind::Directory => match (facts.mode & 0o1000 != 0, facts.mode & 0o002 != 0) {
                 (true, true) => "tw",
                 (false, true) => "ow",
                 (true, false) => "st",
                 (false, false) => "di",
             },
-            NodeKind::Link => "ln",
-            NodeKind::Fifo => "pi",
-            NodeKind::Device(..) => "cd",
-            NodeKind::File if facts.mode & 0o4000 != 0 => "su",
-            NodeKind::File if facts.mode & 0o2000 != 0 => "sg",
-            NodeKind::File if facts.is_program() => "ex",
-            NodeKind::File => return self.by_ending(name).or_else(|| self.get("fi")),
+            ShownNodeKind::Link => "ln",
+            ShownNodeKind::Fifo => "pi",
+            ShownNodeKind::Device(..) => "cd",
+            ShownNodeKind::File if facts.mode & 0o4000 != 0 => "su",
+            ShownNodeKind::File if facts.mode & 0o2000 != 0 => "sg",
+            ShownNodeKind::File if facts.is_program() => "ex",
+            ShownNodeKind::File => return self.by_ending(name).or_else(|| self.get("fi")),
         };
         self.get(kind)
     }

@@ -1,10 +1,10 @@
 //! The entries that `ls` shows.
 
 use super::is_shown;
-use super::options::{Follow, Hidden, Options};
+use super::options::{Hidden, LsFollow, Options};
 use crate::memory::files::HeldFiles;
 use crate::memory::node::{FileAccess, NodeId};
-use crate::memory::programs::facts::{NodeFacts, NodeKind, look};
+use crate::memory::programs::facts::{NodeFacts, ShownNodeKind, look};
 use crate::memory::programs::run::{ProgramRun, reason};
 use crate::memory::walk::Last;
 
@@ -40,9 +40,9 @@ pub(super) async fn operand(
     name: &str,
 ) -> Result<Entry, &'static str> {
     let facts = match options.follow {
-        Follow::Never => look(run, name, Last::Keep).await?,
-        Follow::CommandLine | Follow::Always => look(run, name, Last::Follow).await?,
-        Follow::Directories => match look(run, name, Last::Follow).await {
+        LsFollow::Never => look(run, name, Last::Keep).await?,
+        LsFollow::CommandLine | LsFollow::Always => look(run, name, Last::Follow).await?,
+        LsFollow::Directories => match look(run, name, Last::Follow).await {
             Ok(facts) if facts.is_directory() => facts,
             _ => look(run, name, Last::Keep).await?,
         },
@@ -103,7 +103,7 @@ fn read(run: &ProgramRun<'_>, options: &Options, path: &[u8]) -> eyot::Result<Fo
             continue;
         }
         let facts = NodeFacts::of(&held, *id);
-        let entry = if facts.kind == NodeKind::Link {
+        let entry = if facts.kind == ShownNodeKind::Link {
             link(run, &held, options, (path, name), facts, &mut folder.failed)
         } else {
             Entry { name: name.clone(), facts: Some(facts), target: None }
@@ -124,7 +124,7 @@ fn link(
 ) -> Entry {
     let path = joined(directory, name);
     let name = name.to_vec();
-    if options.follow != Follow::Always {
+    if options.follow != LsFollow::Always {
         let target = target_of(run, held, options, &path, &facts);
         return Entry { name, facts: Some(facts), target };
     }
@@ -149,7 +149,7 @@ fn target_of(
     path: &[u8],
     facts: &NodeFacts,
 ) -> Option<NodeFacts> {
-    if facts.kind != NodeKind::Link || !options.needs_targets() {
+    if facts.kind != ShownNodeKind::Link || !options.needs_targets() {
         return None;
     }
     let id = run.find_bytes(held, path, Last::Follow).ok()?.node?;

@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::entries::Entry;
 use super::options::{ListLayout, NameMarks, Options};
-use crate::memory::programs::facts::{NodeFacts, NodeKind};
+use crate::memory::programs::facts::{NodeFacts, ShownNodeKind};
 use crate::memory::programs::name_style::{NameStyle, with_marks};
 
 /// A name as it is printed, and the columns that it takes.
@@ -78,7 +78,7 @@ impl Painter {
         options: &Options,
         out: &mut Vec<u8>,
     ) {
-        let is_lost_link = is_lost && facts.is_some_and(|facts| facts.kind == NodeKind::Link);
+        let is_lost_link = is_lost && facts.is_some_and(|facts| facts.kind == ShownNodeKind::Link);
         let color = options.colors.as_ref().and_then(|colors| colors.color(name, facts, is_lost_link));
         let Some(color) = color else {
             out.extend_from_slice(shown);
@@ -108,11 +108,11 @@ fn shown(name: &[u8], options: &Options) -> Vec<u8> {
 fn mark(facts: &NodeFacts, marks: NameMarks) -> Option<u8> {
     match (facts.kind, marks) {
         (_, NameMarks::None) => None,
-        (NodeKind::Directory, _) => Some(b'/'),
+        (ShownNodeKind::Directory, _) => Some(b'/'),
         (_, NameMarks::Slash) => None,
-        (NodeKind::Link, _) => Some(b'@'),
-        (NodeKind::Fifo, _) => Some(b'|'),
-        (NodeKind::File, NameMarks::Classify) if facts.is_program() => Some(b'*'),
+        (ShownNodeKind::Link, _) => Some(b'@'),
+        (ShownNodeKind::Fifo, _) => Some(b'|'),
+        (ShownNodeKind::File, NameMarks::Classify) if facts.is_program() => Some(b'*'),
         _ => None,
     }
 }

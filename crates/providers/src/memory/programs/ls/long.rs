@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::entries::Entry;
 use super::label::EntryLabel;
 use super::options::Options;
-use crate::memory::programs::facts::{NodeFacts, NodeKind};
+use crate::memory::programs::facts::{NodeFacts, ShownNodeKind};
 use crate::memory::programs::times::{Moment, Zone, format_time};
 
 /// Half a year of the Gregorian calendar, in seconds. Times before it show their year.
@@ -32,7 +32,7 @@ impl<'a> LongLines<'a> {
     ) -> Self {
         let known = || entries.iter().chain(others).filter_map(|entry| entry.facts.as_ref());
         let minor = known().filter_map(|facts| match facts.kind {
-            NodeKind::Device(_, minor) => Some(minor.to_string().len()),
+            ShownNodeKind::Device(_, minor) => Some(minor.to_string().len()),
             _ => None,
         });
         let mut lines = Self {
@@ -50,7 +50,7 @@ impl<'a> LongLines<'a> {
 
     fn size_of(&self, facts: &NodeFacts) -> String {
         match facts.kind {
-            NodeKind::Device(major, minor) => format!("{major}, {minor:>width$}", width = self.minor),
+            ShownNodeKind::Device(major, minor) => format!("{major}, {minor:>width$}", width = self.minor),
             _ => self.options.sizes.show(facts.size),
         }
     }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 
 use super::name_style::NameStyle;
 use super::quoting::quoted;
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 use crate::memory::node::NodeId;
 use entries::{Entry, Folder, list, operand};
 use label::Painter;
@@ -35,7 +35,7 @@ pub(super) static VDIR: Ls = Ls { layout: ListLayout::Long, style: NameStyle::Es
 const PRINTED_BYTES: usize = 64 << 10;
 
 #[async_trait]
-impl Program for Ls {
+impl ShellProgram for Ls {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = Options::read(run, self.layout, self.style)?;
         DirectoryListing { run, options, painter: Painter::default(), status: 0, has_printed: false }
@@ -160,7 +160,7 @@ impl DirectoryListing<'_> {
             return Vec::new();
         }
         let mut above = Vec::new();
-        if self.options.follow == options::Follow::Always {
+        if self.options.follow == options::LsFollow::Always {
             above = [next.above.as_slice(), &[folder.id]].concat();
         }
         let is_below = |entry: &&Entry| {

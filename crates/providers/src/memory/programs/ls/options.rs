@@ -6,7 +6,7 @@ pub(super) use super::names::{ListLayout, NameMarks, Sort};
 use super::sizes::Units;
 use crate::memory::programs::choices::{choose, whole_name};
 use crate::memory::programs::name_style::{NameStyle, STYLES};
-use crate::memory::programs::options::{Word, Words, unknown};
+use crate::memory::programs::options::{OptionWord, Words, unknown};
 use crate::memory::programs::quoting::{curly, quoted};
 use crate::memory::programs::run::{Ending, ProgramRun};
 
@@ -23,7 +23,7 @@ pub(super) enum Hidden {
 
 /// The links that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Follow {
+pub(super) enum LsFollow {
     Never,
     /// Those on the command line that lead to directories.
     Directories,
@@ -42,7 +42,7 @@ pub(super) struct Options {
     pub hidden_patterns: Vec<String>,
     pub is_recursive: bool,
     pub directories_themselves: bool,
-    pub follow: Follow,
+    pub follow: LsFollow,
     pub marks: NameMarks,
     pub style: NameStyle,
     pub marks_odd: bool,
@@ -67,7 +67,7 @@ pub(super) struct Options {
 struct GivenOptions {
     sort: Option<Sort>,
     has_time: bool,
-    follow: Option<Follow>,
+    follow: Option<LsFollow>,
     time_style: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl Options {
             hidden_patterns: Vec::new(),
             is_recursive: false,
             directories_themselves: false,
-            follow: Follow::Never,
+            follow: LsFollow::Never,
             marks: NameMarks::None,
             style: if style == NameStyle::Literal {
                 styled.map_or(style, |(_, style)| *style)
@@ -136,16 +136,16 @@ impl Options {
         let mut words = run.words();
         while let Some(word) = words.next()? {
             let name = match &word {
-                Word::Operand(file) => {
+                OptionWord::Operand(file) => {
                     options.files.push(file.clone());
                     continue;
                 }
-                Word::Short(letter) => {
+                OptionWord::Short(letter) => {
                     let found = SHORT_NAMES.iter().find(|(short, _)| short == letter);
                     found.map(|(_, name)| *name).ok_or_else(|| unknown(&word))?
                 }
-                Word::Long(name) if name == "zero" => "zero",
-                Word::Long(name) => whole_name(LONG_NAMES, name)?,
+                OptionWord::Long(name) if name == "zero" => "zero",
+                OptionWord::Long(name) => whole_name(LONG_NAMES, name)?,
             };
             let is_known = options.set_layout(name, &mut said)
                 || options.set_flag(name, &mut said)
@@ -194,9 +194,9 @@ impl Options {
             "escape" => self.style = NameStyle::Escape,
             "ignore-backups" => self.ignored.extend(["*~".to_owned(), ".*~".to_owned()]),
             "directory" => self.directories_themselves = true,
-            "dereference" => said.follow = Some(Follow::Always),
-            "dereference-command-line" => said.follow = Some(Follow::CommandLine),
-            "dereference-command-line-symlink-to-dir" => said.follow = Some(Follow::Directories),
+            "dereference" => said.follow = Some(LsFollow::Always),
+            "dereference-command-line" => said.follow = Some(LsFollow::CommandLine),
+            "dereference-command-line-symlink-to-dir" => said.follow = Some(LsFollow::Directories),
             "no-group" => self.has_group = false,
             "author" => self.has_author = true,
             "human-readable" => (self.sizes, self.blocks) = (Units::Human(1024), Units::Human(1024)),
@@ -286,7 +286,7 @@ impl Options {
         let is_long = self.layout == ListLayout::Long;
         self.sort = said.sort.unwrap_or(if said.has_time && !is_long { Sort::Time } else { Sort::Name });
         let keeps = self.directories_themselves || self.marks == NameMarks::Classify || is_long;
-        self.follow = said.follow.unwrap_or(if keeps { Follow::Never } else { Follow::Directories });
+        self.follow = said.follow.unwrap_or(if keeps { LsFollow::Never } else { LsFollow::Directories });
         if self.directories_themselves {
             self.is_recursive = false;
         }

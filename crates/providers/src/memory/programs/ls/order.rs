@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::entries::Entry;
 use super::options::{Options, Sort};
-use crate::memory::programs::facts::NodeKind;
+use crate::memory::programs::facts::ShownNodeKind;
 
 /// Sorts entries as it is asked for. Names are compared by their bytes.
 pub(super) fn sort(entries: &mut [Entry], options: &Options) {
@@ -20,7 +20,8 @@ pub(super) fn sort(entries: &mut [Entry], options: &Options) {
 }
 
 fn leads_to_directory(entry: &Entry) -> bool {
-    let is_directory = |facts: &crate::memory::programs::facts::NodeFacts| facts.kind == NodeKind::Directory;
+    let is_directory =
+        |facts: &crate::memory::programs::facts::NodeFacts| facts.kind == ShownNodeKind::Directory;
     entry.facts.as_ref().is_some_and(is_directory) || entry.target.as_ref().is_some_and(is_directory)
 }
 

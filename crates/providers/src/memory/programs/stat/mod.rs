@@ -5,11 +5,11 @@ mod field;
 use async_trait::async_trait;
 
 use super::choices::{choose, whole_name};
-use super::facts::{BLOCK_BYTES, NodeFacts, NodeKind, look};
+use super::facts::{BLOCK_BYTES, NodeFacts, ShownNodeKind, look};
 use super::name_style::{NameStyle, STYLES};
-use super::options::{Word, unknown};
+use super::options::{OptionWord, unknown};
 use super::quoting::{curly, quoted};
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 use super::times::{Moment, Zone, format_time};
 use crate::memory::walk::Last;
 use field::{StatField, pieces, unescaped};
@@ -46,7 +46,7 @@ struct Options {
 pub(super) struct Stat;
 
 #[async_trait]
-impl Program for Stat {
+impl ShellProgram for Stat {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         if options.files.is_empty() {
@@ -84,16 +84,16 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let name = match &word {
-            Word::Operand(file) => {
+            OptionWord::Operand(file) => {
                 options.files.push(file.clone());
                 continue;
             }
-            Word::Short('c') => "format",
-            Word::Short('f') => "file-system",
-            Word::Short('L') => "dereference",
-            Word::Short('t') => "terse",
-            Word::Short(_) => return Err(unknown(&word)),
-            Word::Long(name) => whole_name(&LONG_NAMES, name)?,
+            OptionWord::Short('c') => "format",
+            OptionWord::Short('f') => "file-system",
+            OptionWord::Short('L') => "dereference",
+            OptionWord::Short('t') => "terse",
+            OptionWord::Short(_) => return Err(unknown(&word)),
+            OptionWord::Long(name) => whole_name(&LONG_NAMES, name)?,
         };
         match name {
             "format" | "printf" => {
@@ -123,7 +123,7 @@ async fn print(
     let usual = match (options.is_disk, options.is_terse) {
         (false, false) => {
             let place = match facts.kind {
-                NodeKind::Device(..) => "%-11i Links: %-5h Device type: %Hr,%Lr\n",
+                ShownNodeKind::Device(..) => "%-11i Links: %-5h Device type: %Hr,%Lr\n",
                 _ => "%-11i Links: %h\n",
             };
             [FILE, place, OWNERS, TIMES].concat()
@@ -221,7 +221,7 @@ impl Shown<'_> {
     fn put_number(&self, field: &StatField<'_>, out: &mut Vec<u8>) -> bool {
         let facts = &self.facts;
         let (major, minor) = match facts.kind {
-            NodeKind::Device(major, minor) => (u64::from(major), u64::from(minor)),
+            ShownNodeKind::Device(major, minor) => (u64::from(major), u64::from(minor)),
             _ => (0, 0),
         };
         let owner = u64::from(facts.owner().0);
@@ -286,11 +286,11 @@ impl Shown<'_> {
 
 fn kind_text(facts: &NodeFacts) -> &'static str {
     match facts.kind {
-        NodeKind::File if facts.size == 0 => "regular empty file",
-        NodeKind::File => "regular file",
-        NodeKind::Directory => "directory",
-        NodeKind::Link => "symbolic link",
-        NodeKind::Fifo => "fifo",
-        NodeKind::Device(..) => "character special file",
+        ShownNodeKind::File if facts.size == 0 => "regular empty file",
+        ShownNodeKind::File => "regular file",
+        ShownNodeKind::Directory => "directory",
+        ShownNodeKind::Link => "symbolic link",
+        ShownNodeKind::Fifo => "fifo",
+        ShownNodeKind::Device(..) => "character special file",
     }
 }

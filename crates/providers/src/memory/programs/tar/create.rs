@@ -9,9 +9,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
-use super::list::Columns;
-use super::names::{Pattern, shown, unsafe_prefix};
-use super::options::{Account, FAILURE, Mode, Options, Step, fatal};
+use super::list::TarColumns;
+use super::names::{TarPattern, shown, unsafe_prefix};
+use super::options::{FAILURE, Options, TarAccount, TarMode, TarStep, fatal};
 use super::source::{each_entry, open};
 use crate::memory::node::{FileAccess, FileNode, NodeContent, NodeId, NodeOwner};
 use crate::memory::pack::{self, Packed};
@@ -32,14 +32,14 @@ pub(super) fn create(worker: &Worker, options: &Options) -> Result<i32, Ending> 
     let packs = options.gzip || (options.auto_compress && file.is_some_and(is_gzip_name));
     let Some(name) = file else {
         let output = BufWriter::with_capacity(64 << 10, WorkerOutput(worker));
-        creation.write(Output::new(output, packs), 0)?;
+        creation.write(TarOutput::new(output, packs), 0)?;
         return creation.end();
     };
     let room = {
         let held = worker.files.lock();
         id.map_or(0, |id| held.tree.room(id))
     };
-    let bytes = creation.write(Output::new(FileBytes { bytes: before.kept, room }, packs), before.len)?;
+    let bytes = creation.write(TarOutput::new(FileBytes { bytes: before.kept, room }, packs), before.len)?;
     if let Err(error) = worker.write(name, FileNode::file(bytes.bytes, 0o644)) {
         return Err(fatal(format!("{name}: Cannot write: {}", reason(&error))));
     }
@@ -74,7 +74,7 @@ struct Before {
 impl Before {
     fn of(worker: &Worker, options: &Options) -> Result<Self, Ending> {
         let mode = options.mode;
-        let Some(name) = options.archive.as_deref().filter(|_| mode != Some(Mode::Create)) else {
+        let Some(name) = options.archive.as_deref().filter(|_| mode != Some(TarMode::Create)) else {
             return Ok(Self::default());
         };
         if options.gzip {
@@ -85,7 +85,7 @@ impl Before {
             Ok(content) => content,
             Err("No such file or directory") => {
                 return Ok(Self {
-                    times: Some(times).filter(|_| mode == Some(Mode::Update)),
+                    times: Some(times).filter(|_| mode == Some(TarMode::Update)),
                     ..Self::default()
                 });
             }
@@ -95,7 +95,10 @@ impl Before {
             return Err(fatal("Cannot update compressed archives"));
         }
         if content.len() == 0 {
-            return Ok(Self { times: Some(times).filter(|_| mode == Some(Mode::Update)), ..Self::default() });
+            return Ok(Self {
+                times: Some(times).filter(|_| mode == Some(TarMode::Update)),
+                ..Self::default()
+            });
         }
         let mut len = 0;
         let status = each_entry(worker, options, open(worker, options)?, |entry| {
@@ -109,7 +112,7 @@ impl Before {
         }
         let mut kept = content.to_vec(u64::MAX).unwrap_or_default();
         kept.truncate(usize::try_from(len).unwrap_or(usize::MAX));
-        Ok(Self { kept, len, times: Some(times).filter(|_| mode == Some(Mode::Update)) })
+        Ok(Self { kept, len, times: Some(times).filter(|_| mode == Some(TarMode::Update)) })
     }
 }
 
@@ -134,7 +137,7 @@ impl Write for FileBytes {
 }
 
 /// The output of an archive, packed or not, and its size before that.
-struct Output<W: Write> {
+struct TarOutput<W: Write> {
     inner: Stream<W>,
     len: u64,
 }
@@ -144,7 +147,7 @@ enum Stream<W: Write> {
     Gzip(GzEncoder<W>),
 }
 
-impl<W: Write> Output<W> {
+impl<W: Write> TarOutput<W> {
     fn new(inner: W, packs: bool) -> Self {
         let inner = if packs {
             Stream::Gzip(GzEncoder::new(inner, Compression::default()))
@@ -167,7 +170,7 @@ impl<W: Write> Output<W> {
     }
 }
 
-impl<W: Write> Write for Output<W> {
+impl<W: Write> Write for TarOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let len = match &mut self.inner {
             Stream::Plain(inner) => inner.write(bytes)?,
@@ -191,8 +194,8 @@ struct Creation<'a> {
     options: &'a Options,
     archive: Option<NodeId>,
     times: Option<HashMap<Vec<u8>, u64>>,
-    columns: Columns,
-    excluded: Vec<Pattern>,
+    columns: TarColumns,
+    excluded: Vec<TarPattern>,
     first_names: BTreeMap<NodeId, Vec<u8>>,
     told: Vec<Vec<u8>>,
     packed: Vec<(PathBuf, Vec<u8>)>,
@@ -217,7 +220,7 @@ impl<'a> Creation<'a> {
             options,
             archive,
             times,
-            columns: Columns::new(options),
+            columns: TarColumns::new(options),
             excluded: Vec::new(),
             first_names: BTreeMap::new(),
             told: Vec::new(),
@@ -231,21 +234,21 @@ impl<'a> Creation<'a> {
         self.worker.print_error(format!("tar: {}\n", text.as_ref()))
     }
 
-    fn write<W: Write>(&mut self, output: Output<W>, before: u64) -> Result<W, Ending> {
+    fn write<W: Write>(&mut self, output: TarOutput<W>, before: u64) -> Result<W, Ending> {
         let mut builder = Builder::new(output);
         let mut directory = self.worker.cwd.clone();
         for step in super::expanded(self.worker, self.options)? {
             match step {
-                Step::Directory(name) => {
+                TarStep::Directory(name) => {
                     directory = directory.join(&name);
                     let held = self.worker.files.lock();
                     let found = self.worker.find_in(&held, &directory, b".", Last::Follow);
                     let is_there = found.and_then(|place| held.tree.entries(place.found()?).map(drop));
                     is_there.map_err(|error| fatal(format!("{name}: Cannot open: {}", reason(&error))))?;
                 }
-                Step::Exclude(pattern) => self.excluded.push(pattern),
-                Step::Name(name) => self.member(&mut builder, &directory, name.as_bytes())?,
-                Step::NamesFrom(_) | Step::ExcludeFrom(_) => {}
+                TarStep::Exclude(pattern) => self.excluded.push(pattern),
+                TarStep::Name(name) => self.member(&mut builder, &directory, name.as_bytes())?,
+                TarStep::NamesFrom(_) | TarStep::ExcludeFrom(_) => {}
             }
         }
         let finished = builder.into_inner().and_then(|output| output.finish(before));
@@ -453,7 +456,7 @@ fn header(options: &Options, node: &FileNode, kind: EntryType, size: u64) -> Hea
         NodeOwner::Root => ("root", 0),
         NodeOwner::User => ("user", 1000),
     };
-    let own = Account { name: name.to_owned(), id: Some(id) };
+    let own = TarAccount { name: name.to_owned(), id: Some(id) };
     let (owner, group) = (options.owner.as_ref().unwrap_or(&own), options.group.as_ref().unwrap_or(&own));
     header.set_uid(owner.id.unwrap_or_else(|| known_id(&owner.name)));
     header.set_gid(group.id.unwrap_or_else(|| known_id(&group.name)));
@@ -464,7 +467,7 @@ fn header(options: &Options, node: &FileNode, kind: EntryType, size: u64) -> Hea
     header
 }
 
-fn known_name(account: &Account) -> &str {
+fn known_name(account: &TarAccount) -> &str {
     match account.id {
         Some(0) if account.name.is_empty() => "root",
         Some(1000) if account.name.is_empty() => "user",

@@ -9,9 +9,9 @@ use eyot::{Error, ErrorKind, WatchEventKind};
 use eyot_guest::tar_entry::{TarAction, TarPlan, plan_as};
 use tar::{Entry, EntryType};
 
-use super::list::Columns;
-use super::names::{Pattern, shown, stripped, unsafe_prefix};
-use super::options::{Existing, FAILURE, Mode, Options, Step, fatal};
+use super::list::TarColumns;
+use super::names::{TarPattern, shown, stripped, unsafe_prefix};
+use super::options::{FAILURE, Options, TarExisting, TarMode, TarStep, fatal};
 use super::source::{each_entry, open};
 use crate::memory::node::{FileNode, NodeContent, NodeId, no_space};
 use crate::memory::place::Place;
@@ -24,9 +24,9 @@ use crate::memory::walk::Last;
 const UMASK: u32 = 0o022;
 
 /// A member that is asked for.
-struct Member {
+struct TarMember {
     name: String,
-    pattern: Pattern,
+    pattern: TarPattern,
     directory: PathBuf,
     is_found: bool,
 }
@@ -35,10 +35,10 @@ struct Member {
 pub(super) struct Extraction<'a> {
     worker: &'a Worker,
     options: &'a Options,
-    members: Vec<Member>,
-    excluded: Vec<Pattern>,
+    members: Vec<TarMember>,
+    excluded: Vec<TarPattern>,
     directory: PathBuf,
-    columns: Columns,
+    columns: TarColumns,
     status: i32,
     /// Beginnings of names that were taken away, of which each is told once.
     told: Vec<(Vec<u8>, &'static str)>,
@@ -55,7 +55,7 @@ pub(super) fn extract(worker: &Worker, options: &Options) -> Result<i32, Ending>
         members: Vec::new(),
         excluded: Vec::new(),
         directory: worker.cwd.clone(),
-        columns: Columns::new(options),
+        columns: TarColumns::new(options),
         status: 0,
         told: Vec::new(),
         directories: Vec::new(),
@@ -71,20 +71,20 @@ impl Extraction<'_> {
     fn take_steps(&mut self) -> Result<(), Ending> {
         for step in super::expanded(self.worker, self.options)? {
             match step {
-                Step::Directory(directory) => {
+                TarStep::Directory(directory) => {
                     self.directory = self.directory.join(&directory);
-                    if self.options.mode == Some(Mode::Extract) {
+                    if self.options.mode == Some(TarMode::Extract) {
                         self.check_directory(&directory)?;
                     }
                 }
-                Step::Exclude(pattern) => self.excluded.push(pattern),
-                Step::Name(name) => {
+                TarStep::Exclude(pattern) => self.excluded.push(pattern),
+                TarStep::Name(name) => {
                     let plain = name.strip_suffix('/').filter(|plain| !plain.is_empty()).unwrap_or(&name);
-                    let pattern = Pattern::new(plain, self.options.wildcards);
+                    let pattern = TarPattern::new(plain, self.options.wildcards);
                     let directory = self.directory.clone();
-                    self.members.push(Member { name, pattern, directory, is_found: false });
+                    self.members.push(TarMember { name, pattern, directory, is_found: false });
                 }
-                Step::NamesFrom(_) | Step::ExcludeFrom(_) => {}
+                TarStep::NamesFrom(_) | TarStep::ExcludeFrom(_) => {}
             }
         }
         Ok(())
@@ -108,7 +108,7 @@ impl Extraction<'_> {
         let is_wild = |name: &String| name.contains(['*', '?', '[']);
         if !self.options.wildcards && missing.iter().any(is_wild) {
             self.worker.print_error(
-                "tar: Pattern matching characters used in file names\n\
+                "tar: TarPattern matching characters used in file names\n\
                  tar: Use --wildcards to enable pattern matching, or --no-wildcards to suppress this warning\n",
             )?;
         }
@@ -143,7 +143,7 @@ impl Extraction<'_> {
         }
         let name = entry.path_bytes().into_owned();
         let Some(directory) = self.wanted(&name) else { return Ok(()) };
-        if self.options.mode == Some(Mode::List) {
+        if self.options.mode == Some(TarMode::List) {
             self.safe(&name, "member names")?;
             return self.tell(entry, &name, self.options.verbose > 0);
         }
@@ -202,7 +202,7 @@ impl Extraction<'_> {
         let is_absolute = self.options.absolute && name.starts_with(b"/");
         let path = self.safe(name, "member names")?.to_vec();
         if name.split(|byte| *byte == b'/').any(|segment| segment == b"..") {
-            return self.fail(format!("{name_shown}: Member name contains '..'"));
+            return self.fail(format!("{name_shown}: TarMember name contains '..'"));
         }
         let path = if path.is_empty() { b".".to_vec() } else { path };
         let mut link = entry.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default();
@@ -303,10 +303,10 @@ impl Extraction<'_> {
             return Ok(true);
         };
         match self.options.existing {
-            Existing::Replace => Ok(true),
-            Existing::Keep => Err(Error::new(ErrorKind::AlreadyExists, "already exists")),
-            Existing::Skip => Ok(false),
-            Existing::KeepNewer => Ok(held.tree.node(id).modified < modified),
+            TarExisting::Replace => Ok(true),
+            TarExisting::Keep => Err(Error::new(ErrorKind::AlreadyExists, "already exists")),
+            TarExisting::Skip => Ok(false),
+            TarExisting::KeepNewer => Ok(held.tree.node(id).modified < modified),
         }
     }
 
@@ -315,7 +315,7 @@ impl Extraction<'_> {
         let place = place(&mut held, root, &plan.path)?;
         let id = match place.node.filter(|id| held.tree.node(*id).is_directory()) {
             Some(id) => id,
-            None if place.node.is_some() && self.options.existing != Existing::Replace => {
+            None if place.node.is_some() && self.options.existing != TarExisting::Replace => {
                 return Err(Error::new(ErrorKind::AlreadyExists, "already exists"));
             }
             None => {

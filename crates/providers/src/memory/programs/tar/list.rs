@@ -9,13 +9,13 @@ use super::options::Options;
 use super::time;
 
 /// The columns of owner, group and size, which grow as they are needed.
-pub(super) struct Columns {
+pub(super) struct TarColumns {
     width: usize,
     numeric: bool,
     full_time: bool,
 }
 
-impl Columns {
+impl TarColumns {
     pub(super) fn new(options: &Options) -> Self {
         Self { width: 19, numeric: options.numeric, full_time: options.full_time }
     }
@@ -109,7 +109,7 @@ mod tests {
         header.set_mtime(0);
         header.set_uid(1000);
         header.set_gid(1000);
-        let mut columns = Columns::new(&Options::default());
+        let mut columns = TarColumns::new(&Options::default());
         assert_eq!(
             columns.line_of(&header, b"d/a\nb", b"f"),
             "lrwsr-xr-- 1000/1000         0 1970-01-01 00:00 d/a\\nb -> f\n"

@@ -10,15 +10,15 @@ pub(super) mod time;
 
 use async_trait::async_trait;
 
-use super::run::{Ending, Program, ProgramRun};
+use super::run::{Ending, ProgramRun, ShellProgram};
 use super::worker::{Worker, work};
-use names::Pattern;
-use options::{FAILURE, Mode, Options, Step, fatal, parse, usage};
+use names::TarPattern;
+use options::{FAILURE, Options, TarMode, TarStep, fatal, parse, usage};
 
 pub(super) struct Tar;
 
 #[async_trait]
-impl Program for Tar {
+impl ShellProgram for Tar {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         match run.args.first().map(String::as_str) {
             Some("--version") => return run.print("tar (GNU tar) 1.35\n").await.map(|()| 0),
@@ -28,11 +28,11 @@ impl Program for Tar {
             _ => {}
         }
         let options = parse(run.args)?;
-        if options.mode == Some(Mode::Create) && !options.has_names() {
+        if options.mode == Some(TarMode::Create) && !options.has_names() {
             return Err(usage("Cowardly refusing to create an empty archive", FAILURE));
         }
         work(run, move |worker| match options.mode {
-            Some(Mode::Extract | Mode::List) => extract::extract(worker, &options),
+            Some(TarMode::Extract | TarMode::List) => extract::extract(worker, &options),
             _ => create::create(worker, &options),
         })
         .await
@@ -40,14 +40,16 @@ impl Program for Tar {
 }
 
 /// The steps of the command line, with those that files hold.
-fn expanded(worker: &Worker, options: &Options) -> Result<Vec<Step>, Ending> {
+fn expanded(worker: &Worker, options: &Options) -> Result<Vec<TarStep>, Ending> {
     let mut steps = Vec::new();
     for step in &options.steps {
         match step {
-            Step::NamesFrom(file) => steps.extend(lines(worker, file, options.zero_names)?.map(Step::Name)),
-            Step::ExcludeFrom(file) => {
+            TarStep::NamesFrom(file) => {
+                steps.extend(lines(worker, file, options.zero_names)?.map(TarStep::Name))
+            }
+            TarStep::ExcludeFrom(file) => {
                 let patterns =
-                    lines(worker, file, false)?.map(|line| Step::Exclude(Pattern::new(&line, true)));
+                    lines(worker, file, false)?.map(|line| TarStep::Exclude(TarPattern::new(&line, true)));
                 steps.extend(patterns);
             }
             step => steps.push(step.clone()),

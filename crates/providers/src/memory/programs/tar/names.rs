@@ -4,12 +4,12 @@ use globset::{GlobBuilder, GlobMatcher};
 
 /// A pattern of `--exclude` or `--wildcards`, whose `*` matches slashes as well.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern {
+pub(super) struct TarPattern {
     pub text: String,
     matcher: Option<GlobMatcher>,
 }
 
-impl Pattern {
+impl TarPattern {
     /// A text whose special characters count, or do not. One that is no pattern is taken as it is.
     pub(super) fn new(text: &str, is_wild: bool) -> Self {
         let glob = text.replace('{', "[{]").replace('}', "[}]");
@@ -96,7 +96,7 @@ mod tests {
             ("d/", "d/f", false),
             ("{a}", "{a}", true),
         ] {
-            assert_eq!(Pattern::new(pattern, true).excludes(name), excluded, "{pattern} {name}");
+            assert_eq!(TarPattern::new(pattern, true).excludes(name), excluded, "{pattern} {name}");
         }
     }
 

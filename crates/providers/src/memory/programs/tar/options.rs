@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::names::Pattern;
-use crate::memory::programs::options::{Word, Words, unknown};
+use super::names::TarPattern;
+use crate::memory::programs::options::{OptionWord, Words, unknown};
 use crate::memory::programs::run::Ending;
 
 const HINT: &str = "Try 'tar --help' or 'tar --usage' for more information.";
@@ -13,7 +13,7 @@ const USAGE_STATUS: i32 = 64;
 pub(super) const FAILURE: i32 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum TarMode {
     Create,
     Append,
     Update,
@@ -23,7 +23,7 @@ pub(super) enum Mode {
 
 /// A file that may be in the way of an extraction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Existing {
+pub(super) enum TarExisting {
     #[default]
     Replace,
     Keep,
@@ -33,17 +33,17 @@ pub(super) enum Existing {
 
 /// A word that counts from where it stands.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(super) enum TarStep {
     Name(String),
     Directory(String),
-    Exclude(Pattern),
+    Exclude(TarPattern),
     NamesFrom(String),
     ExcludeFrom(String),
 }
 
 /// An owner or a group that members get: a number, and perhaps a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Account {
+pub(super) struct TarAccount {
     pub name: String,
     pub id: Option<u64>,
 }
@@ -51,13 +51,13 @@ pub(super) struct Account {
 #[derive(Debug, Clone, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Options {
-    pub mode: Option<Mode>,
+    pub mode: Option<TarMode>,
     pub archive: Option<String>,
     pub verbose: u8,
     pub gzip: bool,
     pub auto_compress: bool,
     pub to_stdout: bool,
-    pub existing: Existing,
+    pub existing: TarExisting,
     pub strip: usize,
     pub keeps_modes: bool,
     pub touches: bool,
@@ -71,9 +71,9 @@ pub(super) struct Options {
     pub removes: bool,
     pub zero_names: bool,
     pub modified: Option<i64>,
-    pub owner: Option<Account>,
-    pub group: Option<Account>,
-    pub steps: Vec<Step>,
+    pub owner: Option<TarAccount>,
+    pub group: Option<TarAccount>,
+    pub steps: Vec<TarStep>,
 }
 
 /// Long options, and the short ones that mean the same. Others mean themselves.
@@ -187,7 +187,7 @@ pub(super) fn parse(args: &[String]) -> Result<Options, Ending> {
     loop {
         match words.next().map_err(with_hint)? {
             None => break,
-            Some(Word::Operand(name)) => options.steps.push(Step::Name(name)),
+            Some(OptionWord::Operand(name)) => options.steps.push(TarStep::Name(name)),
             Some(word) => options.apply(&word, &mut words).map_err(with_hint)?,
         }
     }
@@ -234,7 +234,7 @@ fn long_option(name: &str) -> Result<&'static str, Ending> {
     match (begun.next(), begun.next()) {
         (Some((_, option)), None) => Ok(option),
         (Some(_), Some(_)) => Err(Ending::usage(format!("option '--{name}' is ambiguous"))),
-        (None, _) => Err(unknown(&Word::Long(name.to_owned()))),
+        (None, _) => Err(unknown(&OptionWord::Long(name.to_owned()))),
     }
 }
 
@@ -243,7 +243,7 @@ fn not_here(program: &str) -> Ending {
 }
 
 impl Options {
-    fn set_mode(&mut self, mode: Mode) -> Result<(), Ending> {
+    fn set_mode(&mut self, mode: TarMode) -> Result<(), Ending> {
         if self.mode.is_some_and(|other| other != mode) {
             let modes = "'-Acdtrux', '--delete' or  '--test-label'";
             return Err(usage(format!("You may not specify more than one {modes} option"), FAILURE));
@@ -252,29 +252,29 @@ impl Options {
         Ok(())
     }
 
-    fn apply(&mut self, word: &Word, words: &mut Words) -> Result<(), Ending> {
+    fn apply(&mut self, word: &OptionWord, words: &mut Words) -> Result<(), Ending> {
         let short;
         let option = match word {
-            Word::Long(name) => long_option(name)?,
-            Word::Short(letter) => {
+            OptionWord::Long(name) => long_option(name)?,
+            OptionWord::Short(letter) => {
                 short = letter.to_string();
                 short.as_str()
             }
-            Word::Operand(_) => return Ok(()),
+            OptionWord::Operand(_) => return Ok(()),
         };
         match option {
-            "c" => self.set_mode(Mode::Create)?,
-            "r" => self.set_mode(Mode::Append)?,
-            "u" => self.set_mode(Mode::Update)?,
-            "x" => self.set_mode(Mode::Extract)?,
-            "t" => self.set_mode(Mode::List)?,
+            "c" => self.set_mode(TarMode::Create)?,
+            "r" => self.set_mode(TarMode::Append)?,
+            "u" => self.set_mode(TarMode::Update)?,
+            "x" => self.set_mode(TarMode::Extract)?,
+            "t" => self.set_mode(TarMode::List)?,
             "f" => self.archive = Some(words.value()?),
-            "C" => self.steps.push(Step::Directory(words.value()?)),
-            "T" => self.steps.push(Step::NamesFrom(words.value()?)),
-            "X" => self.steps.push(Step::ExcludeFrom(words.value()?)),
-            "exclude" => self.steps.push(Step::Exclude(Pattern::new(&words.value()?, true))),
+            "C" => self.steps.push(TarStep::Directory(words.value()?)),
+            "T" => self.steps.push(TarStep::NamesFrom(words.value()?)),
+            "X" => self.steps.push(TarStep::ExcludeFrom(words.value()?)),
+            "exclude" => self.steps.push(TarStep::Exclude(TarPattern::new(&words.value()?, true))),
             "exclude-vcs" => {
-                self.steps.extend(VCS.iter().map(|name| Step::Exclude(Pattern::new(name, false))));
+                self.steps.extend(VCS.iter().map(|name| TarStep::Exclude(TarPattern::new(name, false))));
             }
             "H" | "posix" | "old-archive" => {
                 let format = if option == "H" { words.value()? } else { option.to_owned() };
@@ -301,16 +301,16 @@ impl Options {
         Ok(())
     }
 
-    fn apply_rest(&mut self, option: &str, word: &Word, words: &mut Words) -> Result<(), Ending> {
+    fn apply_rest(&mut self, option: &str, word: &OptionWord, words: &mut Words) -> Result<(), Ending> {
         match option {
             "v" => self.verbose = self.verbose.saturating_add(1),
             "z" => self.gzip = true,
             "a" => self.auto_compress = true,
             "no-auto-compress" => self.auto_compress = false,
             "O" => self.to_stdout = true,
-            "k" => self.existing = Existing::Keep,
-            "skip-old-files" => self.existing = Existing::Skip,
-            "keep-newer-files" => self.existing = Existing::KeepNewer,
+            "k" => self.existing = TarExisting::Keep,
+            "skip-old-files" => self.existing = TarExisting::Skip,
+            "keep-newer-files" => self.existing = TarExisting::KeepNewer,
             "strip-components" => {
                 let number = words.value()?;
                 let wrong = |_| usage(format!("{number}: Invalid number of elements"), FAILURE);
@@ -354,15 +354,15 @@ impl Options {
 
     /// The directory that is the last to be changed to, and whether names are given.
     pub(super) fn has_names(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Name(_) | Step::NamesFrom(_)))
+        self.steps.iter().any(|step| matches!(step, TarStep::Name(_) | TarStep::NamesFrom(_)))
     }
 
     /// The patterns behind the last name, which are about nothing.
     pub(super) fn idle_patterns(&self) -> Vec<&str> {
-        let patterns = self.steps.iter().rev().take_while(|step| !matches!(step, Step::Name(_)));
+        let patterns = self.steps.iter().rev().take_while(|step| !matches!(step, TarStep::Name(_)));
         let mut idle: Vec<&str> = patterns
             .filter_map(|step| match step {
-                Step::Exclude(pattern) => Some(pattern.text.as_str()),
+                TarStep::Exclude(pattern) => Some(pattern.text.as_str()),
                 _ => None,
             })
             .collect();
@@ -372,12 +372,12 @@ impl Options {
 }
 
 /// Reads `NAME`, `NAME:ID` or `ID`.
-fn account(text: &str) -> Account {
+fn account(text: &str) -> TarAccount {
     match text.split_once(':') {
-        Some((name, id)) => Account { name: name.to_owned(), id: id.parse().ok() },
+        Some((name, id)) => TarAccount { name: name.to_owned(), id: id.parse().ok() },
         None => match text.trim_start_matches('+').parse() {
-            Ok(id) => Account { name: String::new(), id: Some(id) },
-            Err(_) => Account { name: text.to_owned(), id: None },
+            Ok(id) => TarAccount { name: String::new(), id: Some(id) },
+            Err(_) => TarAccount { name: text.to_owned(), id: None },
         },
     }
 }
@@ -395,7 +395,10 @@ mod tests {
         let options = read(&["xfC", "a.tar", "d", "name"]).unwrap();
         assert_eq!(options.archive.as_deref(), Some("a.tar"));
         let steps = &options.steps[..];
-        assert!(matches!(steps, [Step::Directory(d), Step::Name(n)] if d == "d" && n == "name"), "{steps:?}");
+        assert!(
+            matches!(steps, [TarStep::Directory(d), TarStep::Name(n)] if d == "d" && n == "name"),
+            "{steps:?}"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tar::{Archive, Entry};
 
 use super::options::{FAILURE, Options, fatal};
 use crate::memory::programs::run::Ending;
-use crate::memory::programs::worker::{Wanted, Worker, WorkerInput};
+use crate::memory::programs::worker::{Worker, WorkerInput, WorkerWanted};
 
 /// The most that may stand between two entries: names and such.
 const MAX_BETWEEN_BYTES: u64 = 64 << 20;
@@ -37,7 +37,7 @@ pub(super) fn open<'a>(worker: &'a Worker, options: &Options) -> Result<Box<dyn 
             }
         },
     };
-    let mut raw = BufReader::with_capacity(PIECE_BYTES, Wanted { worker, inner: raw });
+    let mut raw = BufReader::with_capacity(PIECE_BYTES, WorkerWanted { worker, inner: raw });
     let first = first_bytes(&mut raw);
     let packed = MAGIC.iter().find(|(magic, ..)| first.starts_with(magic));
     let raw = io::Cursor::new(first.clone()).chain(raw);
@@ -88,10 +88,10 @@ pub(super) fn each_entry<'a>(
     worker: &Worker,
     options: &Options,
     reader: impl Read + 'a,
-    mut visit: impl FnMut(&mut Entry<'_, ArchiveReader<'a>>) -> Result<(), Ending>,
+    mut visit: impl FnMut(&mut Entry<'_, TarArchiveReader<'a>>) -> Result<(), Ending>,
 ) -> Result<i32, Ending> {
     let left = Rc::new(Cell::new(u64::MAX));
-    let mut archive = Archive::new(ArchiveReader(Box::new(Allowed { inner: reader, left: left.clone() })));
+    let mut archive = Archive::new(TarArchiveReader(Box::new(Allowed { inner: reader, left: left.clone() })));
     archive.set_ignore_zeros(options.ignores_zeros);
     let broken = |error: io::Error| fatal(error.to_string());
     let mut entries = archive.entries().map_err(broken)?;
@@ -116,9 +116,9 @@ pub(super) fn each_entry<'a>(
 }
 
 /// The reader of an archive whose own type does not matter.
-pub(super) struct ArchiveReader<'a>(Box<dyn Read + 'a>);
+pub(super) struct TarArchiveReader<'a>(Box<dyn Read + 'a>);
 
-impl Read for ArchiveReader<'_> {
+impl Read for TarArchiveReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer)
     }
