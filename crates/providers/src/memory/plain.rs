@@ -49,8 +49,8 @@ fn has_background(line: &str) -> bool {
     while let Some(at) = rest.find('&') {
         let (before, after) = (&rest[..at], &rest[at + 1..]);
         let is_redirection = before.ends_with(['>', '<']) || after.starts_with('>');
-        if after.starts_with('&') {
-            rest = &after[1..];
+        if let Some(behind) = after.strip_prefix('&') {
+            rest = behind;
         } else if is_redirection {
             rest = after;
         } else {

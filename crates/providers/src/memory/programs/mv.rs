@@ -124,10 +124,8 @@ fn look(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Result<Look
         .find(&held, &pair.to, Last::Keep)
         .map_err(|error| format!("cannot move {from_name} to {to_name}: {}", reason(&error)))?;
     if source.is_directory() && to.names.starts_with(&from.names) {
-        let to_name = match to.node == Some(id) {
-            true => quoted(&joined(&pair.to, base_name(&pair.from))),
-            false => to_name,
-        };
+        let inside = || quoted(&joined(&pair.to, base_name(&pair.from)));
+        let to_name = if to.node == Some(id) { inside() } else { to_name };
         return Err(format!("cannot move {from_name} to a subdirectory of itself, {to_name}"));
     }
     let Some(there) = to.node else { return Ok(Look::Move) };

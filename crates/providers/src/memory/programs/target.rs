@@ -65,7 +65,10 @@ impl Targets {
     }
 
     /// The directory that everything goes into, and the sources.
-    pub(super) fn into_directory(&self, run: &ProgramRun<'_>) -> Result<Option<(String, &[String])>, Ending> {
+    pub(super) fn directory_and_sources(
+        &self,
+        run: &ProgramRun<'_>,
+    ) -> Result<Option<(String, &[String])>, Ending> {
         if self.operands.is_empty() {
             return Err(Ending::usage("missing file operand"));
         }
@@ -99,7 +102,7 @@ impl Targets {
 
     /// Every source with the name that it gets.
     pub(super) fn pairs(&self, run: &ProgramRun<'_>) -> Result<Vec<Pair>, Ending> {
-        let Some((directory, sources)) = self.into_directory(run)? else {
+        let Some((directory, sources)) = self.directory_and_sources(run)? else {
             let pair = Pair { from: self.stripped(&self.operands[0]), to: self.operands[1].clone() };
             return Ok(vec![pair]);
         };

@@ -128,7 +128,7 @@ impl CopyOptions {
         if !self.has_parents {
             return self.targets.pairs(run);
         }
-        let Some((directory, sources)) = self.targets.into_directory(run)? else {
+        let Some((directory, sources)) = self.targets.directory_and_sources(run)? else {
             return Err(Ending::usage("with --parents, the destination must be a directory"));
         };
         let pair =

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::syntax::code_of;
+use super::code::code_of;
 
 /// The alternatives that one filter may have. Each copies what stands behind it.
 const MAX_ROUNDS: usize = 16;

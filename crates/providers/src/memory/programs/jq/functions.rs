@@ -7,7 +7,7 @@ use jaq_core::box_iter::box_once;
 use jaq_core::native::{Filter, Fun, bome, unary, v};
 use jaq_core::{Cv, Exn, Native, RunPtr, ValT as _, ValXs};
 
-use super::filter::Kind;
+use super::data::Kind;
 use super::library::places;
 use super::meter;
 use super::ops::{error, not_indexed, wrong, wrong_pair};

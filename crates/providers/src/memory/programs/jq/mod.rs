@@ -1,6 +1,8 @@
 //! `jq`, over the library jaq with values and words of its own.
 
 mod alternatives;
+mod code;
+mod data;
 mod filter;
 mod functions;
 mod inputs;
@@ -23,7 +25,8 @@ use jaq_core::{Ctx, Exn, Vars};
 
 use super::run::{Ending, ProgramRun, ShellProgram};
 use super::worker::{Worker, work};
-use filter::{Kind, RunData, State, compile};
+use data::{Kind, RunData, State};
+use filter::compile;
 use inputs::{Inputs, Printer, RunInputs};
 use meter::Abort;
 use options::{JqAsked, JqNamed, Options, Positional};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::alternatives::without_alternatives;
+use super::code::code_of;
 
 /// The filter as the library reads it. Nothing is the filter that changes nothing, and so are
 /// definitions alone.
@@ -94,54 +95,6 @@ fn is_without_body(text: &str) -> bool {
     let code = code_of(text);
     let code = code.trim_end();
     code.is_empty() || (code.ends_with(';') && code.trim_start().starts_with("def "))
-}
-
-/// The text with blanks in place of comments and of what is in strings.
-pub(super) fn code_of(text: &str) -> String {
-    let mut code = String::with_capacity(text.len());
-    // One for each string that is open: the brackets that are open in what it has spliced in.
-    let mut strings: Vec<Option<u32>> = Vec::new();
-    let mut letters = text.chars().peekable();
-    let blank = |letter: char| if letter == '\n' { "\n".to_owned() } else { " ".repeat(letter.len_utf8()) };
-    while let Some(letter) = letters.next() {
-        if let Some(None) = strings.last() {
-            match letter {
-                '"' => {
-                    strings.pop();
-                    code.push('"');
-                }
-                '\\' => {
-                    code.push(' ');
-                    match letters.next() {
-                        Some('(') => {
-                            code.push('(');
-                            if let Some(open) = strings.last_mut() {
-                                *open = Some(0);
-                            }
-                        }
-                        Some(letter) => code += &blank(letter),
-                        None => {}
-                    }
-                }
-                letter => code += &blank(letter),
-            }
-            continue;
-        }
-        code.push(if letter == '#' { ' ' } else { letter });
-        match (letter, strings.last_mut()) {
-            ('#', _) => {
-                while letters.peek().is_some_and(|letter| *letter != '\n') {
-                    code += &letters.next().map(blank).unwrap_or_default();
-                }
-            }
-            ('"', _) => strings.push(None),
-            ('(', Some(Some(open))) => *open += 1,
-            (')', Some(open @ Some(0))) => *open = None,
-            (')', Some(Some(open))) => *open -= 1,
-            _ => {}
-        }
-    }
-    code
 }
 
 fn with_locations(text: &str) -> String {

@@ -235,12 +235,6 @@ impl Ord for JqValue {
     }
 }
 
-impl fmt::Display for JqValue {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&super::write::compact(self))
-    }
-}
-
 impl fmt::Debug for JqValue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)

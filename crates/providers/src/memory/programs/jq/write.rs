@@ -1,6 +1,6 @@
 //! Values as text: on one line or several, in the order of their keys or sorted.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use super::meter;
 use super::value::{JqText, JqValue, Map};
@@ -12,6 +12,12 @@ pub(super) struct JqStyle {
     pub indent: Option<String>,
     pub sorts: bool,
     pub ascii: bool,
+}
+
+impl fmt::Display for JqValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&compact(self))
+    }
 }
 
 /// A value on one line.
