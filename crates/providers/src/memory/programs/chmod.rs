@@ -166,7 +166,7 @@ fn change_one(
     let entries = held.tree.entries(id).ok().filter(|_| is_recursive);
     let inside = entries.map(|entries| entries.keys().map(|name| shown(name)).collect()).unwrap_or_default();
     let before = node.mode;
-    let after = change.applied(before, is_directory);
+    let after = change.applied(before, is_directory, run.mask());
     held.tree.node_mut(id).mode = after;
     held.tell(&WatchEventKind::Modified, &place, is_directory);
     Ok(Changed { before, after, inside })

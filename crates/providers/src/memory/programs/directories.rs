@@ -100,9 +100,9 @@ fn make_one(run: &ProgramRun<'_>, path: &str, mode: Option<&ModeChange>) -> eyot
     }
     // A symbolic change starts from what all may do, as in GNU's.
     let mode = match mode {
-        None => 0o755,
+        None => run.masked(0o777),
         Some(ModeChange::To(mode)) => *mode,
-        Some(change) => change.applied(0o777, true),
+        Some(change) => change.applied(0o777, true, run.mask()),
     };
     held.add(&place, FileNode::directory(mode)).map(drop)
 }

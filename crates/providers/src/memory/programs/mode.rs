@@ -1,8 +1,5 @@
 //! Permission bits, as `chmod` and `mkdir -m` read them.
 
-/// The bits that new files do not get. Nothing in memory changes it.
-pub(super) const MASK: u32 = 0o022;
-
 /// A change of permission bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ModeChange {
@@ -39,13 +36,15 @@ impl ModeChange {
         Some(Self::By(clauses))
     }
 
-    /// The mode after the change.
-    pub(super) fn applied(&self, mode: u32, is_directory: bool) -> u32 {
+    /// The mode after the change. Where nobody is named, the shell's mask counts.
+    pub(super) fn applied(&self, mode: u32, is_directory: bool, mask: u32) -> u32 {
         match self {
             // Digits that name no special bits leave a directory's as they are.
             Self::To(to) if is_directory => *to | (mode & 0o6000),
             Self::To(to) => *to,
-            Self::By(clauses) => clauses.iter().fold(mode, |mode, clause| clause.applied(mode, is_directory)),
+            Self::By(clauses) => {
+                clauses.iter().fold(mode, |mode, clause| clause.applied(mode, is_directory, mask))
+            }
         }
     }
 }
@@ -102,7 +101,7 @@ fn read_clauses(part: &str, clauses: &mut Vec<ModeClause>) -> Option<()> {
 }
 
 impl ModeClause {
-    fn applied(&self, mode: u32, is_directory: bool) -> u32 {
+    fn applied(&self, mode: u32, is_directory: bool, mask: u32) -> u32 {
         let mut bits = self.bits;
         if self.is_execution_kept && (is_directory || mode & 0o111 != 0) {
             bits |= 0o111;
@@ -118,7 +117,7 @@ impl ModeClause {
         }
         bits &= self.whom;
         if self.is_masked {
-            bits &= !MASK;
+            bits &= !mask;
         }
         match self.sign {
             '+' => mode | bits,
@@ -168,7 +167,7 @@ mod tests {
             ("u-x+r", 0o311, false, 0o611),
         ] {
             let change = ModeChange::parse(text).unwrap();
-            assert_eq!(change.applied(before, is_directory), after, "{text} of {before:o}");
+            assert_eq!(change.applied(before, is_directory, 0o022), after, "{text} of {before:o}");
         }
         for text in ["", "999", "u+q", "u", "77777", "x+r"] {
             assert_eq!(ModeChange::parse(text), None, "{text}");

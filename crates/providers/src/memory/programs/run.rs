@@ -81,7 +81,12 @@ impl ProgramRun<'_> {
 
     /// The mode of a new file or directory: what the shell's mask leaves of it.
     pub(super) fn masked(&self, mode: u32) -> u32 {
-        mode & !mask_of(self.env.get(VARIABLE))
+        mode & !self.mask()
+    }
+
+    /// The shell's mask.
+    pub(super) fn mask(&self) -> u32 {
+        mask_of(self.env.get(VARIABLE))
     }
 
     /// Lets others go on, and ends here if the command has ended.

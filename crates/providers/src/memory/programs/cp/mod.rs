@@ -10,7 +10,6 @@ use async_trait::async_trait;
 
 use super::answers::UserAnswers;
 use super::backup::noted;
-use super::mode::MASK;
 use super::quoting::{joined, quoted};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::target::Pair;
@@ -183,7 +182,7 @@ impl Copying<'_, '_> {
                 return self.fail(format!("cannot overwrite non-directory {to} with directory {from}")).await;
             }
             None => {
-                let mode = source.mode & 0o777 & !MASK | 0o700;
+                let mode = self.run.masked(source.mode & 0o777) | 0o700;
                 let added = self.run.hold().add(&place, FileNode::directory(mode));
                 if let Err(error) = added {
                     return self.fail(format!("cannot create directory {to}: {}", reason(&error))).await;
@@ -280,7 +279,7 @@ impl Copying<'_, '_> {
         if self.options.keeps_mode {
             node.mode = mode & 0o7777;
         } else if is_new {
-            node.mode = mode & 0o777 & !MASK;
+            node.mode = self.run.masked(mode & 0o777);
         }
         if self.options.keeps_times {
             node.modified = modified;
@@ -297,7 +296,7 @@ impl Copying<'_, '_> {
                 let mut held = self.run.hold();
                 match self.run.find(&held, &directory, Last::Follow) {
                     Ok(place) if place.node.is_some() => Ok(false),
-                    Ok(place) => held.add(&place, FileNode::directory(0o755)).map(|_| true),
+                    Ok(place) => held.add(&place, FileNode::directory(self.run.masked(0o777))).map(|_| true),
                     Err(error) => Err(error),
                 }
             };

@@ -4,7 +4,6 @@ use std::time::SystemTime;
 
 use eyot::{Error, ErrorKind, Result};
 
-use super::super::mode::MASK;
 use super::super::quoting::quoted;
 use super::super::run::reason;
 use super::super::target::Pair;
@@ -79,7 +78,7 @@ impl Copying<'_, '_> {
                 ("symbolic link", self.put_new(&mut held, &pair.to, node))
             }
             SourceContent::Fifo => {
-                let node = FileNode::new(NodeContent::Fifo(Vec::new()), source.mode & 0o7777 & !MASK);
+                let node = FileNode::new(NodeContent::Fifo(Vec::new()), run.masked(source.mode & 0o7777));
                 ("fifo", self.put_new(&mut held, &pair.to, node))
             }
             SourceContent::File(content) => {
@@ -148,7 +147,7 @@ impl Copying<'_, '_> {
             (Some(id), Some(content)) => held.overwrite(&place, id, content).map(|()| id),
             (None, content) => {
                 let content = NodeContent::File(content.unwrap_or_default());
-                held.add(&place, FileNode::new(content, mode & 0o7777 & !MASK))
+                held.add(&place, FileNode::new(content, self.run.masked(mode & 0o7777)))
             }
         }
     }
