@@ -139,11 +139,11 @@ copies from and to the host as well.";
 #[derive(Debug, Args)]
 #[command(after_help = TRANSFER_EXAMPLES)]
 pub struct TransferArgs {
-    /// The source, [PROVIDER/][POOL/]NAME:PATH
-    #[arg(value_name = "FROM", value_parser = PlaceArg::parse)]
+    /// The source
+    #[arg(help = "The source, [PROVIDER/][POOL/]NAME:PATH", value_name = "FROM", value_parser = PlaceArg::parse)]
     pub from: PlaceArg,
-    /// The path of the copy, [PROVIDER/][POOL/]NAME:PATH
-    #[arg(value_name = "TO", value_parser = PlaceArg::parse)]
+    /// The path of the copy
+    #[arg(help = "The path of the copy, [PROVIDER/][POOL/]NAME:PATH", value_name = "TO", value_parser = PlaceArg::parse)]
     pub to: PlaceArg,
     /// Copy a directory with everything below it
     #[arg(long, short)]
