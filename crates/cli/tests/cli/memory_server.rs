@@ -9,15 +9,15 @@ use super::machine::{Machine, Ran};
 
 /// A machine with a server of sandboxes in memory. When it is dropped, the server ends, and they with it.
 pub struct MemoryServer {
-    server: Running,
+    server: ServerProcess,
     pub machine: Machine,
     pub url: String,
 }
 
 /// A server that ends when it is dropped.
-struct Running(Child);
+struct ServerProcess(Child);
 
-impl Drop for Running {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap();
         self.0.wait().unwrap();
@@ -34,7 +34,7 @@ impl MemoryServer {
         let mut said = String::new();
         BufReader::new(server.stderr.take().unwrap()).read_line(&mut said).unwrap();
         assert!(said.contains("serving at"), "{said}");
-        let served = Self { server: Running(server), machine, url };
+        let served = Self { server: ServerProcess(server), machine, url };
         assert_eq!(served.there(&["create", "--name", "web"]).success(), "web\n");
         served
     }

@@ -47,7 +47,7 @@ pub struct NewSandbox {
     pub id: SandboxId,
     /// The provider's name.
     pub provider: String,
-    /// It ends with this process.
+    /// The sandbox ends with this process.
     pub lives_with_its_process: bool,
     /// The image, as it was named; `None`: none was.
     pub image: Option<String>,

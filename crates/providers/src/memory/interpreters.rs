@@ -33,7 +33,7 @@ const MAX_CHILDREN: usize = 64;
 /// Longer than any command lives: its deadline is the handle's.
 pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What the interpreters of one command have in common.
+/// The parts that all interpreters of one command share.
 pub(super) struct Interpreters {
     pub factory: ShellFactory,
     pub files: MemoryFiles,
@@ -42,12 +42,12 @@ pub(super) struct Interpreters {
     pub command: u32,
     pub host_name: String,
     pub cancels: Arc<CancelFlags>,
-    lent: Arc<Mutex<Lent>>,
+    lent: Arc<Mutex<ChildLoans>>,
 }
 
-/// What the children that run now have taken.
+/// The memory that the running children have taken.
 #[derive(Debug, Default)]
-struct Lent {
+struct ChildLoans {
     children: usize,
     bytes: u64,
 }
@@ -55,7 +55,7 @@ struct Lent {
 /// A child's part of the memory, until this is dropped.
 #[derive(Debug)]
 pub(super) struct MemoryShare {
-    lent: Arc<Mutex<Lent>>,
+    lent: Arc<Mutex<ChildLoans>>,
     pub bytes: u64,
 }
 

@@ -21,7 +21,7 @@ const PIECE_BYTES: usize = 64 << 10;
 const USER_ID: u64 = 1000;
 
 /// Something to pack: its path in the archive, its place in the tree, and what it is.
-pub(super) struct Packed {
+pub(super) struct PackEntry {
     pub path: Vec<u8>,
     pub id: NodeId,
     pub node: FileNode,
@@ -49,17 +49,17 @@ pub(super) fn pack(files: &MemoryFiles, root: &ConfinedPath) -> Result<ByteStrea
 }
 
 /// Lists what is to be packed with what is in it now. Nothing is copied.
-fn snapshot(files: &MemoryFiles, root: &ConfinedPath) -> Result<Vec<Packed>> {
+fn snapshot(files: &MemoryFiles, root: &ConfinedPath) -> Result<Vec<PackEntry>> {
     let inner = files.lock();
     let id = inner.find(root, Last::Follow)?.found()?;
     let name = match root.path.file_name() {
         "" => b".".to_vec(),
         name => name.as_bytes().to_vec(),
     };
-    let mut all = vec![Packed { path: name.clone(), id, node: inner.tree.node(id).clone() }];
+    let mut all = vec![PackEntry { path: name.clone(), id, node: inner.tree.node(id).clone() }];
     for (names, id) in inner.tree.below(id) {
         let path = [name.as_slice(), &joined(&names)].join(&b'/');
-        all.push(Packed { path, id, node: inner.tree.node(id).clone() });
+        all.push(PackEntry { path, id, node: inner.tree.node(id).clone() });
     }
     for packed in &all {
         if matches!(packed.node.content, NodeContent::File(_) | NodeContent::Directory(_)) {
@@ -69,7 +69,7 @@ fn snapshot(files: &MemoryFiles, root: &ConfinedPath) -> Result<Vec<Packed>> {
     Ok(all)
 }
 
-fn write_all(all: Vec<Packed>, pieces: TarPieces) -> io::Result<()> {
+fn write_all(all: Vec<PackEntry>, pieces: TarPieces) -> io::Result<()> {
     let mut builder = Builder::new(pieces);
     let mut first_names: BTreeMap<NodeId, Vec<u8>> = BTreeMap::new();
     for packed in all {
@@ -100,7 +100,7 @@ pub(super) fn header(node: &FileNode, kind: EntryType, size: u64) -> Header {
 /// Writes an entry and what is in it.
 pub(super) fn append(
     builder: &mut Builder<impl Write>,
-    packed: &Packed,
+    packed: &PackEntry,
     header: MakeHeader<'_>,
 ) -> io::Result<()> {
     let node = &packed.node;
@@ -122,7 +122,7 @@ pub(super) fn append(
 /// Writes an entry that is a link.
 pub(super) fn append_link(
     builder: &mut Builder<impl Write>,
-    packed: &Packed,
+    packed: &PackEntry,
     kind: EntryType,
     target: &[u8],
     header: MakeHeader<'_>,

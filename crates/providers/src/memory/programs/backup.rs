@@ -65,7 +65,7 @@ impl Backup {
     }
 }
 
-/// What stands behind a line of `-v` where there is a backup.
+/// The end of a line of `-v` where there is a backup.
 pub(super) fn noted(backup: Option<&str>) -> String {
     backup.map_or_else(String::new, |name| format!(" (backup: {})", super::quoting::quoted(name)))
 }

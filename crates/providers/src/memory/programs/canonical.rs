@@ -8,20 +8,20 @@ use super::run::ProgramRun;
 
 /// The parts of a path that may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingParts {
     None,
     Last,
     All,
 }
 
 /// The path of what a name leads to, without links.
-pub(super) fn canonical(run: &ProgramRun<'_>, name: &str, missing: Missing) -> eyot::Result<String> {
+pub(super) fn canonical(run: &ProgramRun<'_>, name: &str, missing: MissingParts) -> eyot::Result<String> {
     let held = run.hold();
     let found = run.find(&held, name, Last::Follow);
     match found {
-        Ok(place) if place.node.is_some() || missing != Missing::None => Ok(shown(&place.path())),
+        Ok(place) if place.node.is_some() || missing != MissingParts::None => Ok(shown(&place.path())),
         Ok(_) => Err(not_found()),
-        Err(error) if missing != Missing::All || name.is_empty() => Err(error),
+        Err(error) if missing != MissingParts::All || name.is_empty() => Err(error),
         Err(_) => {
             // The longest part that leads somewhere, and the rest as it is written.
             let path = shown(&run.path(name));

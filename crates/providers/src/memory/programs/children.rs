@@ -36,7 +36,7 @@ pub(super) struct OwnPrograms {
     pub names: fn() -> Vec<&'static str>,
 }
 
-/// What a program needs to start children.
+/// The means by which a program starts children.
 #[derive(Clone)]
 pub(in crate::memory) struct Children {
     shells: Arc<Interpreters>,
@@ -94,7 +94,7 @@ pub(super) struct Child {
 pub(super) enum ChildInput {
     Empty,
     Bytes(Vec<u8>),
-    /// What its caller has not read.
+    /// The rest that its caller has not read.
     Caller,
 }
 

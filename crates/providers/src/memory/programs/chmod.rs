@@ -13,7 +13,7 @@ use crate::memory::walk::Last;
 
 /// The changes that are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum ChmodTold {
+enum ChmodReport {
     #[default]
     None,
     Changes,
@@ -24,7 +24,7 @@ enum ChmodTold {
 struct ChangeOptions {
     is_recursive: bool,
     is_silent: bool,
-    told: ChmodTold,
+    told: ChmodReport,
     reference: Option<String>,
     operands: Vec<String>,
 }
@@ -88,15 +88,15 @@ fn parse(args: &[String]) -> Result<ChangeOptions, Ending> {
     while let Some(word) = words.next()? {
         match word {
             OptionWord::Short('R') => options.is_recursive = true,
-            OptionWord::Short('v') => options.told = ChmodTold::All,
-            OptionWord::Short('c') => options.told = ChmodTold::Changes,
+            OptionWord::Short('v') => options.told = ChmodReport::All,
+            OptionWord::Short('c') => options.told = ChmodReport::Changes,
             OptionWord::Short('f') => options.is_silent = true,
             OptionWord::Operand(name) => options.operands.push(name),
             OptionWord::Short(_) => return Err(unknown(&word)),
             OptionWord::Long(name) => match name.as_str() {
                 "recursive" => options.is_recursive = true,
-                "verbose" => options.told = ChmodTold::All,
-                "changes" => options.told = ChmodTold::Changes,
+                "verbose" => options.told = ChmodReport::All,
+                "changes" => options.told = ChmodReport::Changes,
                 "silent" | "quiet" => options.is_silent = true,
                 "reference" => options.reference = Some(words.value()?),
                 "preserve-root" | "no-preserve-root" => {}
@@ -108,7 +108,7 @@ fn parse(args: &[String]) -> Result<ChangeOptions, Ending> {
 }
 
 /// A change that was made: the modes before and after it.
-struct Changed {
+struct ChmodResult {
     before: u32,
     after: u32,
     inside: Vec<String>,
@@ -149,7 +149,7 @@ fn change_one(
     change: &ModeChange,
     path: &str,
     is_recursive: bool,
-) -> Result<Changed, String> {
+) -> Result<ChmodResult, String> {
     let mut held = run.hold();
     let missing = |error: eyot::Error| format!("cannot access {}: {}", quoted(path), reason(&error));
     let place = run.find(&held, path, Last::Follow).map_err(missing)?;
@@ -169,17 +169,22 @@ fn change_one(
     let after = change.applied(before, is_directory, run.mask());
     held.tree.node_mut(id).mode = after;
     held.tell(&WatchEventKind::Modified, &place, is_directory);
-    Ok(Changed { before, after, inside })
+    Ok(ChmodResult { before, after, inside })
 }
 
-async fn tell(run: &ProgramRun<'_>, told: ChmodTold, path: &str, changed: &Changed) -> Result<(), Ending> {
-    let Changed { before, after, .. } = changed;
+async fn tell(
+    run: &ProgramRun<'_>,
+    told: ChmodReport,
+    path: &str,
+    changed: &ChmodResult,
+) -> Result<(), Ending> {
+    let ChmodResult { before, after, .. } = changed;
     let mode = |mode: &u32| format!("{mode:04o} ({})", letters(*mode));
     let line = match told {
-        ChmodTold::All | ChmodTold::Changes if before != after => {
+        ChmodReport::All | ChmodReport::Changes if before != after => {
             format!("mode of {} changed from {} to {}\n", quoted(path), mode(before), mode(after))
         }
-        ChmodTold::All => format!("mode of {} retained as {}\n", quoted(path), mode(before)),
+        ChmodReport::All => format!("mode of {} retained as {}\n", quoted(path), mode(before)),
         _ => return Ok(()),
     };
     run.print(line).await

@@ -10,14 +10,14 @@ const LINES_AT_ONCE: usize = 512;
 
 const LONG: &[&str] = &["check-order", "nocheck-order", "output-delimiter", "total", "zero-terminated"];
 
-/// What is done about a file that is not sorted.
+/// The treatment of a file that is not sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum OrderCheck {
     Never,
-    /// It is told once a line is in one file alone.
+    /// A fault is told once a line is in one file alone.
     #[default]
     IfUnpaired,
-    /// It ends the run.
+    /// The fault ends the run.
     Always,
 }
 

@@ -81,7 +81,7 @@ impl NodeFacts {
         }
     }
 
-    /// What the shell itself has: `/proc`, or a substituted process.
+    /// A file of the shell itself: `/proc`, or a substituted process.
     pub(super) fn beyond(found: &Metadata) -> Self {
         let kind = match found.file_type {
             FileType::Directory => ShownNodeKind::Directory,

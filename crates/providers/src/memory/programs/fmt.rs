@@ -56,7 +56,7 @@ struct FmtWord<'a> {
     has_paren: bool,
     has_period: bool,
     has_punctuation: bool,
-    /// It ends a sentence.
+    /// The word ends a sentence.
     is_final: bool,
 }
 
@@ -266,7 +266,7 @@ impl FmtLayout {
 
 /// The best way from a word to the end of its paragraph.
 #[derive(Clone, Copy, Default)]
-struct Best {
+struct BestBreak {
     cost: i64,
     /// The word that begins the next line.
     next: usize,
@@ -283,7 +283,7 @@ struct Paragraph<'a> {
 
 impl Paragraph<'_> {
     async fn fill(&self, run: &ProgramRun<'_>) -> Vec<u8> {
-        let mut best = vec![Best::default(); self.words.len() + 1];
+        let mut best = vec![BestBreak::default(); self.words.len() + 1];
         for start in (0..self.words.len()).rev() {
             best[start] = self.best_from(start, &best);
             if start % WORDS_AT_ONCE == 0 {
@@ -301,15 +301,15 @@ impl Paragraph<'_> {
     }
 
     /// Finds the best line that begins with a word.
-    fn best_from(&self, start: usize, best: &[Best]) -> Best {
+    fn best_from(&self, start: usize, best: &[BestBreak]) -> BestBreak {
         let words = self.words;
         let mut length = self.indents[usize::from(start > 0)] + words[start].text.len();
-        let mut found = Best { cost: i64::MAX, next: start + 1, length };
+        let mut found = BestBreak { cost: i64::MAX, next: start + 1, length };
         let mut next = start + 1;
         loop {
             let cost = self.line_cost(next, length, best).saturating_add(best[next].cost);
             if cost < found.cost {
-                found = Best { cost, next, length };
+                found = BestBreak { cost, next, length };
             }
             if next == words.len() {
                 break;
@@ -325,7 +325,7 @@ impl Paragraph<'_> {
     }
 
     /// The cost of a line's length, and of the difference to the next.
-    fn line_cost(&self, next: usize, length: usize, best: &[Best]) -> i64 {
+    fn line_cost(&self, next: usize, length: usize, best: &[BestBreak]) -> i64 {
         if next == self.words.len() {
             return 0;
         }
@@ -408,7 +408,7 @@ mod tests {
         let layout = FmtLayout::new(&Options { width: Some(20), ..Options::default() }).unwrap();
         assert_eq!(layout.goal, 18);
         let paragraph = Paragraph { layout: &layout, words: &line.words, indents: [0, 0], has_tabs: false };
-        let mut best = vec![Best::default(); line.words.len() + 1];
+        let mut best = vec![BestBreak::default(); line.words.len() + 1];
         for start in (0..line.words.len()).rev() {
             best[start] = paragraph.best_from(start, &best);
         }

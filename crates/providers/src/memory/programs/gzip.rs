@@ -7,11 +7,11 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use flate2::GzBuilder;
 
-use super::gzip_stream::{Counts, GzipError, GzipUnpacked, Limited, compress, decompress};
+use super::gzip_stream::{Counts, GzipError, GzipTotals, Limited, compress, decompress};
 use super::options::{OptionWord, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::tar::time::shown;
-use super::worker::{Worker, WorkerInput, WorkerOutput, WorkerWanted, work};
+use super::worker::{WorkReader, Worker, WorkerInput, WorkerOutput, work};
 use crate::memory::content::FileContent;
 use crate::memory::node::{FileNode, NodeContent};
 use crate::memory::walk::Last;
@@ -188,7 +188,7 @@ impl GzipRun<'_> {
     /// Goes from the standard input to the standard output.
     fn stream(&mut self) -> Result<(), Ending> {
         let worker = self.worker;
-        let input = WorkerWanted { worker, inner: WorkerInput::new(worker) };
+        let input = WorkReader { worker, inner: WorkerInput::new(worker) };
         let counts = match self.options.mode {
             GzipMode::Compress => {
                 let header = GzBuilder::new();
@@ -301,7 +301,7 @@ impl GzipRun<'_> {
         }
         let header = self.header_of(name, node);
         let worker = self.worker;
-        let input = WorkerWanted { worker, inner: content.reader() };
+        let input = WorkReader { worker, inner: content.reader() };
         if self.options.to_stdout {
             let counts =
                 compress(input, WorkerOutput(worker), header, self.options.level).map_err(broken_pipe)?;
@@ -327,7 +327,7 @@ impl GzipRun<'_> {
 
     fn unpack_file(&mut self, name: &str, node: &FileNode, content: &FileContent) -> Result<(), Ending> {
         let worker = self.worker;
-        let input = WorkerWanted { worker, inner: content.reader() };
+        let input = WorkReader { worker, inner: content.reader() };
         if self.options.to_stdout {
             let unpacked = self.unpack_to(input, WorkerOutput(worker), name)?;
             return self.tell(name, unpacked.counts, "stdout", "replaced with");
@@ -404,15 +404,10 @@ impl GzipRun<'_> {
     }
 
     /// Unpacks everything, and says what is wrong with it.
-    fn unpack_to(
-        &mut self,
-        input: impl Read,
-        output: impl Write,
-        name: &str,
-    ) -> Result<GzipUnpacked, Ending> {
+    fn unpack_to(&mut self, input: impl Read, output: impl Write, name: &str) -> Result<GzipTotals, Ending> {
         let copies =
             self.options.forces && self.options.to_stdout && self.options.mode == GzipMode::Decompress;
-        let mut unpacked = GzipUnpacked::default();
+        let mut unpacked = GzipTotals::default();
         let done = decompress(input, output, &mut unpacked, copies);
         self.worker.breathe()?;
         match done {
@@ -432,7 +427,7 @@ impl GzipRun<'_> {
         Ok(unpacked)
     }
 
-    fn list(&mut self, unpacked: &GzipUnpacked, name: &str) -> Result<(), Ending> {
+    fn list(&mut self, unpacked: &GzipTotals, name: &str) -> Result<(), Ending> {
         if !unpacked.is_sound {
             return Ok(());
         }

@@ -12,7 +12,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) type Counts = (u64, u64);
 
 #[derive(Default)]
-pub(super) struct GzipUnpacked {
+pub(super) struct GzipTotals {
     pub counts: Counts,
     pub crc: u32,
     pub modified: u32,
@@ -59,7 +59,7 @@ pub(super) fn compress(
     header: GzBuilder,
     level: u32,
 ) -> io::Result<Counts> {
-    let counted = Counted { inner: io::BufWriter::with_capacity(PIECE_BYTES, output), len: 0 };
+    let counted = CountingStream { inner: io::BufWriter::with_capacity(PIECE_BYTES, output), len: 0 };
     let header = header.operating_system(3);
     let mut encoder = header.write(counted, Compression::new(level));
     let len = io::copy(&mut input, &mut encoder)?;
@@ -72,7 +72,7 @@ pub(super) fn compress(
 pub(super) fn decompress(
     input: impl Read,
     output: impl Write,
-    unpacked: &mut GzipUnpacked,
+    unpacked: &mut GzipTotals,
     copies: bool,
 ) -> Result<(), GzipError> {
     let mut output = io::BufWriter::with_capacity(PIECE_BYTES, output);
@@ -84,10 +84,10 @@ pub(super) fn decompress(
 fn members(
     input: impl Read,
     output: &mut impl Write,
-    unpacked: &mut GzipUnpacked,
+    unpacked: &mut GzipTotals,
     copies: bool,
 ) -> Result<(), GzipError> {
-    let mut input = Peeked::new(Counted { inner: input, len: 0 });
+    let mut input = PeekReader::new(CountingStream { inner: input, len: 0 });
     let mut is_first = true;
     loop {
         match input.peek_two()? {
@@ -133,7 +133,7 @@ fn members(
 /// Unpacks bytes as far as they are sound and no more than a limit. Others stay as they are.
 pub(super) fn unpacked(bytes: &[u8], most: usize) -> Vec<u8> {
     let mut output = Limited { bytes: Vec::new(), room: most as u64 };
-    let done = decompress(bytes, &mut output, &mut GzipUnpacked::default(), true);
+    let done = decompress(bytes, &mut output, &mut GzipTotals::default(), true);
     if let Err(error) = done {
         tracing::debug!(error = error.text(), "what is searched is not unpacked to its end");
     }
@@ -141,14 +141,14 @@ pub(super) fn unpacked(bytes: &[u8], most: usize) -> Vec<u8> {
 }
 
 /// A stream whose next bytes can be looked at.
-struct Peeked<R> {
-    inner: io::BufReader<Counted<R>>,
+struct PeekReader<R> {
+    inner: io::BufReader<CountingStream<R>>,
     /// Bytes that were read ahead of the buffer.
     held: Vec<u8>,
 }
 
-impl<R: Read> Peeked<R> {
-    fn new(inner: Counted<R>) -> Self {
+impl<R: Read> PeekReader<R> {
+    fn new(inner: CountingStream<R>) -> Self {
         Self { inner: io::BufReader::with_capacity(PIECE_BYTES, inner), held: Vec::new() }
     }
 
@@ -178,7 +178,7 @@ impl<R: Read> Peeked<R> {
     }
 }
 
-impl<R: Read> Read for Peeked<R> {
+impl<R: Read> Read for PeekReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let held = io::BufRead::fill_buf(self)?;
         let len = held.len().min(buffer.len());
@@ -188,7 +188,7 @@ impl<R: Read> Read for Peeked<R> {
     }
 }
 
-impl<R: Read> io::BufRead for Peeked<R> {
+impl<R: Read> io::BufRead for PeekReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.held.is_empty() { self.inner.fill_buf() } else { Ok(&self.held) }
     }
@@ -203,12 +203,12 @@ impl<R: Read> io::BufRead for Peeked<R> {
 }
 
 /// A stream whose bytes are counted.
-struct Counted<T> {
+struct CountingStream<T> {
     inner: T,
     len: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingStream<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let len = self.inner.write(bytes)?;
         self.len += len as u64;
@@ -220,7 +220,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.inner.read(buffer)?;
         self.len += len as u64;
@@ -260,7 +260,7 @@ mod tests {
 
     fn unpack(bytes: &[u8]) -> (Vec<u8>, Result<(), GzipError>) {
         let mut output = Vec::new();
-        let done = decompress(bytes, &mut output, &mut GzipUnpacked::default(), false);
+        let done = decompress(bytes, &mut output, &mut GzipTotals::default(), false);
         (output, done)
     }
 

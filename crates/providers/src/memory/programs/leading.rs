@@ -11,7 +11,7 @@ pub(super) struct KnownOption {
     pub value: ValueRule,
 }
 
-/// Whether an option has a value.
+/// The rule for an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueRule {
     Never,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::answers::UserAnswers;
 use super::backup::noted;
-use super::canonical::{Missing, canonical, relative};
+use super::canonical::{MissingParts, canonical, relative};
 use super::options::{OptionWord, unknown};
 use super::quoting::{base_name, quoted};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
@@ -135,7 +135,7 @@ fn link(run: &ProgramRun<'_>, options: &LinkOptions, pair: &Pair) -> Result<Stri
 fn relative_target(run: &ProgramRun<'_>, pair: &Pair) -> String {
     let directory = pair.to.rsplit_once('/').map_or(".", |(directory, _)| directory);
     let directory = if directory.is_empty() { "/" } else { directory };
-    match (canonical(run, directory, Missing::All), canonical(run, &pair.from, Missing::All)) {
+    match (canonical(run, directory, MissingParts::All), canonical(run, &pair.from, MissingParts::All)) {
         (Ok(base), Ok(target)) => relative(&target, &base),
         _ => pair.from.clone(),
     }

@@ -71,7 +71,7 @@ use super::input::JobInput;
 use super::interpreters::{Interpreters, ShellFactory};
 use checksums::{Algorithm, ChecksumFamily, Checksums};
 use children::{Children, OwnPrograms};
-use run::{Installed, LiveOutput, ShellProgram};
+use run::{InstalledProgram, LiveOutput, ShellProgram};
 
 /// The programs that work on files or text, by their names.
 static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
@@ -149,13 +149,13 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
         .iter()
         .filter(|name| Some(**name) != without)
         .fold(builder, |builder, name| builder.builtin(*name, Box::new(reworded::Entrance(name))));
-    let installed = |name: &'static str, program: &'static dyn ShellProgram| Installed {
+    let installed = |name: &'static str, program: &'static dyn ShellProgram| InstalledProgram {
         name,
         program,
         files: shells.files.clone(),
         children: children.clone(),
     };
-    let builder = builder.command(reworded::HIDDEN, installed(reworded::HIDDEN, &reworded::Reworded));
+    let builder = builder.command(reworded::HIDDEN, installed(reworded::HIDDEN, &reworded::RewordedProgram));
     PROGRAMS.iter().fold(builder, |builder, (name, program)| {
         let installed = installed(name, *program);
         match *name {

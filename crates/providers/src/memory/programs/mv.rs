@@ -84,36 +84,36 @@ fn parse(run: &ProgramRun<'_>) -> Result<MoveOptions, Ending> {
 }
 
 /// The line that is printed, or the words of what failed.
-type Moved = Result<Option<String>, String>;
+type MoveOutcome = Result<Option<String>, String>;
 
 async fn move_one(
     run: &ProgramRun<'_>,
     options: &MoveOptions,
     pair: &Pair,
     answers: &mut UserAnswers,
-) -> Result<Moved, Ending> {
+) -> Result<MoveOutcome, Ending> {
     match look(run, options, pair) {
-        Ok(Look::Move) => {}
-        Ok(Look::Ask) => {
+        Ok(MoveStep::Move) => {}
+        Ok(MoveStep::Ask) => {
             let question = format!("overwrite {}", quoted(&pair.to));
             if !answers.ask(run, &question).await? {
                 return Ok(Ok(None));
             }
         }
-        Ok(Look::Skip) => return Ok(Ok(None)),
+        Ok(MoveStep::Skip) => return Ok(Ok(None)),
         Err(why) => return Ok(Err(why)),
     }
     Ok(put(run, options, pair))
 }
 
-/// What there is to do.
-enum Look {
+/// The next step of a move.
+enum MoveStep {
     Move,
     Ask,
     Skip,
 }
 
-fn look(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Result<Look, String> {
+fn look(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Result<MoveStep, String> {
     let (from_name, to_name) = (quoted(&pair.from), quoted(&pair.to));
     let held = run.hold();
     let missing = |error: eyot::Error| format!("cannot stat {from_name}: {}", reason(&error));
@@ -128,7 +128,7 @@ fn look(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Result<Look
         let to_name = if to.node == Some(id) { inside() } else { to_name };
         return Err(format!("cannot move {from_name} to a subdirectory of itself, {to_name}"));
     }
-    let Some(there) = to.node else { return Ok(Look::Move) };
+    let Some(there) = to.node else { return Ok(MoveStep::Move) };
     if from.names == to.names {
         return Err(format!("{from_name} and {to_name} are the same file"));
     }
@@ -144,14 +144,14 @@ fn look(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Result<Look
         _ => {}
     }
     Ok(match options.existing {
-        MoveExisting::Keep => Look::Skip,
-        MoveExisting::KeepNewer if target.modified >= source.modified => Look::Skip,
-        MoveExisting::Ask => Look::Ask,
-        _ => Look::Move,
+        MoveExisting::Keep => MoveStep::Skip,
+        MoveExisting::KeepNewer if target.modified >= source.modified => MoveStep::Skip,
+        MoveExisting::Ask => MoveStep::Ask,
+        _ => MoveStep::Move,
     })
 }
 
-fn put(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Moved {
+fn put(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> MoveOutcome {
     let (from_name, to_name) = (quoted(&pair.from), quoted(&pair.to));
     let failed = |error: eyot::Error| {
         let why = match error.kind() {

@@ -7,7 +7,7 @@ pub(super) enum NameStyle {
     /// As a shell takes it, quoted where it must be.
     Shell,
     ShellAlways,
-    /// The same, with what can't be printed as `$'\n'`.
+    /// Quoted so, with bytes that can't be printed as `$'\n'`.
     ShellEscape,
     ShellEscapeAlways,
     /// As a C string.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::canonical::{Missing, canonical, relative, tidy};
+use super::canonical::{MissingParts, canonical, relative, tidy};
 use super::options::{OptionWord, unknown};
 use super::quoting::{base_name, curly};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
@@ -14,7 +14,7 @@ pub(super) struct Readlink;
 
 #[derive(Debug, Default)]
 struct ReadOptions {
-    canonical: Option<Missing>,
+    canonical: Option<MissingParts>,
     has_no_end: bool,
     is_verbose: bool,
     is_zero: bool,
@@ -28,9 +28,9 @@ impl ShellProgram for Readlink {
         let mut words = run.words();
         while let Some(word) = words.next()? {
             match &word {
-                OptionWord::Short('f') => options.canonical = Some(Missing::Last),
-                OptionWord::Short('e') => options.canonical = Some(Missing::None),
-                OptionWord::Short('m') => options.canonical = Some(Missing::All),
+                OptionWord::Short('f') => options.canonical = Some(MissingParts::Last),
+                OptionWord::Short('e') => options.canonical = Some(MissingParts::None),
+                OptionWord::Short('m') => options.canonical = Some(MissingParts::All),
                 OptionWord::Short('n') => options.has_no_end = true,
                 OptionWord::Short('v') => options.is_verbose = true,
                 OptionWord::Short('q' | 's') => options.is_verbose = false,
@@ -38,9 +38,9 @@ impl ShellProgram for Readlink {
                 OptionWord::Operand(name) => options.names.push(name.clone()),
                 OptionWord::Short(_) => return Err(unknown(&word)),
                 OptionWord::Long(name) => match name.as_str() {
-                    "canonicalize" => options.canonical = Some(Missing::Last),
-                    "canonicalize-existing" => options.canonical = Some(Missing::None),
-                    "canonicalize-missing" => options.canonical = Some(Missing::All),
+                    "canonicalize" => options.canonical = Some(MissingParts::Last),
+                    "canonicalize-existing" => options.canonical = Some(MissingParts::None),
+                    "canonicalize-missing" => options.canonical = Some(MissingParts::All),
                     "no-newline" => options.has_no_end = true,
                     "verbose" => options.is_verbose = true,
                     "quiet" | "silent" => options.is_verbose = false,
@@ -89,7 +89,7 @@ pub(super) struct Realpath;
 
 #[derive(Debug)]
 struct RealOptions {
-    missing: Missing,
+    missing: MissingParts,
     keeps_links: bool,
     is_quiet: bool,
     is_zero: bool,
@@ -136,7 +136,7 @@ impl ShellProgram for Realpath {
 
 fn parse_real(run: &ProgramRun<'_>) -> Result<RealOptions, Ending> {
     let mut options = RealOptions {
-        missing: Missing::Last,
+        missing: MissingParts::Last,
         keeps_links: false,
         is_quiet: false,
         is_zero: false,
@@ -147,8 +147,8 @@ fn parse_real(run: &ProgramRun<'_>) -> Result<RealOptions, Ending> {
     let mut words = run.words();
     while let Some(word) = words.next()? {
         match &word {
-            OptionWord::Short('e') => options.missing = Missing::None,
-            OptionWord::Short('m') => options.missing = Missing::All,
+            OptionWord::Short('e') => options.missing = MissingParts::None,
+            OptionWord::Short('m') => options.missing = MissingParts::All,
             OptionWord::Short('L' | 'P') => options.keeps_links = false,
             OptionWord::Short('s') => options.keeps_links = true,
             OptionWord::Short('q') => options.is_quiet = true,
@@ -156,8 +156,8 @@ fn parse_real(run: &ProgramRun<'_>) -> Result<RealOptions, Ending> {
             OptionWord::Operand(name) => options.names.push(name.clone()),
             OptionWord::Short(_) => return Err(unknown(&word)),
             OptionWord::Long(name) => match name.as_str() {
-                "canonicalize-existing" => options.missing = Missing::None,
-                "canonicalize-missing" => options.missing = Missing::All,
+                "canonicalize-existing" => options.missing = MissingParts::None,
+                "canonicalize-missing" => options.missing = MissingParts::All,
                 "logical" | "physical" => options.keeps_links = false,
                 "strip" | "no-symlinks" => options.keeps_links = true,
                 "quiet" => options.is_quiet = true,

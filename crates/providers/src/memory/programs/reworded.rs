@@ -39,10 +39,10 @@ impl Builtin for Entrance {
 }
 
 /// Runs one of the programs.
-pub(super) struct Reworded;
+pub(super) struct RewordedProgram;
 
 #[async_trait]
-impl ShellProgram for Reworded {
+impl ShellProgram for RewordedProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let unknown = || Ending::refused("it is not for scripts");
         let [name, input, args @ ..] = run.args else { return Err(unknown()) };

@@ -10,7 +10,7 @@ pub(super) struct Rewording {
     program: &'static str,
     /// The beginning of a line.
     pending: Vec<u8>,
-    /// What is said of a pattern, in the interpreter's words so far.
+    /// The words about a pattern, in the interpreter's form so far.
     pattern: Option<Vec<String>>,
 }
 
@@ -68,7 +68,7 @@ impl Rewording {
     }
 }
 
-/// What the real `rg` says of a pattern. The interpreter's has put each into a group of its own.
+/// The words of the real `rg` about a pattern. The interpreter's has put each into a group of its own.
 fn pattern_error(lines: &[String]) -> Option<String> {
     let shown = lines.get(1)?.strip_prefix("    (?:")?.strip_suffix(")\n")?;
     let pattern = shown.replace(")|(?:", "|");

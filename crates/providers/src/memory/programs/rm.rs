@@ -40,7 +40,7 @@ impl ShellProgram for Rm {
         if options.names.is_empty() {
             return if options.is_forced { Ok(0) } else { Err(Ending::usage("missing operand")) };
         }
-        let mut removing = Removing { run, options: &options, answers: UserAnswers::default(), status: 0 };
+        let mut removing = RmRun { run, options: &options, answers: UserAnswers::default(), status: 0 };
         if options.questions == Questions::Once && !removing.may_begin().await? {
             return Ok(0);
         }
@@ -93,7 +93,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<RmRemoveOptions, Ending> {
 }
 
 /// A run of `rm`.
-struct Removing<'a, 'r> {
+struct RmRun<'a, 'r> {
     run: &'a ProgramRun<'r>,
     options: &'a RmRemoveOptions,
     answers: UserAnswers,
@@ -107,7 +107,7 @@ enum RmStep {
     Finish(String),
 }
 
-impl Removing<'_, '_> {
+impl RmRun<'_, '_> {
     async fn fail(&mut self, reason: impl AsRef<str>) -> Result<(), Ending> {
         self.status = 1;
         self.run.complain(reason).await

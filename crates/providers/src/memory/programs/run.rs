@@ -40,7 +40,7 @@ pub(super) trait ShellProgram: Send + Sync {
     }
 }
 
-/// What a program works on while it runs.
+/// The things that a program works on while it runs.
 pub(super) struct ProgramRun<'a> {
     pub name: &'a str,
     pub args: &'a [String],
@@ -164,7 +164,7 @@ impl ProgramRun<'_> {
         self.find_bytes(held, name.as_bytes(), last)
     }
 
-    /// The same, for a name that may be no text.
+    /// Finds a name that may be no text.
     pub(super) fn find_bytes(&self, held: &HeldFiles<'_>, name: &[u8], last: Last) -> eyot::Result<Place> {
         if name.is_empty() {
             return Err(crate::memory::node::not_found());
@@ -224,14 +224,14 @@ fn help(run: &ProgramRun<'_>, usage: &str) -> Option<String> {
 
 /// A program as the interpreter calls it.
 #[derive(Clone)]
-pub(super) struct Installed {
+pub(super) struct InstalledProgram {
     pub name: &'static str,
     pub program: &'static dyn ShellProgram,
     pub files: MemoryFiles,
     pub children: Children,
 }
 
-impl Installed {
+impl InstalledProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> bashkit::Result<i32> {
         if let Some(text) = help(run, self.program.usage()) {
             run.stdout.write_all(text.as_bytes()).await?;
@@ -254,7 +254,7 @@ impl Installed {
 
 /// A program with whole input and kept output.
 #[async_trait]
-impl Builtin for Installed {
+impl Builtin for InstalledProgram {
     async fn execute(&self, context: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
         let (stdout, stderr) = (ProgramOutput::kept(), ProgramOutput::kept());
         let run = ProgramRun {
@@ -281,7 +281,7 @@ impl Builtin for Installed {
 
 /// A program that is live.
 #[async_trait]
-impl Command for Installed {
+impl Command for InstalledProgram {
     async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
         let run = ProgramRun {
             name: self.name,

@@ -16,7 +16,7 @@ pub(super) fn mask_of(variable: Option<&String>) -> u32 {
     variable.and_then(|mask| u32::from_str_radix(mask, 8).ok()).unwrap_or(USUAL)
 }
 
-/// What a call asks for.
+/// The task of a call of `umask`.
 #[derive(Debug, PartialEq, Eq)]
 enum UmaskCall {
     Set(u32),

@@ -34,7 +34,7 @@ enum WorkerRequest {
     File(String, SyncSender<ReadFile>),
 }
 
-/// What the work sees of its command.
+/// The part of a command that its work sees.
 pub(super) struct Worker {
     pub files: MemoryFiles,
     pub cwd: PathBuf,
@@ -55,7 +55,7 @@ pub(super) async fn work(
     let thread = thread
         .spawn(move || task(&worker))
         .map_err(|error| Ending::refused(format!("cannot start a thread: {error}")))?;
-    let mut working = Working { thread: Some(thread), asked: Some(asked), stop };
+    let mut working = WorkThread { thread: Some(thread), asked: Some(asked), stop };
     if let Some(asked) = &mut working.asked {
         serve(run, asked).await?;
     }
@@ -78,13 +78,13 @@ async fn serve(run: &ProgramRun<'_>, asked: &mut mpsc::Receiver<WorkerRequest>) 
 }
 
 /// The thread that works. It is told to end, and waited for, when this is dropped.
-struct Working {
+struct WorkThread {
     thread: Option<JoinHandle<Result<i32, Ending>>>,
     asked: Option<mpsc::Receiver<WorkerRequest>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Working {
+impl WorkThread {
     fn wait(&mut self) -> Result<i32, Ending> {
         // No request waits for an answer any more.
         drop(self.asked.take());
@@ -95,7 +95,7 @@ impl Working {
     }
 }
 
-impl Drop for Working {
+impl Drop for WorkThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if self.thread.is_some() && self.wait().is_err() {
@@ -230,12 +230,12 @@ impl Read for WorkerInput<'_> {
 }
 
 /// A reader that ends with its work.
-pub(super) struct WorkerWanted<'a, R> {
+pub(super) struct WorkReader<'a, R> {
     pub worker: &'a Worker,
     pub inner: R,
 }
 
-impl<R: Read> Read for WorkerWanted<'_, R> {
+impl<R: Read> Read for WorkReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.worker.breathe().map_err(|_| io::ErrorKind::BrokenPipe)?;
         self.inner.read(buffer)

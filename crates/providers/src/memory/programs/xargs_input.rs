@@ -1,8 +1,8 @@
 //! The words that `xargs` reads from its input.
 
-/// How the input is split.
+/// The rule by which the input is split.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Splitting {
+pub(super) enum SplitRule {
     /// At blanks and line ends, with quotes.
     Words,
     /// At line ends, with quotes: a line is a word.
@@ -22,7 +22,7 @@ pub(super) struct InputWord {
 /// Splits an input as it comes.
 #[derive(Debug)]
 pub(super) struct Splitter {
-    splitting: Splitting,
+    splitting: SplitRule,
     end_word: Option<Vec<u8>>,
     word: Vec<u8>,
     has_word: bool,
@@ -46,7 +46,7 @@ pub(super) enum InputError {
 }
 
 impl Splitter {
-    pub(super) fn new(splitting: Splitting, end_word: Option<Vec<u8>>) -> Self {
+    pub(super) fn new(splitting: SplitRule, end_word: Option<Vec<u8>>) -> Self {
         Self {
             splitting,
             end_word,
@@ -72,7 +72,7 @@ impl Splitter {
         if self.has_ended {
             return Ok(None);
         }
-        if let Splitting::At(end) = self.splitting {
+        if let SplitRule::At(end) = self.splitting {
             if byte == end {
                 return Ok(Some(InputWord { text: std::mem::take(&mut self.word), ends_line: true }));
             }
@@ -98,7 +98,7 @@ impl Splitter {
                 self.begin();
             }
             b'\n' => return Ok(self.end_line()),
-            b' ' | b'\t' if self.splitting == Splitting::Words => return Ok(self.end_word_at_blank()),
+            b' ' | b'\t' if self.splitting == SplitRule::Words => return Ok(self.end_word_at_blank()),
             b' ' | b'\t' if !self.has_word => {}
             _ => {
                 self.begin();
@@ -114,7 +114,7 @@ impl Splitter {
     }
 
     fn push(&mut self, byte: u8) {
-        if byte == 0 && self.splitting != Splitting::At(0) {
+        if byte == 0 && self.splitting != SplitRule::At(0) {
             self.has_zero = true;
             self.is_cut = true;
         }
@@ -146,7 +146,7 @@ impl Splitter {
     }
 
     fn end_line(&mut self) -> Option<InputWord> {
-        let goes_on = self.after_blank && self.splitting == Splitting::Words;
+        let goes_on = self.after_blank && self.splitting == SplitRule::Words;
         self.after_blank = false;
         match self.finish_word() {
             Some(text) => Some(InputWord { text, ends_line: true }),
@@ -178,7 +178,7 @@ impl Splitter {
         if let Some(quote) = self.quote {
             return Err(open_quote(quote));
         }
-        let is_split = matches!(self.splitting, Splitting::At(_));
+        let is_split = matches!(self.splitting, SplitRule::At(_));
         self.has_word = if is_split { !self.word.is_empty() } else { self.has_word };
         words.extend(self.finish_word().map(|text| InputWord { text, ends_line: true }));
         Ok(words)
@@ -193,7 +193,7 @@ fn open_quote(quote: u8) -> InputError {
 mod tests {
     use super::*;
 
-    fn words(splitting: Splitting, end: Option<&str>, input: &str) -> Result<Vec<String>, InputError> {
+    fn words(splitting: SplitRule, end: Option<&str>, input: &str) -> Result<Vec<String>, InputError> {
         let mut splitter = Splitter::new(splitting, end.map(|end| end.as_bytes().to_vec()));
         let mut all = Vec::new();
         for byte in input.bytes() {
@@ -208,22 +208,22 @@ mod tests {
 
     #[test]
     fn words_end_at_blanks_and_keep_what_is_quoted() {
-        let split = |input| words(Splitting::Words, None, input).unwrap();
+        let split = |input| words(SplitRule::Words, None, input).unwrap();
         assert_eq!(split("a\\ b  c\"d e\"f\n'' x"), ["a b", "cd ef$", "", "x$"]);
         assert_eq!(split("a b \nc\n\n d\ne"), ["a", "b", "c$", "d$", "e$"]);
         assert_eq!(split(" \n\n"), [""; 0]);
-        assert_eq!(words(Splitting::Words, None, "it's"), Err(InputError::OpenQuote("single")));
+        assert_eq!(words(SplitRule::Words, None, "it's"), Err(InputError::OpenQuote("single")));
     }
 
     #[test]
     fn lines_lose_the_blanks_in_front_and_empty_ones() {
-        assert_eq!(words(Splitting::Lines, None, "  a b \n\nc").unwrap(), ["a b $", "c$"]);
-        assert_eq!(words(Splitting::Words, Some("END"), "a\nEND\nb").unwrap(), ["a$"]);
+        assert_eq!(words(SplitRule::Lines, None, "  a b \n\nc").unwrap(), ["a b $", "c$"]);
+        assert_eq!(words(SplitRule::Words, Some("END"), "a\nEND\nb").unwrap(), ["a$"]);
     }
 
     #[test]
     fn a_byte_of_ones_own_ends_words_alone() {
-        assert_eq!(words(Splitting::At(b','), None, "a,'b,,c").unwrap(), ["a$", "'b$", "$", "c$"]);
-        assert_eq!(words(Splitting::At(0), None, "a\0b c\0").unwrap(), ["a$", "b c$"]);
+        assert_eq!(words(SplitRule::At(b','), None, "a,'b,,c").unwrap(), ["a$", "'b$", "$", "c$"]);
+        assert_eq!(words(SplitRule::At(0), None, "a\0b c\0").unwrap(), ["a$", "b c$"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::leading::{KnownOption, ValueRule, read_options};
 use super::run::Ending;
-use super::xargs_input::Splitting;
+use super::xargs_input::SplitRule;
 
 /// The largest command line, as Linux's `xargs` has it by default.
 pub(super) const MAX_LINE_BYTES: usize = 128 * 1024;
@@ -31,7 +31,7 @@ const OPTIONS: &[KnownOption] = &[
 /// A command line that was read.
 #[derive(Debug)]
 pub(super) struct XargsRequest {
-    pub splitting: Splitting,
+    pub splitting: SplitRule,
     pub end_word: Option<Vec<u8>>,
     pub file: Option<String>,
     pub replaced: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct XargsRequest {
     pub is_shown: bool,
     /// A command line that is not full may not be split.
     pub must_fit: bool,
-    /// It asks at a terminal, and there is none.
+    /// The program asks at a terminal, and there is none.
     pub asks: bool,
     pub slot_variable: Option<String>,
     pub command: Vec<String>,
@@ -55,7 +55,7 @@ impl XargsRequest {
         let (given, command) = read_options(args, OPTIONS)?;
         let command = if command.is_empty() { vec!["echo".to_owned()] } else { command.to_vec() };
         let mut request = Self {
-            splitting: Splitting::Words,
+            splitting: SplitRule::Words,
             end_word: None,
             file: None,
             replaced: None,
@@ -76,8 +76,8 @@ impl XargsRequest {
         }
         if request.replaced.is_some() {
             request.must_fit = true;
-            if request.splitting == Splitting::Words {
-                request.splitting = Splitting::Lines;
+            if request.splitting == SplitRule::Words {
+                request.splitting = SplitRule::Lines;
             }
         }
         Ok((request, warnings))
@@ -91,9 +91,9 @@ impl XargsRequest {
     ) -> Result<(), Ending> {
         let text = value.clone().unwrap_or_default();
         match letter {
-            '0' => self.splitting = Splitting::At(0),
+            '0' => self.splitting = SplitRule::At(0),
             'a' => self.file = value.filter(|name| name != "-"),
-            'd' => self.splitting = Splitting::At(delimiter(&text)?),
+            'd' => self.splitting = SplitRule::At(delimiter(&text)?),
             'e' | 'E' => self.end_word = Some(text.into_bytes()).filter(|word| !word.is_empty()),
             'i' | 'I' => {
                 self.replaced = Some(value.unwrap_or_else(|| "{}".to_owned()));

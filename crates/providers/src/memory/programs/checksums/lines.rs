@@ -4,7 +4,7 @@ use super::digests::{ALGORITHMS, Algorithm, MAX_BLAKE2B_BITS};
 
 /// A line of a list: the file, and the checksum that it should have.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Expected {
+pub(super) struct ExpectedSum {
     pub algorithm: Algorithm,
     pub bits: usize,
     pub sum: String,
@@ -46,7 +46,7 @@ fn unescaped(name: &str) -> Option<String> {
 
 impl LineReader {
     /// Reads a line. `None` is one that is not as it should be.
-    pub(super) fn read(&mut self, line: &str) -> Option<Expected> {
+    pub(super) fn read(&mut self, line: &str) -> Option<ExpectedSum> {
         let line = line.trim_start_matches([' ', '\t']);
         let (is_escaped, line) = match line.strip_prefix('\\') {
             Some(rest) => (true, rest),
@@ -60,7 +60,7 @@ impl LineReader {
     }
 
     /// Reads `SHA256 (FILE) = SUM`.
-    fn tagged(&self, line: &str) -> Option<Expected> {
+    fn tagged(&self, line: &str) -> Option<ExpectedSum> {
         let mut named = ALGORITHMS.iter().filter_map(|(_, tag, algorithm)| {
             let rest = line.strip_prefix(tag)?;
             rest.starts_with([' ', '(', '-']).then_some((*algorithm, rest))
@@ -82,11 +82,11 @@ impl LineReader {
         let is_sum = (1..=MAX_BLAKE2B_BITS).contains(&bits)
             && bits.is_multiple_of(8)
             && is_hexadecimal(sum, algorithm.letters(bits));
-        is_sum.then(|| Expected { algorithm, bits, sum: sum.to_owned(), file: file.to_owned() })
+        is_sum.then(|| ExpectedSum { algorithm, bits, sum: sum.to_owned(), file: file.to_owned() })
     }
 
     /// Reads `SUM  FILE`.
-    fn untagged(&mut self, line: &str) -> Option<Expected> {
+    fn untagged(&mut self, line: &str) -> Option<ExpectedSum> {
         let algorithm = self.algorithm?;
         let (sum, rest) = line.split_once([' ', '\t'])?;
         let bits = sum.len() * 4;
@@ -105,7 +105,12 @@ impl LineReader {
             _ => &rest[1..],
         };
         self.has_one_blank.get_or_insert(has_one_blank);
-        (!file.is_empty()).then(|| Expected { algorithm, bits, sum: sum.to_owned(), file: file.to_owned() })
+        (!file.is_empty()).then(|| ExpectedSum {
+            algorithm,
+            bits,
+            sum: sum.to_owned(),
+            file: file.to_owned(),
+        })
     }
 }
 

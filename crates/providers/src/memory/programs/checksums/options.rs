@@ -4,7 +4,7 @@ use super::digests::{ALGORITHMS, Algorithm, MAX_BLAKE2B_BITS};
 use crate::memory::programs::options::{OptionWord, complete, unknown};
 use crate::memory::programs::run::{Ending, ProgramRun};
 
-/// What a program for checksums is.
+/// The kind of a program for checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChecksumFamily {
     /// `md5sum` and its kin.
@@ -89,7 +89,7 @@ impl ChecksumFamily {
 }
 
 /// The options while they are read.
-struct ChecksumReading<'a> {
+struct ChecksumOptionReader<'a> {
     program: &'a str,
     options: Options,
     length: Option<String>,
@@ -120,7 +120,7 @@ pub(super) fn parse(run: &ProgramRun<'_>, family: ChecksumFamily) -> Result<Opti
         files: Vec::new(),
     };
     let mut reading =
-        ChecksumReading { program: run.name, options, length: None, has_binary: false, has_tag: false };
+        ChecksumOptionReader { program: run.name, options, length: None, has_binary: false, has_tag: false };
     let mut words = run.words();
     while let Some(word) = words.next()? {
         let name = match word {
@@ -144,7 +144,7 @@ pub(super) fn parse(run: &ProgramRun<'_>, family: ChecksumFamily) -> Result<Opti
     reading.finish()
 }
 
-impl ChecksumReading<'_> {
+impl ChecksumOptionReader<'_> {
     fn choose(&mut self, name: &str) -> Result<(), Ending> {
         let found = ALGORITHMS.iter().find(|(known, ..)| *known == name);
         let Some((_, _, algorithm)) = found else {

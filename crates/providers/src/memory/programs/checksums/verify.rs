@@ -5,7 +5,7 @@ use super::lines::{LineReader, escaped};
 use super::options::Options;
 use crate::memory::programs::run::{Ending, ProgramRun};
 
-/// What was found in a list.
+/// The findings in a list.
 #[derive(Default)]
 struct Counts {
     improper: u64,
@@ -63,7 +63,7 @@ pub(super) async fn verify(run: &ProgramRun<'_>, options: &Options, list: &str) 
 async fn verify_file(
     run: &ProgramRun<'_>,
     options: &Options,
-    expected: &super::lines::Expected,
+    expected: &super::lines::ExpectedSum,
     counts: &mut Counts,
 ) -> Result<(), Ending> {
     let (mark, name) = escaped(&expected.file);

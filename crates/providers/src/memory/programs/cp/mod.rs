@@ -27,7 +27,7 @@ impl ShellProgram for Cp {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let pairs = options.pairs(run)?;
-        let mut copy = Copying {
+        let mut copy = CopyRun {
             run,
             options: &options,
             status: 0,
@@ -63,7 +63,7 @@ enum CopyStep {
 }
 
 /// A run of `cp`.
-struct Copying<'a, 'r> {
+struct CopyRun<'a, 'r> {
     run: &'a ProgramRun<'r>,
     options: &'a CopyOptions,
     status: i32,
@@ -77,7 +77,7 @@ struct Copying<'a, 'r> {
     left: Vec<CopyStep>,
 }
 
-impl Copying<'_, '_> {
+impl CopyRun<'_, '_> {
     async fn fail(&mut self, reason: impl AsRef<str>) -> Result<(), Ending> {
         self.status = 1;
         self.run.complain(reason).await

@@ -7,7 +7,7 @@ use eyot::{Error, ErrorKind, Result};
 use super::super::quoting::quoted;
 use super::super::run::reason;
 use super::super::target::Pair;
-use super::Copying;
+use super::CopyRun;
 use crate::memory::content::FileContent;
 use crate::memory::files::HeldFiles;
 use crate::memory::names::bytes_of;
@@ -54,7 +54,7 @@ fn failed(what: &str, to: &str, error: &Error) -> String {
     }
 }
 
-impl Copying<'_, '_> {
+impl CopyRun<'_, '_> {
     /// Puts one thing to its target.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use regex::bytes::Regex;
 use crate::memory::programs::basic_regex;
 use crate::memory::programs::run::Ending;
 
-/// Where to cut, and how often.
+/// A place to cut, and the number of cuts.
 #[derive(Debug)]
 pub(super) struct CsplitCut {
     /// The argument that says so.

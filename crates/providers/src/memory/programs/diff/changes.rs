@@ -18,12 +18,12 @@ pub(super) struct DiffChange {
 
 /// Lines of which changes do not count.
 #[derive(Debug, Default)]
-pub(super) struct DiffIgnored {
+pub(super) struct IgnoreRules {
     pub blank_lines: bool,
     pub patterns: Vec<Regex>,
 }
 
-impl DiffIgnored {
+impl IgnoreRules {
     fn has(&self, content: &[u8], sameness: Sameness) -> bool {
         self.blank_lines && sameness.is_blank(content)
             || self.patterns.iter().any(|pattern| pattern.is_match(content))

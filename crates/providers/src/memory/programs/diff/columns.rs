@@ -17,7 +17,7 @@ pub(super) struct DiffColumns<'a> {
     pub hides_common: bool,
     /// The width of each column.
     half: usize,
-    /// Where the right column begins.
+    /// The place at which the right column begins.
     offset: usize,
 }
 

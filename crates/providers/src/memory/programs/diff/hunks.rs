@@ -11,7 +11,7 @@ use super::text::DiffText;
 /// The most bytes of a line that tells which function a hunk is in.
 const FUNCTION_BYTES: usize = 40;
 
-/// What a hunk is written from.
+/// The lines that a hunk is written from.
 pub(super) struct HunkWriter<'a> {
     pub texts: [&'a DiffText; 2],
     pub context: usize,

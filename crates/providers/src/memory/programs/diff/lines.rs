@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use super::text::DiffText;
 
-/// What is printed behind a last line without a newline.
+/// The note behind a last line without a newline.
 const INCOMPLETE: &[u8] = b"\n\\ No newline at end of file\n";
 
 /// Writes lines with a mark in front.
 pub(super) struct LineWriter {
-    /// What stands between the mark and the line.
+    /// The text between the mark and the line.
     pub gap: &'static str,
     /// The columns between tab stops, if tabs are printed as spaces.
     pub tab_size: Option<usize>,

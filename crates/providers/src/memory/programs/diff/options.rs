@@ -1,6 +1,6 @@
 //! The options of `diff`.
 
-use super::changes::DiffIgnored;
+use super::changes::IgnoreRules;
 use super::excludes::Excludes;
 use super::formats::Formats;
 use super::text::{Sameness, Whitespace};
@@ -35,7 +35,7 @@ pub(super) struct Options {
     /// A missing file counts as empty: the new one, and the old one.
     pub missing_is_empty: [bool; 2],
     pub sameness: Sameness,
-    pub ignored: DiffIgnored,
+    pub ignored: IgnoreRules,
     pub excludes: Excludes,
     pub starting_file: Option<String>,
     pub ignores_case_of_names: bool,
@@ -182,7 +182,7 @@ fn as_usage(ending: Ending) -> Ending {
 }
 
 /// The options while they are read.
-struct DiffReading<'a, 'r> {
+struct DiffOptionReader<'a, 'r> {
     run: &'a ProgramRun<'r>,
     words: Words,
     options: Options,
@@ -195,7 +195,7 @@ struct DiffReading<'a, 'r> {
 pub(super) async fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     let options = Options { given: given_options(run.args), ..Options::default() };
     let mut reading =
-        DiffReading { run, words: run.words(), options, style: None, context: None, digits: None };
+        DiffOptionReader { run, words: run.words(), options, style: None, context: None, digits: None };
     while let Some(word) = reading.words.next().map_err(as_usage)? {
         reading.take(word).await.map_err(as_usage)?;
     }
@@ -216,7 +216,7 @@ impl Default for Options {
             keeps_links: false,
             missing_is_empty: [false; 2],
             sameness: Sameness { tab_size: 8, ..Sameness::default() },
-            ignored: DiffIgnored::default(),
+            ignored: IgnoreRules::default(),
             excludes: Excludes::default(),
             starting_file: None,
             ignores_case_of_names: false,
@@ -245,7 +245,7 @@ impl Options {
     }
 }
 
-impl DiffReading<'_, '_> {
+impl DiffOptionReader<'_, '_> {
     async fn take(&mut self, word: OptionWord) -> Result<(), Ending> {
         match word {
             OptionWord::Operand(operand) => self.options.operands.push(operand),

@@ -8,11 +8,11 @@ use crate::memory::node::{FileAccess, NodeContent};
 use crate::memory::programs::run::reason;
 use crate::memory::walk::Last;
 
-/// What is at a name.
+/// The node at a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SideKind {
     Missing(&'static str),
-    /// It is missing, and counts as empty.
+    /// The file is missing, and counts as empty.
     Empty,
     Directory,
     File {

@@ -24,7 +24,7 @@ pub(super) enum Whitespace {
     Never,
 }
 
-/// What makes lines equal.
+/// The rule by which lines are equal.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sameness {
     /// A last line without a newline is like one with it.
@@ -38,7 +38,7 @@ pub(super) struct Sameness {
 #[derive(Debug)]
 pub(super) struct DiffText {
     bytes: Vec<u8>,
-    /// Where each line begins, and the end of the last.
+    /// The beginning of each line, and the end of the last.
     starts: Vec<usize>,
 }
 
@@ -125,7 +125,7 @@ impl Sameness {
         self.whitespace == Whitespace::Counts && !self.ignores_case && !self.ignores_newline
     }
 
-    /// What of a line counts.
+    /// The part of a line that counts.
     pub(super) fn key(self, line: &[u8]) -> Cow<'_, [u8]> {
         if self.is_exact() {
             return Cow::Borrowed(line);

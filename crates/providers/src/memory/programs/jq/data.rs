@@ -15,7 +15,7 @@ impl DataT for Kind {
     type Data<'a> = RunData<'a>;
 }
 
-/// What a run has beside its values.
+/// The state of a run, beside its values.
 pub(super) struct State<'a> {
     pub printer: &'a Printer<'a>,
     pub inputs: &'a dyn RunInputs,

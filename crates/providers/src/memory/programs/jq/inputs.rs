@@ -92,7 +92,7 @@ impl RunInputs for RefCell<Inputs<'_>> {
     }
 }
 
-/// What is read, and how far.
+/// The input, and the place in it.
 pub(super) struct Inputs<'a> {
     worker: &'a Worker,
     printer: &'a Printer<'a>,
@@ -101,12 +101,12 @@ pub(super) struct Inputs<'a> {
     open: Option<Box<dyn BufRead + 'a>>,
     reader: JqReader,
     ready: VecDeque<JqValue>,
-    /// What is wrong behind the values that are ready.
+    /// The fault behind the values that are ready.
     wrong: Option<String>,
     has_ended: bool,
     /// The file that is read; the standard input has no name.
     pub file: Option<String>,
-    /// Its lines so far.
+    /// The lines so far.
     pub lines: u64,
     /// A file could not be read.
     pub has_failed: bool,
@@ -138,7 +138,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Where the reading is, for errors.
+    /// The place of the reading, for errors.
     pub(super) fn location(&self) -> String {
         match &self.file {
             _ if !self.has_begun => "<unknown>".to_owned(),

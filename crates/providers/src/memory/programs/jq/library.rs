@@ -7,7 +7,7 @@ use jaq_core::path::Opt;
 use jaq_core::val::{Range, ValX};
 use jaq_core::{Exn, ValT};
 
-use super::meter::{self, Metered};
+use super::meter::{self, MeteredValue};
 use super::ops::{error, not_indexed, not_iterated};
 use super::value::{Error, JqText, JqValue, Map, ValueResult};
 
@@ -16,7 +16,7 @@ type Pairs = jaq_core::box_iter::BoxIter<'static, Result<(JqValue, JqValue), Err
 /// The farthest that an array grows by one index.
 const MAX_INDEX: f64 = 536_870_911.0;
 
-fn unshared<T: super::meter::Footprint + Clone + Default>(shared: Rc<Metered<T>>) -> T {
+fn unshared<T: super::meter::Footprint + Clone + Default>(shared: Rc<MeteredValue<T>>) -> T {
     Rc::try_unwrap(shared).unwrap_or_else(|shared| (*shared).clone()).into_inner()
 }
 
@@ -182,13 +182,13 @@ impl ValT for JqValue {
         meter::tick();
         match (self, index) {
             (Self::Null, Self::JqText(key)) => {
-                let changed = change_field(Rc::new(Metered::new(Map::default())), key, change)?;
+                let changed = change_field(Rc::new(MeteredValue::new(Map::default())), key, change)?;
                 // Nothing was put in: it stays what it was.
                 Ok(if matches!(&changed, Self::Object(map) if map.is_empty()) { Self::Null } else { changed })
             }
             (Self::Object(map), Self::JqText(key)) => change_field(map, key, change),
             (Self::Null, Self::Number(at)) => {
-                let changed = change_item(Rc::new(Metered::new(Vec::new())), *at, change)?;
+                let changed = change_item(Rc::new(MeteredValue::new(Vec::new())), *at, change)?;
                 Ok(if matches!(&changed, Self::Array(items) if items.is_empty()) {
                     Self::Null
                 } else {
@@ -212,7 +212,7 @@ impl ValT for JqValue {
         meter::tick();
         let items = match &self {
             Self::Array(items) => items.clone(),
-            Self::Null => Rc::new(Metered::new(Vec::new())),
+            Self::Null => Rc::new(MeteredValue::new(Vec::new())),
             other => {
                 let refused = not_indexed(other, &Self::object(Map::default()));
                 return opt.fail(self, |_| refused.into());
@@ -247,7 +247,7 @@ impl ValT for JqValue {
 }
 
 fn change_field<'a, I: Iterator<Item = ValX<'a, JqValue>>>(
-    mut map: Rc<Metered<Map>>,
+    mut map: Rc<MeteredValue<Map>>,
     key: &JqText,
     change: impl Fn(JqValue) -> I,
 ) -> ValX<'a, JqValue> {
@@ -267,7 +267,7 @@ fn change_field<'a, I: Iterator<Item = ValX<'a, JqValue>>>(
 }
 
 fn change_item<'a, I: Iterator<Item = ValX<'a, JqValue>>>(
-    mut items: Rc<Metered<Vec<JqValue>>>,
+    mut items: Rc<MeteredValue<Vec<JqValue>>>,
     index: f64,
     change: impl Fn(JqValue) -> I,
 ) -> ValX<'a, JqValue> {

@@ -132,13 +132,13 @@ pub(super) trait Footprint {
 }
 
 /// Something whose bytes are counted while it lives.
-pub(super) struct Metered<T: Footprint> {
+pub(super) struct MeteredValue<T: Footprint> {
     inner: T,
     charged: usize,
     depth: u32,
 }
 
-impl<T: Footprint> Metered<T> {
+impl<T: Footprint> MeteredValue<T> {
     pub(super) fn new(inner: T) -> Self {
         let (bytes, depth) = (inner.bytes(), inner.depth());
         check(bytes);
@@ -178,7 +178,7 @@ impl<T: Footprint> Metered<T> {
     }
 }
 
-impl<T: Footprint> std::ops::Deref for Metered<T> {
+impl<T: Footprint> std::ops::Deref for MeteredValue<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -186,14 +186,14 @@ impl<T: Footprint> std::ops::Deref for Metered<T> {
     }
 }
 
-impl<T: Footprint + Clone> Clone for Metered<T> {
+impl<T: Footprint + Clone> Clone for MeteredValue<T> {
     fn clone(&self) -> Self {
         check(self.charged);
         Self::new(self.inner.clone())
     }
 }
 
-impl<T: Footprint> Drop for Metered<T> {
+impl<T: Footprint> Drop for MeteredValue<T> {
     fn drop(&mut self) {
         METER.with(|meter| meter.used.set(meter.used.get().saturating_sub(self.charged)));
     }

@@ -29,7 +29,7 @@ use data::{Kind, RunData, State};
 use filter::compile;
 use inputs::{Inputs, Printer, RunInputs};
 use meter::Abort;
-use options::{JqAsked, JqNamed, Options, Positional};
+use options::{JqNamedValue, JqTask, Options, Positional};
 use value::{Error, JqText, JqValue, Map};
 
 /// The status of a run whose filter fails.
@@ -45,8 +45,8 @@ pub(super) struct Jq;
 impl ShellProgram for Jq {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = match options::parse(run.args)? {
-            JqAsked::Print(text) => return run.print(text).await.map(|()| 0),
-            JqAsked::Run(options) => *options,
+            JqTask::Print(text) => return run.print(text).await.map(|()| 0),
+            JqTask::Run(options) => *options,
         };
         let env: BTreeMap<String, String> =
             run.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -162,12 +162,12 @@ fn refused_argument(option: &str) -> Ending {
     )
 }
 
-fn named_value(worker: &Worker, name: &str, argument: &JqNamed) -> Result<JqValue, Ending> {
+fn named_value(worker: &Worker, name: &str, argument: &JqNamedValue) -> Result<JqValue, Ending> {
     let (option, file) = match argument {
-        JqNamed::JqText(text) => return Ok(JqValue::text(text.as_str())),
-        JqNamed::Json(text) => return json(text).ok_or_else(|| refused_argument("--argjson")),
-        JqNamed::Values(file) => ("slurpfile", file),
-        JqNamed::File(file) => ("rawfile", file),
+        JqNamedValue::JqText(text) => return Ok(JqValue::text(text.as_str())),
+        JqNamedValue::Json(text) => return json(text).ok_or_else(|| refused_argument("--argjson")),
+        JqNamedValue::Values(file) => ("slurpfile", file),
+        JqNamedValue::File(file) => ("rawfile", file),
     };
     let bad = |what: String| {
         Ending::with_status(format!("Bad JSON in --{option} {name} {file}: {what}"), WRONG_INPUT)

@@ -43,7 +43,7 @@ pub(super) fn not_iterated(value: &JqValue) -> Error {
     error(format!("Cannot iterate over {}", described(value)))
 }
 
-fn merged(mut one: Rc<super::meter::Metered<Map>>, two: &Map, is_deep: bool) -> ValueResult {
+fn merged(mut one: Rc<super::meter::MeteredValue<Map>>, two: &Map, is_deep: bool) -> ValueResult {
     for (key, value) in two {
         meter::tick();
         let map = Rc::make_mut(&mut one);

@@ -13,7 +13,7 @@ const USAGE_STATUS: i32 = 2;
 
 /// The text of a named argument, and how it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum JqNamed {
+pub(super) enum JqNamedValue {
     JqText(String),
     Json(String),
     /// The values in a file, as an array.
@@ -35,7 +35,7 @@ pub(super) struct Options {
     pub filter: Option<String>,
     pub filter_is_file: bool,
     pub files: Vec<String>,
-    pub named: Vec<(String, JqNamed)>,
+    pub named: Vec<(String, JqNamedValue)>,
     pub positional: Vec<Positional>,
     pub style: JqStyle,
     /// Strings are printed as they are.
@@ -52,16 +52,16 @@ pub(super) struct Options {
     pub sets_status: bool,
 }
 
-/// What is asked for.
+/// The task of a call.
 #[derive(Debug)]
-pub(super) enum JqAsked {
+pub(super) enum JqTask {
     Run(Box<Options>),
     Print(&'static str),
 }
 
 /// The meaning of the words that are no options.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Rest {
+enum OperandUse {
     Files,
     Args,
     JsonArgs,
@@ -70,7 +70,7 @@ enum Rest {
 struct JqWords<'a> {
     left: std::slice::Iter<'a, String>,
     options: Options,
-    rest: Rest,
+    rest: OperandUse,
 }
 
 fn usage(reason: impl AsRef<str>) -> Ending {
@@ -78,12 +78,12 @@ fn usage(reason: impl AsRef<str>) -> Ending {
 }
 
 /// Reads the command line.
-pub(super) fn parse(args: &[String]) -> Result<JqAsked, Ending> {
+pub(super) fn parse(args: &[String]) -> Result<JqTask, Ending> {
     let options = Options {
         style: JqStyle { indent: Some("  ".to_owned()), ..JqStyle::default() },
         ..Options::default()
     };
-    let mut words = JqWords { left: args.iter(), options, rest: Rest::Files };
+    let mut words = JqWords { left: args.iter(), options, rest: OperandUse::Files };
     let mut has_ended = false;
     while let Some(word) = words.left.next() {
         // `-1 | abs` is a filter.
@@ -96,14 +96,14 @@ pub(super) fn parse(args: &[String]) -> Result<JqAsked, Ending> {
             has_ended = true;
         } else if let Some(name) = word.strip_prefix("--") {
             if let Some(text) = printed(name) {
-                return Ok(JqAsked::Print(text));
+                return Ok(JqTask::Print(text));
             }
             words.long(name)?;
         } else {
             for letter in word[1..].chars() {
                 match letter {
-                    'h' => return Ok(JqAsked::Print(USAGE)),
-                    'V' => return Ok(JqAsked::Print("jq-1.7.1\n")),
+                    'h' => return Ok(JqTask::Print(USAGE)),
+                    'V' => return Ok(JqTask::Print("jq-1.7.1\n")),
                     letter => words.short(letter, word)?,
                 }
             }
@@ -116,7 +116,7 @@ pub(super) fn parse(args: &[String]) -> Result<JqAsked, Ending> {
         }
         words.options.filter = Some(".".to_owned());
     }
-    Ok(JqAsked::Run(Box::new(words.options)))
+    Ok(JqTask::Run(Box::new(words.options)))
 }
 
 fn printed(name: &str) -> Option<&'static str> {
@@ -134,9 +134,9 @@ impl JqWords<'_> {
             return;
         }
         match self.rest {
-            Rest::Files => self.options.files.push(word.to_owned()),
-            Rest::Args => self.options.positional.push(Positional::JqText(word.to_owned())),
-            Rest::JsonArgs => self.options.positional.push(Positional::Json(word.to_owned())),
+            OperandUse::Files => self.options.files.push(word.to_owned()),
+            OperandUse::Args => self.options.positional.push(Positional::JqText(word.to_owned())),
+            OperandUse::JsonArgs => self.options.positional.push(Positional::Json(word.to_owned())),
         }
     }
 
@@ -193,18 +193,18 @@ impl JqWords<'_> {
             "stream" => self.options.streams = true,
             "seq" => self.options.marks_records = true,
             "raw-output0" => (self.options.raw, self.options.ends_with_zero) = (true, true),
-            "args" => self.rest = Rest::Args,
-            "jsonargs" => self.rest = Rest::JsonArgs,
-            "arg" => self.named(name, "varname value", JqNamed::JqText)?,
-            "argjson" => self.named(name, "varname text", JqNamed::Json)?,
-            "slurpfile" => self.named(name, "varname filename", JqNamed::Values)?,
-            "rawfile" => self.named(name, "varname filename", JqNamed::File)?,
+            "args" => self.rest = OperandUse::Args,
+            "jsonargs" => self.rest = OperandUse::JsonArgs,
+            "arg" => self.named(name, "varname value", JqNamedValue::JqText)?,
+            "argjson" => self.named(name, "varname text", JqNamedValue::Json)?,
+            "slurpfile" => self.named(name, "varname filename", JqNamedValue::Values)?,
+            "rawfile" => self.named(name, "varname filename", JqNamedValue::File)?,
             _ => return Err(usage(format!("Unknown option --{name}"))),
         }
         Ok(())
     }
 
-    fn named(&mut self, option: &str, example: &str, make: fn(String) -> JqNamed) -> Result<(), Ending> {
+    fn named(&mut self, option: &str, example: &str, make: fn(String) -> JqNamedValue) -> Result<(), Ending> {
         let missing = || usage(format!("--{option} takes two parameters (e.g. --{option} {example})"));
         let (Some(name), Some(value)) = (self.left.next(), self.left.next()) else { return Err(missing()) };
         // The first of a name counts.
@@ -233,7 +233,7 @@ mod tests {
     fn read(args: &[&str]) -> Options {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         match parse(&args) {
-            Ok(JqAsked::Run(options)) => *options,
+            Ok(JqTask::Run(options)) => *options,
             other => panic!("{other:?}"),
         }
     }
@@ -243,7 +243,7 @@ mod tests {
         let options = read(&["-rn", ".a", "file", "--arg", "x", "1", "-c", "--args", "y"]);
         assert!(options.raw && options.no_input && options.style.indent.is_none());
         assert_eq!((options.filter.as_deref(), options.files), (Some(".a"), vec!["file".to_owned()]));
-        assert_eq!(options.named, [("x".to_owned(), JqNamed::JqText("1".to_owned()))]);
+        assert_eq!(options.named, [("x".to_owned(), JqNamedValue::JqText("1".to_owned()))]);
         assert_eq!(options.positional, [Positional::JqText("y".to_owned())]);
     }
 

@@ -4,7 +4,7 @@ use super::meter::MAX_DEPTH;
 use super::value::{JqText, JqValue, Map};
 
 /// Something that is not closed yet.
-enum Open {
+enum OpenValue {
     Array(Vec<JqValue>),
     Object(Map),
     /// A key whose value comes next.
@@ -20,7 +20,7 @@ enum State {
 
 /// A reader of values, one after the other.
 pub(super) struct JqReader {
-    open: Vec<Open>,
+    open: Vec<OpenValue>,
     next: Option<JqValue>,
     token: Vec<u8>,
     state: State,
@@ -36,7 +36,7 @@ impl JqReader {
     /// Takes a byte, and returns the value that it ends.
     ///
     /// # Errors
-    /// What is wrong, with the place.
+    /// The fault, with its place.
     pub(super) fn take(&mut self, byte: u8) -> Result<Option<JqValue>, String> {
         self.column += 1;
         if byte == b'\n' {
@@ -49,7 +49,7 @@ impl JqReader {
     /// Takes the end of the text, and returns the value that it ends.
     ///
     /// # Errors
-    /// What is missing, with the place.
+    /// The missing thing, with its place.
     pub(super) fn end(&mut self) -> Result<Option<JqValue>, String> {
         let at = format!("at EOF at line {}, column {}", self.line, self.column);
         if self.state != State::Normal {
@@ -137,7 +137,7 @@ impl JqReader {
         self.value(value)
     }
 
-    fn open(&mut self, open: Open) -> Result<(), &'static str> {
+    fn open(&mut self, open: OpenValue) -> Result<(), &'static str> {
         if self.next.is_some() {
             return Err("Expected separator between values");
         }
@@ -150,8 +150,8 @@ impl JqReader {
 
     fn structure(&mut self, byte: u8) -> Result<(), &'static str> {
         match byte {
-            b'[' => self.open(Open::Array(Vec::new())),
-            b'{' => self.open(Open::Object(Map::default())),
+            b'[' => self.open(OpenValue::Array(Vec::new())),
+            b'{' => self.open(OpenValue::Object(Map::default())),
             b':' => self.colon(),
             b',' => self.comma(),
             b']' => self.close_array(),
@@ -161,23 +161,23 @@ impl JqReader {
 
     fn colon(&mut self) -> Result<(), &'static str> {
         let Some(next) = self.next.take() else { return Err("Expected string key before ':'") };
-        if !matches!(self.open.last(), Some(Open::Object(_))) {
+        if !matches!(self.open.last(), Some(OpenValue::Object(_))) {
             return Err("':' not as part of an object");
         }
         let JqValue::JqText(key) = next else { return Err("Object keys must be strings") };
-        self.open.push(Open::Key(key));
+        self.open.push(OpenValue::Key(key));
         Ok(())
     }
 
     fn comma(&mut self) -> Result<(), &'static str> {
         let Some(next) = self.next.take() else { return Err("Expected value before ','") };
         match self.open.last_mut() {
-            Some(Open::Array(items)) => {
+            Some(OpenValue::Array(items)) => {
                 super::meter::check(items.len() * size_of::<JqValue>());
                 items.push(next);
                 Ok(())
             }
-            Some(Open::Key(_)) => {
+            Some(OpenValue::Key(_)) => {
                 self.put(next);
                 Ok(())
             }
@@ -187,8 +187,8 @@ impl JqReader {
 
     /// Puts a value under the key that is open.
     fn put(&mut self, value: JqValue) {
-        if let Some(Open::Key(key)) = self.open.pop()
-            && let Some(Open::Object(map)) = self.open.last_mut()
+        if let Some(OpenValue::Key(key)) = self.open.pop()
+            && let Some(OpenValue::Object(map)) = self.open.last_mut()
         {
             super::meter::check(map.len() * (size_of::<JqValue>() + 40));
             map.insert(key, value);
@@ -196,7 +196,7 @@ impl JqReader {
     }
 
     fn close_array(&mut self) -> Result<(), &'static str> {
-        let Some(Open::Array(items)) = self.open.last_mut() else { return Err("Unmatched ']'") };
+        let Some(OpenValue::Array(items)) = self.open.last_mut() else { return Err("Unmatched ']'") };
         match self.next.take() {
             Some(next) => items.push(next),
             None if items.is_empty() => {}
@@ -211,18 +211,18 @@ impl JqReader {
     fn close_object(&mut self) -> Result<(), &'static str> {
         if let Some(next) = self.next.take() {
             match self.open.last() {
-                Some(Open::Key(_)) => self.put(next),
-                Some(Open::Object(_)) => return Err("Objects must consist of key:value pairs"),
+                Some(OpenValue::Key(_)) => self.put(next),
+                Some(OpenValue::Object(_)) => return Err("Objects must consist of key:value pairs"),
                 _ => return Err("Unmatched '}'"),
             }
         } else {
             match self.open.last() {
-                Some(Open::Object(map)) if map.is_empty() => {}
-                Some(Open::Object(_)) => return Err("Expected another key-value pair"),
+                Some(OpenValue::Object(map)) if map.is_empty() => {}
+                Some(OpenValue::Object(_)) => return Err("Expected another key-value pair"),
                 _ => return Err("Unmatched '}'"),
             }
         }
-        if let Some(Open::Object(map)) = self.open.pop() {
+        if let Some(OpenValue::Object(map)) = self.open.pop() {
             self.next = Some(JqValue::object(map));
         }
         Ok(())

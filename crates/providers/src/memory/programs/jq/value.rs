@@ -9,11 +9,11 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::meter::{self, Footprint, Metered};
+use super::meter::{self, Footprint, MeteredValue};
 
 /// A text. Clones share it.
 #[derive(Clone)]
-pub(super) struct JqText(Rc<Metered<String>>);
+pub(super) struct JqText(Rc<MeteredValue<String>>);
 
 pub(super) type Map = IndexMap<JqText, JqValue>;
 
@@ -25,8 +25,8 @@ pub(super) enum JqValue {
     Bool(bool),
     Number(f64),
     JqText(JqText),
-    Array(Rc<Metered<Vec<JqValue>>>),
-    Object(Rc<Metered<Map>>),
+    Array(Rc<MeteredValue<Vec<JqValue>>>),
+    Object(Rc<MeteredValue<Map>>),
 }
 
 pub(super) type Error = jaq_core::Error<JqValue>;
@@ -64,7 +64,7 @@ impl Footprint for Map {
 
 impl JqText {
     pub(super) fn new(text: impl Into<String>) -> Self {
-        Self(Rc::new(Metered::new(text.into())))
+        Self(Rc::new(MeteredValue::new(text.into())))
     }
 
     /// Adds text at the end, in place if nothing else has it.
@@ -120,11 +120,11 @@ impl JqValue {
     }
 
     pub(super) fn array(items: Vec<Self>) -> Self {
-        Self::Array(Rc::new(Metered::new(items)))
+        Self::Array(Rc::new(MeteredValue::new(items)))
     }
 
     pub(super) fn object(map: Map) -> Self {
-        Self::Object(Rc::new(Metered::new(map)))
+        Self::Object(Rc::new(MeteredValue::new(map)))
     }
 
     /// An object of a few fields.

@@ -11,14 +11,14 @@ const GAP: usize = 2;
 const MOST_NAMES: usize = 100_000;
 
 /// The search for the most columns that fit.
-pub(super) struct Fit<'a> {
+pub(super) struct ColumnSearch<'a> {
     labels: &'a [EntryLabel],
     options: &'a Options,
     columns: usize,
     widths: Option<Vec<usize>>,
 }
 
-impl<'a> Fit<'a> {
+impl<'a> ColumnSearch<'a> {
     pub(super) fn new(labels: &'a [EntryLabel], options: &'a Options) -> Self {
         let most = (options.width / MIN_COLUMN).max(1);
         let columns = if labels.len() > MOST_NAMES { 1 } else { labels.len().min(most).max(1) };

@@ -1,7 +1,7 @@
 //! The entries that `ls` shows.
 
 use super::is_shown;
-use super::options::{Hidden, LsFollow, Options};
+use super::options::{DotNames, LsFollow, Options};
 use crate::memory::files::HeldFiles;
 use crate::memory::node::{FileAccess, NodeId};
 use crate::memory::programs::facts::{NodeFacts, ShownNodeKind, look};
@@ -14,7 +14,7 @@ pub(super) struct Entry {
     pub name: Vec<u8>,
     /// `None` if nothing is known.
     pub facts: Option<NodeFacts>,
-    /// What a link leads to, if that is asked for.
+    /// The target of a link, if that is asked for.
     pub target: Option<NodeFacts>,
 }
 
@@ -88,7 +88,7 @@ fn read(run: &ProgramRun<'_>, options: &Options, path: &[u8]) -> eyot::Result<Fo
     directory.check(FileAccess::Read)?;
     let is_closed = directory.check(FileAccess::Search).is_err();
     let mut folder = Folder { id, entries: Vec::new(), failed: Vec::new() };
-    if options.hidden == Hidden::All {
+    if options.hidden == DotNames::All {
         for (name, id) in [(b".".as_slice(), id), (b"..", place.parent)] {
             if is_shown(name, options) {
                 let facts = Some(NodeFacts::of(&held, id));

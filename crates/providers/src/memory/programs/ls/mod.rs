@@ -19,7 +19,7 @@ use super::run::{Ending, ProgramRun, ShellProgram};
 use crate::memory::node::NodeId;
 use entries::{Entry, Folder, list, operand};
 use label::Painter;
-use options::{Hidden, ListLayout, Options};
+use options::{DotNames, ListLayout, Options};
 
 /// One of the three programs, with what it does unless it is told otherwise.
 pub(super) struct Ls {
@@ -62,7 +62,7 @@ struct DirectoryListing<'a> {
     options: Options,
     painter: Painter,
     status: i32,
-    /// Whether something stands above the next directory.
+    /// Something stands above the next directory.
     has_printed: bool,
 }
 
@@ -200,7 +200,7 @@ impl DirectoryListing<'_> {
             }
             ListLayout::Commas => self.run.print(columns::with_commas(&labels, &self.options)).await,
             ListLayout::Columns | ListLayout::Across => {
-                let mut fit = columns::Fit::new(&labels, &self.options);
+                let mut fit = columns::ColumnSearch::new(&labels, &self.options);
                 while !fit.is_found() {
                     self.run.breathe().await;
                     fit.try_next();
@@ -225,5 +225,5 @@ fn is_shown(name: &[u8], options: &Options) -> bool {
     if is_ignored(&options.ignored) {
         return false;
     }
-    options.hidden != Hidden::No || !(name.starts_with(b".") || is_ignored(&options.hidden_patterns))
+    options.hidden != DotNames::No || !(name.starts_with(b".") || is_ignored(&options.hidden_patterns))
 }

@@ -120,23 +120,23 @@ pub(super) const LONG_NAMES: &[&str] = &[
 
 /// The cases in which something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum Occasion {
     Always,
     Never,
     /// At a terminal, which there is none here.
     Terminal,
 }
 
-pub(super) static WHEN: [(&str, When); 9] = [
-    ("always", When::Always),
-    ("yes", When::Always),
-    ("force", When::Always),
-    ("never", When::Never),
-    ("no", When::Never),
-    ("none", When::Never),
-    ("auto", When::Terminal),
-    ("tty", When::Terminal),
-    ("if-tty", When::Terminal),
+pub(super) static WHEN: [(&str, Occasion); 9] = [
+    ("always", Occasion::Always),
+    ("yes", Occasion::Always),
+    ("force", Occasion::Always),
+    ("never", Occasion::Never),
+    ("no", Occasion::Never),
+    ("none", Occasion::Never),
+    ("auto", Occasion::Terminal),
+    ("tty", Occasion::Terminal),
+    ("if-tty", Occasion::Terminal),
 ];
 pub(super) static SORTS: [(&str, Sort); 7] = [
     ("none", Sort::None),

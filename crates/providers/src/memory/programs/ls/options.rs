@@ -1,7 +1,7 @@
 //! The command line of `ls`.
 
 use super::colors::Colors;
-use super::names::{LAYOUTS, LONG_NAMES, MARKS, SHORT_NAMES, SORTS, TIMES, WHEN, When, time_style};
+use super::names::{LAYOUTS, LONG_NAMES, MARKS, Occasion, SHORT_NAMES, SORTS, TIMES, WHEN, time_style};
 pub(super) use super::names::{ListLayout, NameMarks, Sort};
 use super::sizes::Units;
 use crate::memory::programs::choices::{choose, whole_name};
@@ -15,7 +15,7 @@ const MAX_WIDTH: usize = 4096;
 
 /// The names with a dot in front that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hidden {
+pub(super) enum DotNames {
     No,
     AlmostAll,
     All,
@@ -25,7 +25,7 @@ pub(super) enum Hidden {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LsFollow {
     Never,
-    /// Those on the command line that lead to directories.
+    /// The links on the command line that lead to directories.
     Directories,
     CommandLine,
     Always,
@@ -37,7 +37,7 @@ pub(super) struct Options {
     pub sort: Sort,
     pub is_reversed: bool,
     pub directories_first: bool,
-    pub hidden: Hidden,
+    pub hidden: DotNames,
     pub ignored: Vec<String>,
     pub hidden_patterns: Vec<String>,
     pub is_recursive: bool,
@@ -62,7 +62,7 @@ pub(super) struct Options {
     pub files: Vec<String>,
 }
 
-/// What was said, before it is put together.
+/// The parts of a message, before they are put together.
 #[derive(Debug, Default)]
 struct GivenOptions {
     sort: Option<Sort>,
@@ -98,7 +98,7 @@ impl Options {
             sort: Sort::Name,
             is_reversed: false,
             directories_first: false,
-            hidden: Hidden::No,
+            hidden: DotNames::No,
             ignored: Vec::new(),
             hidden_patterns: Vec::new(),
             is_recursive: false,
@@ -189,8 +189,8 @@ impl Options {
 
     fn set_flag(&mut self, name: &str, said: &mut GivenOptions) -> bool {
         match name {
-            "all" => self.hidden = Hidden::All,
-            "almost-all" => self.hidden = Hidden::AlmostAll,
+            "all" => self.hidden = DotNames::All,
+            "almost-all" => self.hidden = DotNames::AlmostAll,
             "escape" => self.style = NameStyle::Escape,
             "ignore-backups" => self.ignored.extend(["*~".to_owned(), ".*~".to_owned()]),
             "directory" => self.directories_themselves = true,
@@ -225,7 +225,7 @@ impl Options {
                 return true;
             }
             "fast" => {
-                self.hidden = Hidden::All;
+                self.hidden = DotNames::All;
                 Sort::None
             }
             "unsorted" => Sort::None,
@@ -306,7 +306,7 @@ impl Options {
 /// Reads the attached value of an option that says when something is done.
 fn is_always(words: &mut Words, option: &str) -> Result<bool, Ending> {
     match words.attached()? {
-        Some(when) => Ok(choose(&WHEN, &when, option)? == When::Always),
+        Some(when) => Ok(choose(&WHEN, &when, option)? == Occasion::Always),
         None => Ok(true),
     }
 }

@@ -136,7 +136,7 @@ async fn print(
         let held = run.hold();
         (held.tree.max_bytes(held.root), held.tree.room(held.root))
     });
-    let shown = Shown { name, facts, disk, zone: Zone::of(run.env), style: style_of(run) };
+    let shown = StatSubject { name, facts, disk, zone: Zone::of(run.env), style: style_of(run) };
     let mut out = Vec::new();
     for piece in pieces(format.unwrap_or(&usual)) {
         match piece {
@@ -161,7 +161,7 @@ fn style_of(run: &ProgramRun<'_>) -> NameStyle {
 }
 
 /// A file as it is shown.
-struct Shown<'a> {
+struct StatSubject<'a> {
     name: &'a str,
     facts: NodeFacts,
     /// The bytes of the disk, and those that are free.
@@ -170,7 +170,7 @@ struct Shown<'a> {
     style: NameStyle,
 }
 
-impl Shown<'_> {
+impl StatSubject<'_> {
     fn put(&self, field: &StatField<'_>, out: &mut Vec<u8>) -> Result<(), Ending> {
         let is_known = match self.disk {
             Some(disk) => self.put_disk(field, disk, out),

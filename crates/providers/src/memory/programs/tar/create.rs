@@ -14,7 +14,7 @@ use super::names::{TarPattern, shown, unsafe_prefix};
 use super::options::{FAILURE, Options, TarAccount, TarMode, TarStep, fatal};
 use super::source::{each_entry, open};
 use crate::memory::node::{FileAccess, FileNode, NodeContent, NodeId, NodeOwner};
-use crate::memory::pack::{self, Packed};
+use crate::memory::pack::{self, PackEntry};
 use crate::memory::programs::run::{Ending, reason};
 use crate::memory::programs::worker::{Worker, WorkerOutput};
 use crate::memory::walk::Last;
@@ -25,7 +25,7 @@ const BLOCK_BYTES: u64 = 512;
 
 /// Makes the archive of the command line, or adds to it.
 pub(super) fn create(worker: &Worker, options: &Options) -> Result<i32, Ending> {
-    let before = Before::of(worker, options)?;
+    let before = OldMembers::of(worker, options)?;
     let file = options.archive.as_deref().filter(|name| *name != "-");
     let id = file.map(|name| begin(worker, name, &before)).transpose()?;
     let mut creation = Creation::new(worker, options, id, before.times);
@@ -51,7 +51,7 @@ fn is_gzip_name(name: &str) -> bool {
 }
 
 /// Makes the file of the archive, so that what can't be written is told before anything is read.
-fn begin(worker: &Worker, name: &str, before: &Before) -> Result<NodeId, Ending> {
+fn begin(worker: &Worker, name: &str, before: &OldMembers) -> Result<NodeId, Ending> {
     let made = || {
         if before.len == 0 {
             worker.write(name, FileNode::file(Vec::new(), 0o644))?;
@@ -62,16 +62,16 @@ fn begin(worker: &Worker, name: &str, before: &Before) -> Result<NodeId, Ending>
     made().map_err(|error| fatal(format!("{name}: Cannot open: {}", reason(&error))))
 }
 
-/// What an archive holds that is added to.
+/// The members of an archive that is added to.
 #[derive(Default)]
-struct Before {
+struct OldMembers {
     kept: Vec<u8>,
     len: u64,
     /// The times of its members, if only newer files are added.
     times: Option<HashMap<Vec<u8>, u64>>,
 }
 
-impl Before {
+impl OldMembers {
     fn of(worker: &Worker, options: &Options) -> Result<Self, Ending> {
         let mode = options.mode;
         let Some(name) = options.archive.as_deref().filter(|_| mode != Some(TarMode::Create)) else {
@@ -338,7 +338,7 @@ impl<'a> Creation<'a> {
         let name = self.member_name(path)?;
         let is_directory = node.is_directory();
         let slash: &[u8] = if is_directory { b"/" } else { b"" };
-        let packed = Packed { path: name, id, node };
+        let packed = PackEntry { path: name, id, node };
         if self.is_old(&[packed.path.as_slice(), slash].concat(), &packed.node) {
             return Ok(());
         }
@@ -390,7 +390,7 @@ impl<'a> Creation<'a> {
         Ok(if name.is_empty() { b".".to_vec() } else { name.to_vec() })
     }
 
-    fn tell(&mut self, packed: &Packed, path: &[u8], first: Option<&[u8]>) -> Result<(), Ending> {
+    fn tell(&mut self, packed: &PackEntry, path: &[u8], first: Option<&[u8]>) -> Result<(), Ending> {
         if self.options.verbose == 0 {
             return Ok(());
         }

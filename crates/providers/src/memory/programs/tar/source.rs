@@ -9,7 +9,7 @@ use tar::{Archive, Entry};
 
 use super::options::{FAILURE, Options, fatal};
 use crate::memory::programs::run::Ending;
-use crate::memory::programs::worker::{Worker, WorkerInput, WorkerWanted};
+use crate::memory::programs::worker::{WorkReader, Worker, WorkerInput};
 
 /// The most that may stand between two entries: names and such.
 const MAX_BETWEEN_BYTES: u64 = 64 << 20;
@@ -37,7 +37,7 @@ pub(super) fn open<'a>(worker: &'a Worker, options: &Options) -> Result<Box<dyn 
             }
         },
     };
-    let mut raw = BufReader::with_capacity(PIECE_BYTES, WorkerWanted { worker, inner: raw });
+    let mut raw = BufReader::with_capacity(PIECE_BYTES, WorkReader { worker, inner: raw });
     let first = first_bytes(&mut raw);
     let packed = MAGIC.iter().find(|(magic, ..)| first.starts_with(magic));
     let raw = io::Cursor::new(first.clone()).chain(raw);
@@ -67,12 +67,12 @@ fn first_bytes(raw: &mut impl Read) -> Vec<u8> {
 }
 
 /// A reader that may be read so far.
-struct Allowed<R> {
+struct TarLimitReader<R> {
     inner: R,
     left: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Allowed<R> {
+impl<R: Read> Read for TarLimitReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left.get() == 0 {
             return Err(io::Error::other("too much between two entries"));
@@ -91,7 +91,8 @@ pub(super) fn each_entry<'a>(
     mut visit: impl FnMut(&mut Entry<'_, TarArchiveReader<'a>>) -> Result<(), Ending>,
 ) -> Result<i32, Ending> {
     let left = Rc::new(Cell::new(u64::MAX));
-    let mut archive = Archive::new(TarArchiveReader(Box::new(Allowed { inner: reader, left: left.clone() })));
+    let mut archive =
+        Archive::new(TarArchiveReader(Box::new(TarLimitReader { inner: reader, left: left.clone() })));
     archive.set_ignore_zeros(options.ignores_zeros);
     let broken = |error: io::Error| fatal(error.to_string());
     let mut entries = archive.entries().map_err(broken)?;

@@ -10,23 +10,23 @@ const MAX_BYTES: usize = 1024;
 
 /// A text that is no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::memory::programs) struct Wrong;
+pub(in crate::memory::programs) struct NoTime;
 
 /// Reads a time as it is meant now, in a zone.
 ///
 /// # Errors
 /// The text is no time.
-pub(in crate::memory::programs) fn read_time(text: &str, now: Moment, zone: &Zone) -> Result<Moment, Wrong> {
+pub(in crate::memory::programs) fn read_time(text: &str, now: Moment, zone: &Zone) -> Result<Moment, NoTime> {
     if text.len() > MAX_BYTES {
-        return Err(Wrong);
+        return Err(NoTime);
     }
     let (zone, text) = match own_zone(text)? {
         Some((zone, text)) => (zone, text),
         None => (zone.clone(), text),
     };
     let text = if text.trim().is_empty() { "today 00:00".to_owned() } else { offsets_after_times(text)? };
-    let parsed = parse_datetime_at_date(now.in_zone(&zone.rules), &text).map_err(|_| Wrong)?;
-    let nanos = u32::try_from(parsed.subsec_nanosecond()).map_err(|_| Wrong)?;
+    let parsed = parse_datetime_at_date(now.in_zone(&zone.rules), &text).map_err(|_| NoTime)?;
+    let nanos = u32::try_from(parsed.subsec_nanosecond()).map_err(|_| NoTime)?;
     let seconds = match &parsed {
         ParsedDateTime::InRange(time) => seconds_of(time),
         ParsedDateTime::Extended(time) => time.unix_seconds(),
@@ -41,7 +41,7 @@ fn seconds_of(time: &Zoned) -> i64 {
 }
 
 /// Reads the zone that a text may begin with: `TZ="Europe/Berlin" 12:00`.
-fn own_zone(text: &str) -> Result<Option<(Zone, &str)>, Wrong> {
+fn own_zone(text: &str) -> Result<Option<(Zone, &str)>, NoTime> {
     let Some(rest) = text.trim_start().strip_prefix("TZ=\"") else { return Ok(None) };
     let mut name = String::new();
     let mut letters = rest.char_indices();
@@ -50,17 +50,17 @@ fn own_zone(text: &str) -> Result<Option<(Zone, &str)>, Wrong> {
             '"' => return Ok(Some((Zone::named(&name), &rest[at + 1..]))),
             '\\' => match letters.next() {
                 Some((_, letter @ ('\\' | '"'))) => name.push(letter),
-                _ => return Err(Wrong),
+                _ => return Err(NoTime),
             },
             letter => name.push(letter),
         }
     }
-    Err(Wrong)
+    Err(NoTime)
 }
 
 /// Writes the number behind a time as the offset of its zone, which it is: `10:00 + 1 hour` is ten
 /// o'clock one hour east of UTC, and an hour later.
-fn offsets_after_times(text: &str) -> Result<String, Wrong> {
+fn offsets_after_times(text: &str) -> Result<String, NoTime> {
     let mut out = String::with_capacity(text.len() + 4);
     let mut rest = text;
     while let Some(end) = end_of_time(rest) {
@@ -74,10 +74,10 @@ fn offsets_after_times(text: &str) -> Result<String, Wrong> {
         if digits == 0 || number[digits..].starts_with(':') {
             continue;
         }
-        let value: u32 = number[..digits].parse().map_err(|_| Wrong)?;
+        let value: u32 = number[..digits].parse().map_err(|_| NoTime)?;
         let (hours, minutes) = if digits <= 2 { (value, 0) } else { (value / 100, value % 100) };
         if hours * 60 + minutes > 24 * 60 {
-            return Err(Wrong);
+            return Err(NoTime);
         }
         out += &format!("{sign}{hours:02}:{minutes:02}");
         rest = &number[digits..];
@@ -109,7 +109,7 @@ mod tests {
         let zone = Zone::named(zone);
         match read_time(text, Moment { seconds: 1_706_702_400, nanos: 0 }, &zone) {
             Ok(moment) => format_time("%F %T", moment, &zone),
-            Err(Wrong) => "wrong".to_owned(),
+            Err(NoTime) => "wrong".to_owned(),
         }
     }
 
