@@ -9,6 +9,7 @@ use bashkit::{BashBuilder, ExecutionLimits, MemoryLimits, SessionLimits};
 
 use super::cancels::CancelFlags;
 use super::files::MemoryFiles;
+use super::known_programs::KnownPrograms;
 use super::shell_files::ShellFiles;
 use super::tasks::Tasks;
 
@@ -36,6 +37,7 @@ pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The parts that all interpreters of one command share.
 pub(super) struct Interpreters {
     pub factory: ShellFactory,
+    pub programs: Arc<KnownPrograms>,
     pub files: MemoryFiles,
     pub tasks: Arc<Tasks>,
     /// The number of the command in the list of tasks.
@@ -70,13 +72,14 @@ impl Drop for MemoryShare {
 impl Interpreters {
     pub(super) fn new(
         factory: ShellFactory,
+        programs: Arc<KnownPrograms>,
         files: MemoryFiles,
         tasks: Arc<Tasks>,
         command: u32,
         host_name: String,
         cancels: Arc<CancelFlags>,
     ) -> Self {
-        Self { factory, files, tasks, command, host_name, cancels, lent: Arc::default() }
+        Self { factory, programs, files, tasks, command, host_name, cancels, lent: Arc::default() }
     }
 
     /// Sets a part of the memory aside for a child. `None`: there are too many.
@@ -131,8 +134,10 @@ mod tests {
     #[test]
     fn children_share_a_memory_that_does_not_grow_with_their_number() {
         let files = MemoryFiles::with_max_bytes(crate::memory::DEFAULT_MAX_BYTES);
+        let factory: ShellFactory = Arc::new(bashkit::Bash::builder);
         let shells = Interpreters::new(
-            Arc::new(bashkit::Bash::builder),
+            factory.clone(),
+            Arc::new(KnownPrograms::new(factory, [])),
             files,
             Arc::default(),
             1,

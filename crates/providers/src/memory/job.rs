@@ -20,8 +20,9 @@ use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
 use super::input::JobInput;
 use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT, ShellFactory};
+use super::known_programs::KnownPrograms;
 use super::plain::is_plain;
-use super::programs::{self, KnownPrograms};
+use super::programs;
 use super::script_text::{failure, quoted};
 use super::tasks::{RunningTask, Tasks};
 use super::threads;
@@ -174,6 +175,7 @@ impl ShellJob {
     fn builder(&self, running: &RunningJob, mark: &Arc<EndMark>) -> BashBuilder {
         let shells = Interpreters::new(
             self.factory.clone(),
+            self.programs.clone(),
             self.files.clone(),
             self.tasks.clone(),
             running.pid,

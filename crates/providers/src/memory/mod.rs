@@ -14,6 +14,7 @@ mod input;
 mod interpreters;
 mod job;
 mod kept;
+mod known_programs;
 mod life;
 mod names;
 mod node;

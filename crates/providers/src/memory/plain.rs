@@ -4,7 +4,7 @@
 use bashkit::Bash;
 use bashkit::analysis::is_command_wrapper;
 
-use super::programs::KnownPrograms;
+use super::known_programs::KnownPrograms;
 
 /// A longer line gets a shell of its own: it is not worth being read twice.
 const MAX_PLAIN_BYTES: usize = 16 << 10;
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_line_is_plain_if_it_starts_no_shell_and_leaves_nothing_behind() {
         let bash = Bash::new();
-        let programs = KnownPrograms::new(Arc::new(Bash::builder));
+        let programs = KnownPrograms::new(Arc::new(Bash::builder), ["sleep"]);
         for plain in [
             "echo hi",
             "cd /tmp && ls 2>&1 | sort &>all",

@@ -14,8 +14,9 @@ use super::clock::DeadlineClock;
 use super::driver::MemoryDriver;
 use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
 use super::interpreters::ShellFactory;
+use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
-use super::programs::KnownPrograms;
+use super::programs;
 use super::sandbox::{ForgetSandbox, MemorySandbox, SandboxCondition};
 use super::workspaces::Workspaces;
 use super::{NAME, furniture};
@@ -119,7 +120,7 @@ impl MemoryProvider {
     }
 
     fn with(factory: ShellFactory, files: Option<MemoryFiles>) -> Self {
-        let programs = Arc::new(KnownPrograms::new(factory.clone()));
+        let programs = Arc::new(KnownPrograms::new(factory.clone(), programs::names_of_ours()));
         let shared = MemoryWorld {
             factory,
             files,

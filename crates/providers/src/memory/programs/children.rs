@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,7 +12,6 @@ use bashkit::{BashBuilder, Command, CommandContext, CommandStatus, ExecOptions};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::command_names::CommandNames;
 use super::rewording::Rewording;
 use super::streams::{ProgramInput, ProgramOutput};
 use crate::memory::interpreters::{Interpreters, MemoryShare, NO_TIMEOUT};
@@ -29,39 +28,26 @@ const PASS: &str = "__eyot_child_input";
 /// The command behind it, which keeps its status.
 const END: &str = "__eyot_child_end";
 
-/// The programs of ours, as the interpreters of children get them.
-#[derive(Clone, Copy)]
-pub(super) struct OwnPrograms {
-    pub install: fn(BashBuilder, &Children, Option<&str>) -> BashBuilder,
-    pub names: fn() -> Vec<&'static str>,
-}
+/// Gives an interpreter the programs of ours, perhaps without one of them.
+pub(super) type InstallPrograms = fn(BashBuilder, &Children, Option<&str>) -> BashBuilder;
 
 /// The means by which a program starts children.
 #[derive(Clone)]
 pub(in crate::memory) struct Children {
     shells: Arc<Interpreters>,
-    own: OwnPrograms,
-    names: Arc<OnceLock<CommandNames>>,
+    install: InstallPrograms,
     depth: usize,
     pub deadline: Option<Instant>,
 }
 
 impl Children {
     /// The children of a command itself.
-    pub(super) fn of_command(shells: Interpreters, own: OwnPrograms) -> Self {
-        Self { shells: Arc::new(shells), own, names: Arc::default(), depth: 0, deadline: None }
+    pub(super) fn of_command(shells: Interpreters, install: InstallPrograms) -> Self {
+        Self { shells: Arc::new(shells), install, depth: 0, deadline: None }
     }
 
     pub(super) fn shells(&self) -> &Interpreters {
         &self.shells
-    }
-
-    /// The names of the programs that a child may be.
-    pub(super) fn names(&self) -> &CommandNames {
-        self.names.get_or_init(|| {
-            let builtin = (self.shells.factory)().build().builtin_names().into_iter();
-            CommandNames::new(builtin.chain((self.own.names)().into_iter().map(str::to_owned)))
-        })
     }
 
     /// One level down. `None`: there are too many children, or too deep ones.
@@ -137,7 +123,7 @@ impl RunningChild {
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
         let timeout = nested.deadline.map_or(NO_TIMEOUT, left);
         let mut builder = nested.shells.builder(&child.cwd, child.env.iter(), share.bytes, timeout);
-        builder = (nested.own.install)(builder, &nested, child.without);
+        builder = (nested.install)(builder, &nested, child.without);
         let status = Arc::new(AtomicI32::new(-1));
         // The interpreter lets output stream where it sees the name of the program.
         let mut argv = child.argv.into_iter();

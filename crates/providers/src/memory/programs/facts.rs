@@ -2,6 +2,7 @@
 
 use bashkit::{FileType, Metadata};
 
+use super::mode::letters;
 use super::run::{ProgramRun, reason};
 use super::times::Moment;
 use crate::memory::files::HeldFiles;
@@ -135,19 +136,7 @@ impl NodeFacts {
             ShownNodeKind::Fifo => 'p',
             ShownNodeKind::Device(..) => 'c',
         };
-        let mut text = String::from(kind);
-        for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-            let bits = self.mode >> shift;
-            text.push(if bits & 4 == 0 { '-' } else { 'r' });
-            text.push(if bits & 2 == 0 { '-' } else { 'w' });
-            text.push(match (bits & 1 != 0, self.mode & special != 0) {
-                (false, false) => '-',
-                (true, false) => 'x',
-                (false, true) => letter.to_ascii_uppercase(),
-                (true, true) => letter,
-            });
-        }
-        text
+        format!("{kind}{}", letters(self.mode))
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use flate2::GzBuilder;
 
-use super::gzip_stream::{Counts, GzipError, GzipTotals, Limited, compress, decompress};
+use super::file_bytes::FileBytes;
+use super::gzip_stream::{Counts, GzipError, GzipTotals, compress, decompress};
 use super::options::{OptionWord, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::tar::time::shown;
@@ -342,7 +343,7 @@ impl GzipRun<'_> {
             let held = worker.files.lock();
             held.tree.room(held.root)
         };
-        let mut output = Limited { bytes: Vec::new(), room };
+        let mut output = FileBytes { bytes: Vec::new(), room };
         let unpacked = self.unpack_to(input, &mut output, name)?;
         if !unpacked.is_sound {
             return Ok(());

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use flate2::bufread::GzDecoder;
 use flate2::{Compression, Crc, GzBuilder};
 
+use super::file_bytes::FileBytes;
+
 /// The bytes that are handled at once.
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -132,7 +134,7 @@ fn members(
 
 /// Unpacks bytes as far as they are sound and no more than a limit. Others stay as they are.
 pub(super) fn unpacked(bytes: &[u8], most: usize) -> Vec<u8> {
-    let mut output = Limited { bytes: Vec::new(), room: most as u64 };
+    let mut output = FileBytes { bytes: Vec::new(), room: most as u64 };
     let done = decompress(bytes, &mut output, &mut GzipTotals::default(), true);
     if let Err(error) = done {
         tracing::debug!(error = error.text(), "what is searched is not unpacked to its end");
@@ -225,26 +227,6 @@ impl<R: Read> Read for CountingStream<R> {
         let len = self.inner.read(buffer)?;
         self.len += len as u64;
         Ok(len)
-    }
-}
-
-/// Bytes for a file, which must fit.
-pub(super) struct Limited {
-    pub bytes: Vec<u8>,
-    pub room: u64,
-}
-
-impl Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if (self.bytes.len() + bytes.len()) as u64 > self.room {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

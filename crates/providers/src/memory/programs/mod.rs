@@ -13,7 +13,6 @@ mod chmod;
 mod choices;
 mod cmp;
 mod comm;
-mod command_names;
 mod cp;
 mod csplit;
 mod date;
@@ -22,6 +21,7 @@ mod directories;
 mod ending;
 mod expr;
 mod facts;
+mod file_bytes;
 mod fmt;
 mod frame;
 mod gzip;
@@ -60,17 +60,16 @@ mod xargs_input;
 mod xargs_options;
 mod zgrep;
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bashkit::BashBuilder;
 use tokio_util::sync::CancellationToken;
 
 use super::end_mark::EndMark;
 use super::input::JobInput;
-use super::interpreters::{Interpreters, ShellFactory};
+use super::interpreters::Interpreters;
 use checksums::{Algorithm, ChecksumFamily, Checksums};
-use children::{Children, OwnPrograms};
+use children::Children;
 use run::{InstalledProgram, LiveOutput, ShellProgram};
 
 /// The programs that work on files or text, by their names.
@@ -132,7 +131,7 @@ const TIMEOUT: &str = "__eyot_timeout";
 
 /// The children of a command.
 pub(super) fn children_of(shells: Interpreters) -> Children {
-    Children::of_command(shells, OwnPrograms { install, names: || names_of_ours().collect() })
+    Children::of_command(shells, install)
 }
 
 /// Gives an interpreter the programs of ours, perhaps without one of those that are reworded.
@@ -184,43 +183,7 @@ pub(super) fn install_frame(
     }
 }
 
-/// The names of the programs that a script may call.
-pub(super) struct KnownPrograms {
-    factory: ShellFactory,
-    names: OnceLock<BTreeSet<String>>,
-}
-
-impl KnownPrograms {
-    pub(super) fn new(factory: ShellFactory) -> Self {
-        Self { factory, names: OnceLock::new() }
-    }
-
-    /// Tells whether there is a program of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        let known = || {
-            let names = (self.factory)().build().builtin_names().into_iter();
-            names.chain(names_of_ours().map(str::to_owned)).collect()
-        };
-        self.names.get_or_init(known).contains(name)
-    }
-}
-
 /// Lists the names of ours that a script may use.
-fn names_of_ours() -> impl Iterator<Item = &'static str> {
+pub(super) fn names_of_ours() -> impl Iterator<Item = &'static str> {
     ["sleep", "setsid", "tee", "yes", "zgrep"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
-}
-
-/// A word as GNU's programs show it to a shell.
-fn shell_quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "%+,-./:@_{}^]#~".contains(c);
-    let is_plain = !word.is_empty() && !word.starts_with(['#', '~']) && word.chars().all(plain);
-    if is_plain {
-        word.to_owned()
-    } else if word.contains('\'') && !word.contains(['"', '$', '`', '\\', '!', '\n']) {
-        format!("\"{word}\"")
-    } else {
-        let word = word.replace('\'', r"'\''").replace('\n', r"'$'\n''");
-        let word = format!("'{word}'");
-        word.strip_suffix("''").filter(|rest| rest.len() > 1).map_or(word.clone(), str::to_owned)
-    }
 }

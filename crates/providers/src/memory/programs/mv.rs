@@ -7,24 +7,14 @@ use super::backup::noted;
 use super::options::{OptionWord, unknown};
 use super::quoting::{base_name, joined, quoted};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
-use super::target::{Pair, Targets};
+use super::target::{ExistingTarget, Pair, Targets};
 use crate::memory::node::NodeKind;
 use crate::memory::walk::Last;
-
-/// The treatment of what is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum MoveExisting {
-    #[default]
-    Replace,
-    Keep,
-    KeepNewer,
-    Ask,
-}
 
 #[derive(Debug, Default)]
 struct MoveOptions {
     targets: Targets,
-    existing: MoveExisting,
+    existing: ExistingTarget,
 }
 
 pub(super) struct Mv;
@@ -56,24 +46,15 @@ fn parse(run: &ProgramRun<'_>) -> Result<MoveOptions, Ending> {
     while let Some(word) = words.next()? {
         let Some(word) = options.targets.take(word, &mut words)? else { continue };
         match word {
-            OptionWord::Short('f') => options.existing = MoveExisting::Replace,
-            OptionWord::Short('n') => options.existing = MoveExisting::Keep,
-            OptionWord::Short('i') => options.existing = MoveExisting::Ask,
-            OptionWord::Short('u') => options.existing = MoveExisting::KeepNewer,
+            OptionWord::Short('f') => options.existing = ExistingTarget::Replace,
+            OptionWord::Short('n') => options.existing = ExistingTarget::Keep,
+            OptionWord::Short('i') => options.existing = ExistingTarget::Ask,
+            OptionWord::Short('u') => options.existing = ExistingTarget::KeepNewer,
             OptionWord::Long(name) => match name.as_str() {
-                "force" => options.existing = MoveExisting::Replace,
-                "no-clobber" => options.existing = MoveExisting::Keep,
-                "interactive" => options.existing = MoveExisting::Ask,
-                "update" => {
-                    options.existing = match words.attached()?.as_deref() {
-                        None | Some("older") => MoveExisting::KeepNewer,
-                        Some("all") => MoveExisting::Replace,
-                        Some("none" | "none-fail") => MoveExisting::Keep,
-                        Some(other) => {
-                            return Err(Ending::usage(format!("invalid argument ‘{other}’ for ‘--update’")));
-                        }
-                    }
-                }
+                "force" => options.existing = ExistingTarget::Replace,
+                "no-clobber" => options.existing = ExistingTarget::Keep,
+                "interactive" => options.existing = ExistingTarget::Ask,
+                "update" => options.existing = ExistingTarget::of_update(&mut words)?,
                 "no-copy" => {}
                 _ => return Err(unknown(&OptionWord::Long(name))),
             },
@@ -144,9 +125,9 @@ fn look(run: &ProgramRun<'_>, options: &MoveOptions, pair: &Pair) -> Result<Move
         _ => {}
     }
     Ok(match options.existing {
-        MoveExisting::Keep => MoveStep::Skip,
-        MoveExisting::KeepNewer if target.modified >= source.modified => MoveStep::Skip,
-        MoveExisting::Ask => MoveStep::Ask,
+        ExistingTarget::Keep => MoveStep::Skip,
+        ExistingTarget::KeepNewer if target.modified >= source.modified => MoveStep::Skip,
+        ExistingTarget::Ask => MoveStep::Ask,
         _ => MoveStep::Move,
     })
 }

@@ -7,6 +7,11 @@ pub(super) fn quoted(name: &str) -> String {
     shown(name, NameStyle::ShellEscapeAlways)
 }
 
+/// A word as a shell takes it, quoted where it must be.
+pub(super) fn shell_word(word: &str) -> String {
+    shown(word, NameStyle::ShellEscape)
+}
+
 /// A word between curly quotes: `‘a b’`.
 pub(super) fn curly(name: &str) -> String {
     shown(name, NameStyle::Locale)

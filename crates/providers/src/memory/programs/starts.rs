@@ -43,7 +43,7 @@ impl ProgramRun<'_> {
         if name.contains('/') {
             return self.check_file(&cwd.join(name)).await;
         }
-        if self.children.names().has(name) {
+        if self.children.shells().programs.is_program(name) {
             return Ok(());
         }
         let mut error = StartError::NotFound;

@@ -20,6 +20,28 @@ pub(super) struct Targets {
     operands: Vec<String>,
 }
 
+/// The treatment of a target that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum ExistingTarget {
+    #[default]
+    Replace,
+    Keep,
+    KeepNewer,
+    Ask,
+}
+
+impl ExistingTarget {
+    /// Reads the value of `--update`.
+    pub(super) fn of_update(words: &mut Words) -> Result<Self, Ending> {
+        match words.attached()?.as_deref() {
+            None | Some("older") => Ok(Self::KeepNewer),
+            Some("all") => Ok(Self::Replace),
+            Some("none" | "none-fail") => Ok(Self::Keep),
+            Some(other) => Err(Ending::usage(format!("invalid argument ‘{other}’ for ‘--update’"))),
+        }
+    }
+}
+
 /// A source and the name that it gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pair {

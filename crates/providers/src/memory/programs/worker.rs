@@ -38,6 +38,8 @@ enum WorkerRequest {
 pub(super) struct Worker {
     pub files: MemoryFiles,
     pub cwd: PathBuf,
+    /// The shell's mask.
+    pub mask: u32,
     stop: Arc<AtomicBool>,
     requests: mpsc::Sender<WorkerRequest>,
 }
@@ -49,8 +51,13 @@ pub(super) async fn work(
 ) -> Result<i32, Ending> {
     let (requests, asked) = mpsc::channel(MAX_WAITING);
     let stop = Arc::new(AtomicBool::new(false));
-    let worker =
-        Worker { files: run.files().clone(), cwd: run.cwd.to_path_buf(), stop: stop.clone(), requests };
+    let worker = Worker {
+        files: run.files().clone(),
+        cwd: run.cwd.to_path_buf(),
+        mask: run.mask(),
+        stop: stop.clone(),
+        requests,
+    };
     let thread = std::thread::Builder::new().name("eyot-memory".to_owned()).stack_size(STACK_BYTES);
     let thread = thread
         .spawn(move || task(&worker))

@@ -7,6 +7,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::children::{ChildEnd, ChildInput};
 use super::leading::about;
+use super::quoting::shell_word;
 use super::run::{Ending, ProgramRun, ShellProgram};
 use super::xargs_input::{InputError, InputWord, Splitter};
 use super::xargs_options::XargsRequest;
@@ -164,7 +165,7 @@ impl<'a, 'r> Batches<'a, 'r> {
         let slot = self.free_slots.pop_first().unwrap_or(0);
         let (run, request) = (self.run, self.request);
         if request.is_shown {
-            let shown: Vec<String> = argv.iter().map(|word| super::shell_quoted(word)).collect();
+            let shown: Vec<String> = argv.iter().map(|word| shell_word(word)).collect();
             run.write_error(format!("{}\n", shown.join(" "))).await?;
         }
         if !self.is_checked {

@@ -12,12 +12,12 @@ use super::answers::UserAnswers;
 use super::backup::noted;
 use super::quoting::{joined, quoted};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
-use super::target::Pair;
+use super::target::{ExistingTarget, Pair};
 use crate::memory::names::shown;
 use crate::memory::node::{FileNode, NodeContent, NodeId, NodeKind};
 use crate::memory::place::Place;
 use crate::memory::walk::Last;
-use options::{CopyExisting, CopyOptions, parse};
+use options::{CopyOptions, parse};
 use put::{CopySource, SourceContent};
 
 pub(super) struct Cp;
@@ -221,7 +221,7 @@ impl CopyRun<'_, '_> {
         }
         if let Some(there) = place.node {
             if Some(there) == source.id {
-                if self.options.makes_hard_links || self.options.existing == CopyExisting::Keep {
+                if self.options.makes_hard_links || self.options.existing == ExistingTarget::Keep {
                     return Ok(());
                 }
                 return self.fail(format!("{from} and {to} are the same file")).await;
@@ -259,13 +259,13 @@ impl CopyRun<'_, '_> {
     /// Tells whether what is at a target may be replaced.
     async fn may_replace(&mut self, source: &CopySource, pair: &Pair, there: NodeId) -> Result<bool, Ending> {
         Ok(match self.options.existing {
-            CopyExisting::Replace => true,
-            CopyExisting::Keep => false,
-            CopyExisting::KeepNewer => {
+            ExistingTarget::Replace => true,
+            ExistingTarget::Keep => false,
+            ExistingTarget::KeepNewer => {
                 let held = self.run.hold();
                 !held.tree.has(there) || held.tree.node(there).modified < source.modified
             }
-            CopyExisting::Ask => {
+            ExistingTarget::Ask => {
                 let question = format!("overwrite {}", quoted(&pair.to));
                 self.answers.ask(self.run, &question).await?
             }

@@ -3,7 +3,7 @@
 use super::super::options::{OptionWord, Words, unknown};
 use super::super::quoting::joined;
 use super::super::run::{Ending, ProgramRun};
-use super::super::target::{Pair, Targets};
+use super::super::target::{ExistingTarget, Pair, Targets};
 use crate::memory::walk::Last;
 
 /// The links that are followed.
@@ -14,21 +14,11 @@ pub(super) enum CopyFollow {
     None,
 }
 
-/// The treatment of what is there already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum CopyExisting {
-    #[default]
-    Replace,
-    Keep,
-    KeepNewer,
-    Ask,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct CopyOptions {
     pub targets: Targets,
     pub follow: Option<CopyFollow>,
-    pub existing: CopyExisting,
+    pub existing: ExistingTarget,
     pub is_recursive: bool,
     pub keeps_mode: bool,
     pub keeps_times: bool,
@@ -56,9 +46,9 @@ pub(super) fn parse(run: &ProgramRun<'_>) -> Result<CopyOptions, Ending> {
             OptionWord::Short('L') => options.follow = Some(CopyFollow::All),
             OptionWord::Short('H') => options.follow = Some(CopyFollow::Operands),
             OptionWord::Short('p') => (options.keeps_mode, options.keeps_times) = (true, true),
-            OptionWord::Short('n') => options.existing = CopyExisting::Keep,
-            OptionWord::Short('u') => options.existing = CopyExisting::KeepNewer,
-            OptionWord::Short('i') => options.existing = CopyExisting::Ask,
+            OptionWord::Short('n') => options.existing = ExistingTarget::Keep,
+            OptionWord::Short('u') => options.existing = ExistingTarget::KeepNewer,
+            OptionWord::Short('i') => options.existing = ExistingTarget::Ask,
             OptionWord::Short('s') => options.makes_links = true,
             OptionWord::Short('l') => options.makes_hard_links = true,
             // There is one file system, and what can't be opened can't be removed either.
@@ -83,16 +73,9 @@ impl CopyOptions {
             "archive" => self.archive(),
             "no-dereference" => self.follow = Some(CopyFollow::None),
             "dereference" => self.follow = Some(CopyFollow::All),
-            "no-clobber" => self.existing = CopyExisting::Keep,
-            "interactive" => self.existing = CopyExisting::Ask,
-            "update" => {
-                self.existing = match words.attached()?.as_deref() {
-                    None | Some("older") => CopyExisting::KeepNewer,
-                    Some("all") => CopyExisting::Replace,
-                    Some("none" | "none-fail") => CopyExisting::Keep,
-                    Some(other) => return Err(bad_argument(other, "--update")),
-                }
-            }
+            "no-clobber" => self.existing = ExistingTarget::Keep,
+            "interactive" => self.existing = ExistingTarget::Ask,
+            "update" => self.existing = ExistingTarget::of_update(words)?,
             "preserve" => self.preserve(words.attached()?.as_deref().unwrap_or("mode,timestamps"), true)?,
             "no-preserve" => self.preserve(&words.value()?, false)?,
             "parents" => self.has_parents = true,

@@ -6,6 +6,7 @@ use super::formats::Formats;
 use super::text::{Sameness, Whitespace};
 use crate::memory::programs::basic_regex;
 use crate::memory::programs::options::{OptionWord, Words, complete, unknown};
+use crate::memory::programs::quoting::shell_word;
 use crate::memory::programs::run::{Ending, ProgramRun};
 use regex::bytes::Regex;
 
@@ -448,7 +449,7 @@ fn given_options(args: &[String]) -> String {
         if !arg.starts_with('-') || arg == "-" {
             continue;
         }
-        given += &format!(" {}", shell_quoted(arg));
+        given += &format!(" {}", shell_word(arg));
         let takes_next = match arg.strip_prefix("--") {
             Some(long) => complete(long, LONG).is_ok_and(|name| LONG_WITH_VALUE.contains(&name)),
             None => {
@@ -457,23 +458,10 @@ fn given_options(args: &[String]) -> String {
             }
         };
         if takes_next && let Some(value) = args.next() {
-            given += &format!(" {}", shell_quoted(value));
+            given += &format!(" {}", shell_word(value));
         }
     }
     given
-}
-
-/// Quotes a word for a shell, if it needs that.
-fn shell_quoted(word: &str) -> String {
-    let is_special = |letter: char| "!\"$&()*;<=>?[\\^`| \t\n'".contains(letter) || letter.is_control();
-    if word.contains('\'') && !word.contains(['"', '$', '`', '\\', '!']) {
-        return format!("\"{word}\"");
-    }
-    let is_plain = !word.is_empty() && !word.contains(is_special) && !word.starts_with(['#', '~']);
-    if is_plain && !matches!(word, "{" | "}") {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::options::{FAILURE, Options, TarAccount, TarMode, TarStep, fatal};
 use super::source::{each_entry, open};
 use crate::memory::node::{FileAccess, FileNode, NodeContent, NodeId, NodeOwner};
 use crate::memory::pack::{self, PackEntry};
+use crate::memory::programs::file_bytes::FileBytes;
 use crate::memory::programs::run::{Ending, reason};
 use crate::memory::programs::worker::{Worker, WorkerOutput};
 use crate::memory::walk::Last;
@@ -117,24 +118,6 @@ impl OldMembers {
 }
 
 /// The bytes of an archive in a file, which must fit.
-struct FileBytes {
-    bytes: Vec<u8>,
-    room: u64,
-}
-
-impl Write for FileBytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if (self.bytes.len() + bytes.len()) as u64 > self.room {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// The output of an archive, packed or not, and its size before that.
 struct TarOutput<W: Write> {

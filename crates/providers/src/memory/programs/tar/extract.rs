@@ -20,9 +20,6 @@ use crate::memory::programs::worker::{Worker, WorkerOutput};
 use crate::memory::unpack::{cleared, existing, place};
 use crate::memory::walk::Last;
 
-/// The permission bits that new files do not get.
-const UMASK: u32 = 0o022;
-
 /// A member that is asked for.
 struct TarMember {
     name: String,
@@ -279,7 +276,7 @@ impl Extraction<'_> {
     }
 
     fn mode_of(&self, plan: &TarPlan) -> u32 {
-        if self.options.keeps_modes { plan.mode } else { plan.mode & !UMASK }
+        if self.options.keeps_modes { plan.mode } else { plan.mode & !self.worker.mask }
     }
 
     fn content(&self, entry: &mut Entry<'_, impl Read>, root: &Place) -> eyot::Result<Vec<u8>> {

@@ -7,6 +7,7 @@ use tar::{Entry, EntryType, Header};
 use super::names::shown;
 use super::options::Options;
 use super::time;
+use crate::memory::programs::mode::letters;
 
 /// The columns of owner, group and size, which grow as they are needed.
 pub(super) struct TarColumns {
@@ -81,19 +82,7 @@ fn mode(header: &Header) -> String {
         _ if header.path_bytes().ends_with(b"/") => 'd',
         _ => '-',
     };
-    let mut text = String::from(kind);
-    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-        let bits = mode >> shift;
-        text.push(if bits & 4 == 0 { '-' } else { 'r' });
-        text.push(if bits & 2 == 0 { '-' } else { 'w' });
-        text.push(match (bits & 1 != 0, mode & special != 0) {
-            (true, false) => 'x',
-            (false, false) => '-',
-            (true, true) => letter,
-            (false, true) => letter.to_ascii_uppercase(),
-        });
-    }
-    text
+    format!("{kind}{}", letters(mode))
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
-//! The programs that a program of ours may start, by what a command line calls them.
+//! The names of the programs that a script may call.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use super::interpreters::ShellFactory;
 
 /// Builtins of the shell that are no programs: a process can't be one.
 const SHELL_ONLY: &[&str] = &[
@@ -60,15 +63,28 @@ const SHELL_ONLY: &[&str] = &[
 ];
 
 /// The names of the interpreter's programs, and of ours.
-pub(super) struct CommandNames(BTreeSet<String>);
+pub(super) struct KnownPrograms {
+    factory: ShellFactory,
+    ours: Vec<&'static str>,
+    names: OnceLock<BTreeSet<String>>,
+}
 
-impl CommandNames {
-    pub(super) fn new(names: impl Iterator<Item = String>) -> Self {
-        let names = names.filter(|name| !SHELL_ONLY.contains(&name.as_str()) && !name.starts_with("__eyot"));
-        Self(names.chain(["bash", "sh"].map(str::to_owned)).collect())
+impl KnownPrograms {
+    pub(super) fn new(factory: ShellFactory, ours: impl IntoIterator<Item = &'static str>) -> Self {
+        Self { factory, ours: ours.into_iter().collect(), names: OnceLock::new() }
     }
 
+    /// Tells whether the shell knows this name.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains(name)
+        let known = || {
+            let names = (self.factory)().build().builtin_names().into_iter();
+            names.chain(self.ours.iter().map(|name| (*name).to_owned())).collect()
+        };
+        self.names.get_or_init(known).contains(name)
+    }
+
+    /// Tells whether a process can be this program.
+    pub(super) fn is_program(&self, name: &str) -> bool {
+        matches!(name, "bash" | "sh") || (self.has(name) && !SHELL_ONLY.contains(&name))
     }
 }
