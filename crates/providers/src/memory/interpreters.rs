@@ -10,12 +10,9 @@ use bashkit::{BashBuilder, ExecutionLimits, MemoryLimits, SessionLimits};
 use super::cancels::CancelFlags;
 use super::files::MemoryFiles;
 use super::known_programs::KnownPrograms;
+use super::shell_factory::ShellFactory;
 use super::shell_files::ShellFiles;
 use super::tasks::Tasks;
-
-/// Makes a fresh interpreter for each command.
-#[doc(alias = "BashFactory")]
-pub type ShellFactory = Arc<dyn Fn() -> BashBuilder + Send + Sync>;
 
 /// The rounds that the loops of one interpreter may go, all together.
 const MAX_ROUNDS: usize = 50_000_000;

@@ -19,11 +19,12 @@ use super::cancels::CancelFlags;
 use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
 use super::input::JobInput;
-use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT, ShellFactory};
+use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
 use super::known_programs::KnownPrograms;
 use super::plain::is_plain;
 use super::programs;
 use super::script_text::{failure, quoted};
+use super::shell_factory::ShellFactory;
 use super::tasks::{RunningTask, Tasks};
 use super::threads;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-use super::interpreters::ShellFactory;
+use super::shell_factory::ShellFactory;
 
 /// Builtins of the shell that are no programs: a process can't be one.
 const SHELL_ONLY: &[&str] = &[

@@ -30,6 +30,7 @@ mod row;
 mod sandbox;
 mod script_text;
 mod search;
+mod shell_factory;
 mod shell_files;
 mod sinks;
 mod tasks;
@@ -41,9 +42,9 @@ mod watchers;
 mod workspaces;
 
 pub use files::{DEFAULT_MAX_BYTES, MemoryFiles};
-pub use interpreters::ShellFactory;
 pub use provider::{MemoryProvider, capabilities};
 pub use row::ROW;
+pub use shell_factory::ShellFactory;
 
 /// The provider's name.
 pub const NAME: &str = "memory";

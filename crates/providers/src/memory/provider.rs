@@ -13,11 +13,11 @@ use eyot::{
 use super::clock::DeadlineClock;
 use super::driver::MemoryDriver;
 use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
-use super::interpreters::ShellFactory;
 use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
 use super::programs;
 use super::sandbox::{ForgetSandbox, MemorySandbox, SandboxCondition};
+use super::shell_factory::ShellFactory;
 use super::workspaces::Workspaces;
 use super::{NAME, furniture};
 

@@ -10,9 +10,9 @@ use eyot::{Capabilities, Error, IdleAction, Isolation, Lifecycle, Result, Sandbo
 
 use super::clock::{DeadlineClock, Scheduled};
 use super::files::MemoryFiles;
-use super::interpreters::ShellFactory;
 use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
+use super::shell_factory::ShellFactory;
 
 /// Lets go of a sandbox that has ended.
 pub(super) type ForgetSandbox = Box<dyn Fn(&MemorySandbox) + Send + Sync>;

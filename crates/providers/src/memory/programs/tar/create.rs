@@ -117,8 +117,6 @@ impl OldMembers {
     }
 }
 
-/// The bytes of an archive in a file, which must fit.
-
 /// The output of an archive, packed or not, and its size before that.
 struct TarOutput<W: Write> {
     inner: Stream<W>,
