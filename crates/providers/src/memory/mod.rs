@@ -27,6 +27,7 @@ mod programs;
 mod provider;
 mod reasons;
 mod row;
+mod same_file;
 mod sandbox;
 mod script_text;
 mod search;

@@ -19,6 +19,7 @@ use super::node::{
 use super::place::Place;
 use super::proc::{ProcEntry, lookup};
 use super::reasons::reason;
+use super::same_file;
 use super::tasks::Tasks;
 use super::walk::{Last, find};
 
@@ -235,6 +236,9 @@ impl FileSystem for ShellFiles {
     }
 
     async fn stat(&self, path: &Path) -> Answer<Metadata> {
+        if let Some(is_same) = same_file::answer(&self.files, path) {
+            return if is_same { self.stat(Path::new("/")).await } else { Err(told(not_found())) };
+        }
         if let Some(entry) = self.proc(path) {
             return Ok(proc_metadata(&entry?));
         }

@@ -1,6 +1,7 @@
 //! Programs of ours, in place of the interpreter's: they wait without a limit of their own, write
 //! without end, keep Linux's rules of files, and print what GNU's print.
 
+mod adjusted;
 mod answers;
 mod backup;
 mod base_encoding;
@@ -41,6 +42,7 @@ mod reworded;
 mod rewording;
 mod rm;
 mod run;
+mod sed_script;
 mod signals;
 mod starts;
 mod stat;
@@ -138,6 +140,7 @@ pub(super) fn children_of(shells: Interpreters) -> Children {
 pub(super) fn install(builder: BashBuilder, children: &Children, without: Option<&str>) -> BashBuilder {
     let shells = children.shells();
     let builder = builder
+        .before_tool(Box::new(adjusted::adjust))
         .builtin("sleep", Box::new(waiting::Sleep { tasks: shells.tasks.clone(), command: shells.command }))
         .builtin("setsid", Box::new(waiting::Setsid))
         .builtin("umask", Box::new(umask::Umask))
