@@ -14,8 +14,10 @@ mod chmod;
 mod choices;
 mod cmp;
 mod comm;
+mod counts;
 mod cp;
 mod csplit;
+mod cut;
 mod date;
 mod diff;
 mod directories;
@@ -24,9 +26,11 @@ mod expr;
 mod facts;
 mod file_bytes;
 mod fmt;
+mod fold;
 mod frame;
 mod gzip;
 mod gzip_stream;
+mod head;
 mod jq;
 mod leading;
 mod ln;
@@ -44,18 +48,28 @@ mod rm;
 mod run;
 mod sed_script;
 mod signals;
+mod sort;
+mod sort_keys;
+mod sort_numbers;
+mod sort_options;
 mod starts;
 mod stat;
 mod streams;
+mod tac;
+mod tail;
 mod tar;
 mod target;
 mod tee;
 mod timeout;
 mod times;
 mod touch;
+mod tr;
+mod tr_sets;
 mod truncate;
 mod umask;
+mod uniq;
 mod waiting;
+mod wc;
 mod worker;
 mod xargs;
 mod xargs_input;
@@ -86,14 +100,17 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("comm", &comm::Comm),
     ("cp", &cp::Cp),
     ("csplit", &csplit::Csplit),
+    ("cut", &cut::Cut),
     ("date", &date::Date),
     ("diff", &diff::Diff),
     ("dir", &ls::DIR),
     ("dirname", &paths::Dirname),
     ("expr", &expr::Expr),
     ("fmt", &fmt::Fmt),
+    ("fold", &fold::Fold),
     ("gunzip", &gzip::Gzip::Unpack),
     ("gzip", &gzip::Gzip::Pack),
+    ("head", &head::Head),
     ("jq", &jq::Jq),
     ("ln", &ln::Ln),
     ("ls", &ls::LS),
@@ -110,13 +127,19 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("sha256sum", &Checksums(ChecksumFamily::One(Algorithm::Sha256))),
     ("sha384sum", &Checksums(ChecksumFamily::One(Algorithm::Sha384))),
     ("sha512sum", &Checksums(ChecksumFamily::One(Algorithm::Sha512))),
+    ("sort", &sort::Sort),
     ("stat", &stat::Stat),
     ("sum", &Checksums(ChecksumFamily::Sum)),
+    ("tac", &tac::Tac),
+    ("tail", &tail::Tail),
     ("tar", &tar::Tar),
     ("timeout", &timeout::Timeout),
     ("touch", &touch::Touch),
+    ("tr", &tr::Tr),
     ("truncate", &truncate::Truncate),
+    ("uniq", &uniq::Uniq),
     ("vdir", &ls::VDIR),
+    ("wc", &wc::Wc),
     ("xargs", &xargs::Xargs),
     ("zcat", &gzip::Gzip::Print),
 ];
@@ -162,7 +185,7 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
         let installed = installed(name, *program);
         match *name {
             "timeout" => builder.builtin(*name, Box::new(LiveOutput(TIMEOUT))).command(TIMEOUT, installed),
-            "xargs" => builder.command(*name, installed),
+            "tr" | "xargs" => builder.command(*name, installed),
             _ => builder.builtin(*name, Box::new(installed)),
         }
     })
