@@ -18,6 +18,7 @@ mod known_programs;
 mod life;
 mod names;
 mod node;
+mod odd_names;
 mod pack;
 mod place;
 mod plain;

@@ -3,13 +3,18 @@
 use bashkit::hooks::{HookAction, ToolEvent};
 
 use super::sed_script;
+use crate::memory::odd_names::encoded;
 use crate::memory::same_file;
 
 /// Changes the arguments of a program before it runs.
 pub(super) fn adjust(mut event: ToolEvent) -> HookAction<ToolEvent> {
     match event.name.as_str() {
         "jobs" => event.args = apart(&event.args),
-        "test" | "[" => ask_for_the_same_file(&mut event.args),
+        "cat" => event.args.iter_mut().for_each(encode),
+        "test" | "[" => {
+            encode_operands(&mut event.args);
+            ask_for_the_same_file(&mut event.args);
+        }
         "printf" => resolve_letters(&mut event.args),
         "sed" => sed_script::adjust(&mut event.args),
         _ => {}
@@ -31,6 +36,25 @@ fn apart(args: &[String]) -> Vec<String> {
         }
     }
     all
+}
+
+/// Gives a name that the interpreter refuses the form that it takes.
+fn encode(name: &mut String) {
+    if name.contains(|letter: char| !letter.is_ascii_graphic()) {
+        *name = encoded(name.as_bytes());
+    }
+}
+
+/// Encodes the names of files in a test.
+fn encode_operands(args: &mut [String]) {
+    for at in 1..args.len() {
+        let asks_file = args[at - 1].len() == 2
+            && args[at - 1].starts_with('-')
+            && args[at - 1].ends_with(|letter| "bcdefghkprsuwxGLNOS".contains(letter));
+        if asks_file && args[at] != "]" {
+            encode(&mut args[at]);
+        }
+    }
 }
 
 /// Puts a question that the files answer in the place of `LEFT -ef RIGHT`.
