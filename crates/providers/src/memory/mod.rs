@@ -18,6 +18,7 @@ mod known_programs;
 mod life;
 mod names;
 mod node;
+mod not_found;
 mod odd_names;
 mod pack;
 mod place;

@@ -21,10 +21,10 @@ const LONG: &[&str] = &[
     "zero-terminated",
 ];
 
-pub(super) struct Cut;
+pub(super) struct CutProgram;
 
 #[async_trait]
-impl ShellProgram for Cut {
+impl ShellProgram for CutProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let cutter = parse(run)?;
         let mut status = 0;
@@ -49,7 +49,7 @@ enum CutUnit {
 
 /// The parts to print, and how.
 #[derive(Debug)]
-struct Cutter {
+struct PartCutter {
     unit: CutUnit,
     /// From and to, counted from one, in order; none touches the next.
     ranges: Vec<(usize, usize)>,
@@ -60,7 +60,7 @@ struct Cutter {
     files: Vec<String>,
 }
 
-fn parse(run: &ProgramRun<'_>) -> Result<Cutter, Ending> {
+fn parse(run: &ProgramRun<'_>) -> Result<PartCutter, Ending> {
     let mut list = None;
     let (mut delimiter, mut output_delimiter, mut is_complement) = (None, None, false);
     let (mut only_delimited, mut end, mut files) = (false, b'\n', Vec::new());
@@ -115,7 +115,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Cutter, Ending> {
     }
     let output_delimiter = output_delimiter.map(|bytes| if bytes.is_empty() { vec![0] } else { bytes });
     let delimiter = delimiter.unwrap_or(b'\t');
-    Ok(Cutter { unit, ranges, delimiter, output_delimiter, only_delimited, end, files })
+    Ok(PartCutter { unit, ranges, delimiter, output_delimiter, only_delimited, end, files })
 }
 
 fn one_byte(value: &str) -> Result<u8, Ending> {
@@ -206,7 +206,7 @@ fn complement(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
     all
 }
 
-impl Cutter {
+impl PartCutter {
     async fn print(&self, run: &ProgramRun<'_>, bytes: &[u8]) -> Result<(), Ending> {
         let mut out = Vec::new();
         let mut rest = bytes;

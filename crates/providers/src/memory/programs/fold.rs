@@ -18,7 +18,7 @@ pub(super) struct Fold;
 #[async_trait]
 impl ShellProgram for Fold {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
-        let mut folder = Folder { width: USUAL_WIDTH, by_bytes: false, at_spaces: false };
+        let mut folder = LineFolder { width: USUAL_WIDTH, by_bytes: false, at_spaces: false };
         let mut files = Vec::new();
         let mut words = run.words();
         while let Some(word) = words.next()? {
@@ -67,13 +67,13 @@ fn width(text: &str) -> Result<usize, Ending> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Folder {
+struct LineFolder {
     width: usize,
     by_bytes: bool,
     at_spaces: bool,
 }
 
-impl Folder {
+impl LineFolder {
     async fn print(&self, run: &ProgramRun<'_>, bytes: &[u8]) -> Result<(), Ending> {
         let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
         let mut out = Vec::new();
@@ -131,7 +131,7 @@ mod tests {
     fn a_line_is_broken_at_its_width_or_at_a_blank() {
         let fold = |width, at_spaces, line: &str| {
             let mut out = Vec::new();
-            Folder { width, by_bytes: false, at_spaces }.fold(line.as_bytes(), &mut out);
+            LineFolder { width, by_bytes: false, at_spaces }.fold(line.as_bytes(), &mut out);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(fold(2, false, "abcde\n"), "ab\ncd\ne\n");

@@ -9,10 +9,10 @@ use super::run::{Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["bytes", "lines", "quiet", "silent", "verbose", "zero-terminated"];
 
-pub(super) struct Head;
+pub(super) struct HeadProgram;
 
 #[async_trait]
-impl ShellProgram for Head {
+impl ShellProgram for HeadProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
         let has_titles = options.has_titles.unwrap_or(options.files.len() > 1);

@@ -14,10 +14,10 @@ const LINES_AT_ONCE: usize = 4096;
 /// The most lines that are sorted. Each takes memory, even an empty one.
 const MAX_LINES: usize = 8 << 20;
 
-pub(super) struct Sort;
+pub(super) struct SortProgram;
 
 #[async_trait]
-impl ShellProgram for Sort {
+impl ShellProgram for SortProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let mut options = parse(run.args)?;
         if let Some(list) = options.list.take() {
@@ -134,7 +134,7 @@ async fn merged<'a>(
 }
 
 async fn pause(run: &ProgramRun<'_>, steps: usize) {
-    if steps % LINES_AT_ONCE == 0 {
+    if steps.is_multiple_of(LINES_AT_ONCE) {
         run.breathe().await;
     }
 }

@@ -55,8 +55,8 @@ impl ShellProgram for Tac {
                 Ok(bytes) => {
                     let mut out = Vec::new();
                     let mut end = bytes.len();
-                    let mut cuts = separator.cuts(&bytes, is_before);
-                    while let Some(cut) = cuts.next() {
+                    let cuts = separator.cuts(&bytes, is_before);
+                    for cut in cuts {
                         out.extend_from_slice(&bytes[cut..end]);
                         end = cut;
                         if out.len() > BYTES_AT_ONCE {
