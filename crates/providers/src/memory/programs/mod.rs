@@ -40,8 +40,10 @@ mod mode;
 mod mv;
 mod name_style;
 mod options;
+mod paste;
 mod paths;
 mod quoting;
+mod rev;
 mod reworded;
 mod rewording;
 mod rm;
@@ -118,8 +120,10 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("mkdir", &directories::Mkdir),
     ("mktemp", &mktemp::Mktemp),
     ("mv", &mv::Mv),
+    ("paste", &paste::Paste),
     ("readlink", &paths::Readlink),
     ("realpath", &paths::Realpath),
+    ("rev", &rev::Rev),
     ("rm", &rm::Rm),
     ("rmdir", &directories::Rmdir),
     ("sha1sum", &Checksums(ChecksumFamily::One(Algorithm::Sha1))),
@@ -133,6 +137,7 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("tac", &tac::Tac),
     ("tail", &tail::Tail),
     ("tar", &tar::Tar),
+    ("tee", &tee::Tee),
     ("timeout", &timeout::Timeout),
     ("touch", &touch::Touch),
     ("tr", &tr::Tr),
@@ -168,7 +173,6 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
         .builtin("setsid", Box::new(waiting::Setsid))
         .builtin("umask", Box::new(umask::Umask))
         .builtin("zgrep", Box::new(zgrep::Zgrep))
-        .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
     let builder = reworded::NAMES
         .iter()
@@ -185,7 +189,7 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
         let installed = installed(name, *program);
         match *name {
             "timeout" => builder.builtin(*name, Box::new(LiveOutput(TIMEOUT))).command(TIMEOUT, installed),
-            "tr" | "xargs" => builder.command(*name, installed),
+            "tee" | "tr" | "xargs" => builder.command(*name, installed),
             _ => builder.builtin(*name, Box::new(installed)),
         }
     })
@@ -211,5 +215,5 @@ pub(super) fn install_frame(
 
 /// Lists the names of ours that a script may use.
 pub(super) fn names_of_ours() -> impl Iterator<Item = &'static str> {
-    ["sleep", "setsid", "tee", "yes", "zgrep"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
+    ["sleep", "setsid", "yes", "zgrep"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
 }
