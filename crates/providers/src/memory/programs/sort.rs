@@ -8,8 +8,8 @@ use super::quoting::quoted;
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::sort_options::{SortOptions, parse};
 
-/// The lines that are sorted at once, and the steps of a merge between two pauses.
-const LINES_AT_ONCE: usize = 4096;
+/// The lines that are sorted at once, and the steps of a merge between two pauses. Lines may be long.
+const LINES_AT_ONCE: usize = 256;
 
 /// The most lines that are sorted. Each takes memory, even an empty one.
 const MAX_LINES: usize = 8 << 20;

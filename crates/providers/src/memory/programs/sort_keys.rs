@@ -230,7 +230,7 @@ fn month(key: &[u8]) -> usize {
     let name = &key[blanks(key)..];
     let is_name =
         |month: &&str| name.get(..3).is_some_and(|name| name.eq_ignore_ascii_case(month.as_bytes()));
-    MONTHS.iter().position(|month| is_name(month)).map_or(0, |at| at + 1)
+    MONTHS.iter().position(is_name).map_or(0, |at| at + 1)
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ pub(super) fn parse(args: &[String]) -> Result<SortOptions, Ending> {
     }
     if let (Some(_), Some(extra)) = (&options.list, options.files.first()) {
         let reason =
-            format!("extra operand {}\nfile operands cannot be combined with --files0-from", curly(extra));
+            format!("extra operand {}\nfile operands cannot be combined with --files0-from", quoted(extra));
         return Err(Ending::usage(reason));
     }
     options.set_defaults();

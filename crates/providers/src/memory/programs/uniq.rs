@@ -10,6 +10,9 @@ use super::run::{Ending, ProgramRun, ShellProgram};
 /// The lines between two pauses in which others go on.
 const LINES_AT_ONCE: usize = 512;
 
+/// The most that is kept for a file of output.
+const MAX_FILE_BYTES: usize = 256 << 20;
+
 const LONG: &[&str] = &[
     "all-repeated",
     "check-chars",
@@ -240,6 +243,9 @@ impl GroupOutput<'_, '_> {
         let shown = if options.gap().is_some() { group } else { first_line(group, options.end) };
         self.kept.extend_from_slice(shown.strip_suffix(&[options.end]).unwrap_or(shown));
         self.kept.push(options.end);
+        if self.kept.len() > MAX_FILE_BYTES {
+            return Err(Ending::refused("write error: No space left on device"));
+        }
         if gap == GroupGap::After {
             self.kept.push(options.end);
         }
