@@ -91,6 +91,11 @@ impl Interpreters {
         Some(MemoryShare { lent: self.lent.clone(), bytes })
     }
 
+    /// The files for an interpreter, perhaps with another form of names that it refuses.
+    pub(super) fn shell_files(&self, encodes_names: bool) -> ShellFiles {
+        ShellFiles { files: self.files.clone(), tasks: self.tasks.clone(), encodes_names }
+    }
+
     /// Prepares an interpreter over the command's files, without programs of ours.
     pub(super) fn builder<'a>(
         &self,
@@ -111,9 +116,8 @@ impl Interpreters {
             .max_stderr_bytes(MAX_OUTPUT_BYTES)
             .timeout(timeout);
         let variables = usize::try_from(live_bytes).unwrap_or(usize::MAX);
-        let files = ShellFiles { files: self.files.clone(), tasks: self.tasks.clone() };
         let builder = (self.factory)()
-            .fs(Arc::new(files))
+            .fs(Arc::new(self.shell_files(false)))
             .limits(limits)
             .memory_limits(MemoryLimits::new().max_total_variable_bytes(variables))
             .session_limits(SessionLimits::unlimited())

@@ -21,6 +21,7 @@ use super::files::MemoryFiles;
 use super::input::JobInput;
 use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
 use super::known_programs::KnownPrograms;
+use super::not_found::without_guess;
 use super::plain::is_plain;
 use super::programs;
 use super::script_text::{failure, quoted};
@@ -250,6 +251,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
         let mark = mark.clone();
         move |bytes: Vec<u8>| {
             let mark = mark.clone();
+            let bytes = if stream == LogStream::Stderr { without_guess(bytes) } else { bytes };
             async move {
                 let (before, is_mark) = mark.lock().unwrap_or_else(PoisonError::into_inner).pass(bytes);
                 running.take(stream, Bytes::from(before)).await;

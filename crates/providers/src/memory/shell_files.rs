@@ -12,13 +12,15 @@ use eyot::{Error, ErrorKind, WatchEventKind};
 
 use super::files::{HeldFiles, MemoryFiles};
 use super::furniture::device_bytes;
-use super::names::{FileName, bytes_of, os_string};
+use super::names::{FileName, bytes_of, os_string, shown};
 use super::node::{
     Device, FileAccess, FileNode, NodeContent, NodeId, already_exists, is_a_directory, not_found, too_large,
 };
+use super::odd_names::{decoded, encoded};
 use super::place::Place;
 use super::proc::{ProcEntry, lookup};
 use super::reasons::reason;
+use super::same_file;
 use super::tasks::Tasks;
 use super::walk::{Last, find};
 
@@ -29,6 +31,8 @@ pub(super) const MAX_READ_BYTES: u64 = 256 << 20;
 pub(super) struct ShellFiles {
     pub files: MemoryFiles,
     pub tasks: Arc<Tasks>,
+    /// Names that the interpreter refuses have another form.
+    pub encodes_names: bool,
 }
 
 type Answer<T> = bashkit::Result<T>;
@@ -87,7 +91,7 @@ fn proc_metadata(entry: &ProcEntry) -> Metadata {
 }
 
 fn place(inner: &HeldFiles<'_>, path: &Path) -> Answer<Place> {
-    find(&inner.tree, inner.root, &bytes_of(path.as_os_str()), Last::Keep, None).map_err(told)
+    find(&inner.tree, inner.root, &decoded(&bytes_of(path.as_os_str())), Last::Keep, None).map_err(told)
 }
 
 impl ShellFiles {
@@ -235,6 +239,9 @@ impl FileSystem for ShellFiles {
     }
 
     async fn stat(&self, path: &Path) -> Answer<Metadata> {
+        if let Some(is_same) = same_file::answer(&self.files, path) {
+            return if is_same { self.stat(Path::new("/")).await } else { Err(told(not_found())) };
+        }
         if let Some(entry) = self.proc(path) {
             return Ok(proc_metadata(&entry?));
         }
@@ -262,7 +269,7 @@ impl FileSystem for ShellFiles {
         let entries = inner.tree.entries(id).map_err(told)?;
         inner.tree.node(id).check(FileAccess::Read).map_err(told)?;
         let entry = |(name, id): (&FileName, &NodeId)| DirEntry {
-            name: String::from_utf8_lossy(name).into_owned(),
+            name: if self.encodes_names { encoded(name) } else { shown(name) },
             metadata: metadata(inner.tree.node(*id)),
         };
         Ok(entries.iter().map(entry).collect())

@@ -15,7 +15,7 @@ impl ProgramRun<'_> {
     /// A child of this program, in the same place.
     pub(super) fn child(&self, argv: Vec<String>, input: ChildInput) -> Child {
         let (env, cwd) = (self.env.clone(), self.cwd.to_owned());
-        Child { argv, env, cwd, input, limit: None, without: None, rewording: None }
+        Child { argv, env, cwd, input, limit: None, without: None, rewording: None, encodes_names: false }
     }
 
     /// Runs a child to its end. Its output is passed on as it comes.

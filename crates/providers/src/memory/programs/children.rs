@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::rewording::Rewording;
 use super::streams::{ProgramInput, ProgramOutput};
 use crate::memory::interpreters::{Interpreters, MemoryShare, NO_TIMEOUT};
+use crate::memory::odd_names::NameDecoder;
 use crate::memory::script_text::{failure, quoted};
 
 /// Children may have children, and so on.
@@ -74,6 +75,8 @@ pub(super) struct Child {
     pub without: Option<&'static str>,
     /// Changes the words of its standard error.
     pub rewording: Option<Rewording>,
+    /// Names that the interpreter refuses have another form in it.
+    pub encodes_names: bool,
 }
 
 /// The standard input of a child.
@@ -107,6 +110,8 @@ pub(super) struct RunningChild {
     stdout: ProgramOutput,
     stderr: ProgramOutput,
     rewording: Option<Arc<Mutex<Rewording>>>,
+    /// Those of the standard output and error.
+    decoders: Option<[Mutex<NameDecoder>; 2]>,
     input: Option<Vec<u8>>,
     deadline: Option<Instant>,
     _share: MemoryShare,
@@ -124,6 +129,9 @@ impl RunningChild {
         let timeout = nested.deadline.map_or(NO_TIMEOUT, left);
         let mut builder = nested.shells.builder(&child.cwd, child.env.iter(), share.bytes, timeout);
         builder = (nested.install)(builder, &nested, child.without);
+        if child.encodes_names {
+            builder = builder.fs(Arc::new(nested.shells.shell_files(true)));
+        }
         let status = Arc::new(AtomicI32::new(-1));
         // The interpreter lets output stream where it sees the name of the program.
         let mut argv = child.argv.into_iter();
@@ -151,6 +159,7 @@ impl RunningChild {
             stdout: stdout.clone(),
             stderr: stderr.clone(),
             rewording: child.rewording.map(|rewording| Arc::new(Mutex::new(rewording))),
+            decoders: child.encodes_names.then(Default::default),
             input,
             deadline: nested.deadline,
             _share: share,
@@ -160,7 +169,11 @@ impl RunningChild {
     /// Runs it, and returns its status.
     pub(super) async fn run(mut self) -> i32 {
         let (stdout, stderr) = (&self.stdout, &self.stderr);
-        let rewording = &self.rewording;
+        let (rewording, decoders) = (&self.rewording, &self.decoders);
+        let named = |bytes: Vec<u8>, stream: usize| match decoders {
+            Some(decoders) => lock(&decoders[stream]).take(&bytes),
+            None => bytes,
+        };
         let mut options = ExecOptions::new().positional(self.args);
         if let Some(input) = self.input {
             options = options.stdin(input);
@@ -169,13 +182,13 @@ impl RunningChild {
             .bash
             .execute(&self.script)
             .options(options)
-            .stdout_fn(|bytes| async move { stdout.write_all(&bytes).await })
+            .stdout_fn(|bytes| async move { stdout.write_all(&named(bytes, 0)).await })
             .stderr_fn(|bytes| async move {
                 let bytes = match rewording {
                     Some(rewording) => lock(rewording).take(&bytes),
                     None => bytes,
                 };
-                stderr.write_all(&bytes).await
+                stderr.write_all(&named(bytes, 1)).await
             });
         let (code, text) = match executing.await {
             Ok(result) => (result.exit_code, None),
@@ -187,7 +200,16 @@ impl RunningChild {
                 (code, Some(text))
             }
         };
+        if let Some([decoder, _]) = decoders {
+            let rest = lock(decoder).finish();
+            if !rest.is_empty() {
+                // A closed output hears nothing more.
+                let written = stdout.write_all(&rest).await;
+                tracing::debug!(?written, "the last output of a child in memory");
+            }
+        }
         let rest = rewording.as_ref().map(|rewording| lock(rewording).finish()).unwrap_or_default();
+        let rest = named(rest, 1);
         let rest =
             [rest, text.map(|text| format!("bash: {text}\n").into_bytes()).unwrap_or_default()].concat();
         if !rest.is_empty() {
@@ -200,8 +222,8 @@ impl RunningChild {
     }
 }
 
-fn lock(rewording: &Mutex<Rewording>) -> MutexGuard<'_, Rewording> {
-    rewording.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Hands on the input of the caller.

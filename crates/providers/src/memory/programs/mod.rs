@@ -1,6 +1,7 @@
 //! Programs of ours, in place of the interpreter's: they wait without a limit of their own, write
 //! without end, keep Linux's rules of files, and print what GNU's print.
 
+mod adjusted;
 mod answers;
 mod backup;
 mod base_encoding;
@@ -13,8 +14,10 @@ mod chmod;
 mod choices;
 mod cmp;
 mod comm;
+mod counts;
 mod cp;
 mod csplit;
+mod cut;
 mod date;
 mod diff;
 mod directories;
@@ -23,9 +26,11 @@ mod expr;
 mod facts;
 mod file_bytes;
 mod fmt;
+mod fold;
 mod frame;
 mod gzip;
 mod gzip_stream;
+mod head;
 mod jq;
 mod leading;
 mod ln;
@@ -35,25 +40,38 @@ mod mode;
 mod mv;
 mod name_style;
 mod options;
+mod paste;
 mod paths;
 mod quoting;
+mod rev;
 mod reworded;
 mod rewording;
 mod rm;
 mod run;
+mod sed_script;
 mod signals;
+mod sort;
+mod sort_keys;
+mod sort_numbers;
+mod sort_options;
 mod starts;
 mod stat;
 mod streams;
+mod tac;
+mod tail;
 mod tar;
 mod target;
 mod tee;
 mod timeout;
 mod times;
 mod touch;
+mod tr;
+mod tr_sets;
 mod truncate;
 mod umask;
+mod uniq;
 mod waiting;
+mod wc;
 mod worker;
 mod xargs;
 mod xargs_input;
@@ -84,14 +102,17 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("comm", &comm::Comm),
     ("cp", &cp::Cp),
     ("csplit", &csplit::Csplit),
+    ("cut", &cut::CutProgram),
     ("date", &date::Date),
     ("diff", &diff::Diff),
     ("dir", &ls::DIR),
     ("dirname", &paths::Dirname),
     ("expr", &expr::Expr),
     ("fmt", &fmt::Fmt),
+    ("fold", &fold::Fold),
     ("gunzip", &gzip::Gzip::Unpack),
     ("gzip", &gzip::Gzip::Pack),
+    ("head", &head::HeadProgram),
     ("jq", &jq::Jq),
     ("ln", &ln::Ln),
     ("ls", &ls::LS),
@@ -99,8 +120,10 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("mkdir", &directories::Mkdir),
     ("mktemp", &mktemp::Mktemp),
     ("mv", &mv::Mv),
+    ("paste", &paste::Paste),
     ("readlink", &paths::Readlink),
     ("realpath", &paths::Realpath),
+    ("rev", &rev::Rev),
     ("rm", &rm::Rm),
     ("rmdir", &directories::Rmdir),
     ("sha1sum", &Checksums(ChecksumFamily::One(Algorithm::Sha1))),
@@ -108,13 +131,20 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("sha256sum", &Checksums(ChecksumFamily::One(Algorithm::Sha256))),
     ("sha384sum", &Checksums(ChecksumFamily::One(Algorithm::Sha384))),
     ("sha512sum", &Checksums(ChecksumFamily::One(Algorithm::Sha512))),
+    ("sort", &sort::SortProgram),
     ("stat", &stat::Stat),
     ("sum", &Checksums(ChecksumFamily::Sum)),
+    ("tac", &tac::Tac),
+    ("tail", &tail::Tail),
     ("tar", &tar::Tar),
+    ("tee", &tee::Tee),
     ("timeout", &timeout::Timeout),
     ("touch", &touch::Touch),
+    ("tr", &tr::Tr),
     ("truncate", &truncate::Truncate),
+    ("uniq", &uniq::Uniq),
     ("vdir", &ls::VDIR),
+    ("wc", &wc::Wc),
     ("xargs", &xargs::Xargs),
     ("zcat", &gzip::Gzip::Print),
 ];
@@ -138,11 +168,11 @@ pub(super) fn children_of(shells: Interpreters) -> Children {
 pub(super) fn install(builder: BashBuilder, children: &Children, without: Option<&str>) -> BashBuilder {
     let shells = children.shells();
     let builder = builder
+        .before_tool(Box::new(adjusted::adjust))
         .builtin("sleep", Box::new(waiting::Sleep { tasks: shells.tasks.clone(), command: shells.command }))
         .builtin("setsid", Box::new(waiting::Setsid))
         .builtin("umask", Box::new(umask::Umask))
         .builtin("zgrep", Box::new(zgrep::Zgrep))
-        .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
     let builder = reworded::NAMES
         .iter()
@@ -159,7 +189,7 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
         let installed = installed(name, *program);
         match *name {
             "timeout" => builder.builtin(*name, Box::new(LiveOutput(TIMEOUT))).command(TIMEOUT, installed),
-            "xargs" => builder.command(*name, installed),
+            "tee" | "tr" | "xargs" => builder.command(*name, installed),
             _ => builder.builtin(*name, Box::new(installed)),
         }
     })
@@ -185,5 +215,5 @@ pub(super) fn install_frame(
 
 /// Lists the names of ours that a script may use.
 pub(super) fn names_of_ours() -> impl Iterator<Item = &'static str> {
-    ["sleep", "setsid", "tee", "yes", "zgrep"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
+    ["sleep", "setsid", "yes", "zgrep"].into_iter().chain(PROGRAMS.iter().map(|(name, _)| *name))
 }

@@ -1,5 +1,5 @@
 //! The words of a command line, read as GNU's programs read them: options anywhere before `--`,
-//! short ones together, values attached or behind.
+//! short ones together, values attached or behind. `-d=` has the value `=`.
 
 use lexopt::Parser;
 use lexopt::prelude::ValueExt;
@@ -19,7 +19,9 @@ pub(super) enum OptionWord {
 
 impl Words {
     pub(super) fn new(args: &[String]) -> Self {
-        Self(Parser::from_args(args))
+        let mut parser = Parser::from_args(args);
+        parser.set_short_equals(false);
+        Self(parser)
     }
 
     /// Reads the next option or operand.

@@ -7,6 +7,7 @@ use bashkit::{Builtin, BuiltinContext, ExecResult, ExecutionPlan, SubCommand};
 use super::children::{ChildEnd, ChildInput};
 use super::rewording::Rewording;
 use super::run::{Ending, ProgramRun, ShellProgram};
+use crate::memory::odd_names::encoded;
 
 /// The programs.
 pub(super) const NAMES: &[&str] = &["find", "rg"];
@@ -54,13 +55,27 @@ impl ShellProgram for RewordedProgram {
         } else {
             ChildInput::Empty
         };
+        let is_find = name == "find";
+        if is_find {
+            encode_names(&mut argv);
+        }
         let mut child = run.child(argv, input);
+        child.encodes_names = is_find;
         child.without = Some(known);
         child.rewording = Some(Rewording::new(known));
         match run.run_child(child).await? {
             ChildEnd::Exited(status) => Ok(status),
             ChildEnd::TimedOut => Ok(1),
         }
+    }
+}
+
+/// Gives names and patterns the form that the names of files have in the child. Commands behind `-exec`
+/// stay as they are.
+fn encode_names(argv: &mut [String]) {
+    let is_action = |arg: &str| matches!(arg, "-exec" | "-execdir" | "-ok" | "-okdir");
+    for arg in argv.iter_mut().take_while(|arg| !is_action(arg)) {
+        *arg = encoded(arg.as_bytes());
     }
 }
 

@@ -1,5 +1,8 @@
 //! The words of the real programs in place of the interpreter's, line by line.
 
+use super::quoting::curly;
+use crate::memory::odd_names::decoded;
+
 /// A longer line is passed on as it is.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 const BAD_PATTERN: &str = "rg: invalid pattern: regex parse error:";
@@ -84,7 +87,8 @@ fn find_line(line: &str) -> Option<String> {
     let rest = line.strip_prefix("find: ")?;
     let (before, quoted) = rest.split_once('\'')?;
     let (name, after) = quoted.rsplit_once('\'')?;
-    Some(format!("find: {before}‘{name}’{after}"))
+    let name = String::from_utf8_lossy(&decoded(name.as_bytes())).into_owned();
+    Some(format!("find: {before}{}{after}", curly(&name)))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use super::umask::{VARIABLE, mask_of};
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
 use crate::memory::node::{FileNode, NodeContent, NodeKind};
+use crate::memory::odd_names::decoded;
 use crate::memory::place::Place;
 pub(super) use crate::memory::reasons::reason;
 use crate::memory::walk::{Last, find};
@@ -151,7 +152,7 @@ impl ProgramRun<'_> {
 
     /// The path of a name on the command line.
     pub(super) fn path(&self, name: &str) -> Vec<u8> {
-        bytes_of(self.cwd.join(name).as_os_str()).into_owned()
+        decoded(&bytes_of(self.cwd.join(name).as_os_str())).into_owned()
     }
 
     /// Holds the files for one look or one change. Nothing may be awaited meanwhile.
@@ -169,7 +170,7 @@ impl ProgramRun<'_> {
         if name.is_empty() {
             return Err(crate::memory::node::not_found());
         }
-        let cwd = bytes_of(self.cwd.as_os_str());
+        let (cwd, name) = (bytes_of(self.cwd.as_os_str()), &*decoded(name));
         let path = if name.starts_with(b"/") { name.to_vec() } else { [&*cwd, b"/", name].concat() };
         find(&held.tree, held.root, &path, last, None)
     }

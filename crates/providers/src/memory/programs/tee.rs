@@ -1,42 +1,61 @@
-//! `tee`.
+//! `tee`: copies its input to files and to its output as it comes.
+
+use std::path::PathBuf;
 
 use async_trait::async_trait;
-use bashkit::{Command, CommandContext, CommandStatus};
 
-/// Copies its input to files and to its output as it comes.
+use super::options::{OptionWord, complete, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram};
+
+const LONG: &[&str] = &["append", "ignore-interrupts", "output-error"];
+
 pub(super) struct Tee;
 
 #[async_trait]
-impl Command for Tee {
-    async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
-        let is_added = context.args.iter().any(|arg| arg == "-a" || arg == "--append");
-        let names =
-            context.args.iter().filter(|arg| !matches!(arg.as_str(), "-a" | "--append" | "-i" | "--"));
-        let mut status = 0;
-        let mut files = Vec::new();
-        for name in names {
-            let path = context.cwd.join(name);
-            let opened = if is_added {
-                context.fs.append_file(&path, b"").await
-            } else {
-                context.fs.write_file(&path, b"").await
-            };
-            match opened {
-                Ok(()) => files.push(path),
-                Err(error) => {
-                    status = 1;
-                    let reason = error.to_string();
-                    let reason = reason.strip_prefix("io error: ").unwrap_or(&reason);
-                    context.stderr.write_all(format!("tee: {name}: {reason}\n").as_bytes()).await?;
-                }
+impl ShellProgram for Tee {
+    async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        let (mut is_added, mut names) = (false, Vec::new());
+        let mut words = run.words();
+        while let Some(word) = words.next()? {
+            match &word {
+                OptionWord::Short('a') => is_added = true,
+                OptionWord::Short('i' | 'p') => {}
+                OptionWord::Short(_) => return Err(unknown(&word)),
+                OptionWord::Operand(operand) => names.push(operand.clone()),
+                OptionWord::Long(name) => match complete(name, LONG)? {
+                    "append" => is_added = true,
+                    "output-error" => drop(words.attached()?),
+                    _ => {}
+                },
             }
         }
-        while let Some(bytes) = context.stdin.read_chunk().await? {
+        let (files, status) = open(run, &names, is_added).await?;
+        while let Some(bytes) = run.read_input().await? {
             for file in &files {
-                context.fs.append_file(file, &bytes).await?;
+                run.fs.append_file(file, &bytes).await?;
             }
-            context.stdout.write_all(&bytes).await?;
+            run.print(&bytes).await?;
         }
-        Ok(CommandStatus::with_code(status))
+        Ok(status)
     }
+}
+
+/// Makes the files, or empties them. Those that can't be written are told of.
+async fn open(run: &ProgramRun<'_>, names: &[String], is_added: bool) -> Result<(Vec<PathBuf>, i32), Ending> {
+    let (mut files, mut status) = (Vec::new(), 0);
+    for name in names {
+        let path = run.cwd.join(name);
+        let opened =
+            if is_added { run.fs.append_file(&path, b"").await } else { run.fs.write_file(&path, b"").await };
+        match opened {
+            Ok(()) => files.push(path),
+            Err(error) => {
+                status = 1;
+                let reason = error.to_string();
+                let reason = reason.strip_prefix("io error: ").unwrap_or(&reason);
+                run.complain(format!("{name}: {reason}")).await?;
+            }
+        }
+    }
+    Ok((files, status))
 }

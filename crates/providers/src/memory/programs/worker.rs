@@ -16,6 +16,7 @@ use crate::memory::content::FileContent;
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
 use crate::memory::node::{FileNode, NodeContent, is_a_directory};
+use crate::memory::odd_names::decoded;
 use crate::memory::place::Place;
 use crate::memory::walk::{Last, find};
 
@@ -155,7 +156,7 @@ impl Worker {
         if name.is_empty() {
             return Err(crate::memory::node::not_found());
         }
-        let directory = bytes_of(directory.as_os_str());
+        let (directory, name) = (bytes_of(directory.as_os_str()), &*decoded(name));
         let path = if name.starts_with(b"/") { name.to_vec() } else { [&directory, name].join(&b'/') };
         find(&held.tree, held.root, &path, last, None)
     }

@@ -12,6 +12,7 @@ mod sizes;
 mod wildcard;
 
 use async_trait::async_trait;
+pub(super) use order::by_version;
 
 use super::name_style::NameStyle;
 use super::quoting::quoted;

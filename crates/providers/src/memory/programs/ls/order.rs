@@ -48,7 +48,7 @@ fn extension(name: &[u8]) -> &[u8] {
 }
 
 /// Compares names with numbers in them by the numbers. Hidden names come first.
-fn by_version(one: &[u8], other: &[u8]) -> Ordering {
+pub(in crate::memory::programs) fn by_version(one: &[u8], other: &[u8]) -> Ordering {
     let rank = |name: &[u8]| match name {
         b"" => 0,
         b"." => 1,

@@ -1,0 +1,145 @@
+//! Names that the interpreter refuses in paths: with a tab, a line end, a letter that is not shown, or
+//! bytes that are no text. Its `find` meets them in another form, in which a letter of a private range
+//! stands for each of these. The files take this form for the name, and output gets the name back.
+
+use std::borrow::Cow;
+
+/// The letters that the interpreter refuses.
+const REFUSED: [(u32, u32); 10] = [
+    (0, 0x1f),
+    (0x7f, 0x9f),
+    (0x180e, 0x180e),
+    (0x200b, 0x200d),
+    (0x202a, 0x202e),
+    (0x2060, 0x2060),
+    (0x2066, 0x206f),
+    (0xfeff, 0xfeff),
+    (0xfff9, 0xfffb),
+    (0xe0000, 0xe007f),
+];
+/// The first letter of the private range. Those for letters come first, those for bytes behind them.
+const FIRST: u32 = 0x10_f000;
+const FIRST_BYTE: u32 = 0x10_f200;
+/// The bytes that all letters of the private range begin with.
+const BEGIN: [u8; 2] = [0xf4, 0x8f];
+/// The bytes of such a letter.
+const LETTER_BYTES: usize = 4;
+
+/// The form of a name that the interpreter takes.
+pub(super) fn encoded(name: &[u8]) -> String {
+    let mut out = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        out.extend(chunk.valid().chars().map(|letter| stand_in(letter).unwrap_or(letter)));
+        out.extend(chunk.invalid().iter().filter_map(|byte| char::from_u32(FIRST_BYTE + u32::from(*byte))));
+    }
+    out
+}
+
+/// The name that a form stands for.
+pub(super) fn decoded(form: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memmem::find(form, &BEGIN).is_none() {
+        return Cow::Borrowed(form);
+    }
+    let mut out = Vec::with_capacity(form.len());
+    let mut rest = form;
+    while let Some(at) = memchr::memmem::find(rest, &BEGIN) {
+        let (before, from) = rest.split_at(at);
+        out.extend_from_slice(before);
+        match from.get(..LETTER_BYTES).and_then(meaning) {
+            Some(bytes) => {
+                out.extend_from_slice(&bytes);
+                rest = &from[LETTER_BYTES..];
+            }
+            None => {
+                out.push(from[0]);
+                rest = &from[1..];
+            }
+        }
+    }
+    out.extend_from_slice(rest);
+    Cow::Owned(out)
+}
+
+/// The letter that stands for another one in paths.
+fn stand_in(letter: char) -> Option<char> {
+    let letter = u32::from(letter);
+    let mut first = FIRST;
+    for (from, to) in REFUSED {
+        if (from..=to).contains(&letter) {
+            return char::from_u32(first + letter - from);
+        }
+        first += to - from + 1;
+    }
+    None
+}
+
+/// The bytes that a letter of the private range stands for.
+fn meaning(letter: &[u8]) -> Option<Vec<u8>> {
+    let letter = u32::from(std::str::from_utf8(letter).ok()?.chars().next()?);
+    if let Some(byte) = letter.checked_sub(FIRST_BYTE) {
+        return Some(vec![u8::try_from(byte).ok().filter(|byte| !byte.is_ascii())?]);
+    }
+    let mut index = letter.checked_sub(FIRST)?;
+    for (from, to) in REFUSED {
+        if index <= to - from {
+            return Some(char::from_u32(from + index)?.to_string().into_bytes());
+        }
+        index -= to - from + 1;
+    }
+    None
+}
+
+/// Output in which forms become names again, as it comes.
+#[derive(Debug, Default)]
+pub(super) struct NameDecoder {
+    /// The beginning of a letter.
+    pending: Vec<u8>,
+}
+
+impl NameDecoder {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut all = std::mem::take(&mut self.pending);
+        all.extend_from_slice(bytes);
+        let tail = all.len().saturating_sub(LETTER_BYTES - 1);
+        if let Some(at) = memchr::memchr(BEGIN[0], &all[tail..]) {
+            self.pending = all.split_off(tail + at);
+        }
+        match decoded(&all) {
+            Cow::Borrowed(_) => all,
+            Cow::Owned(bytes) => bytes,
+        }
+    }
+
+    /// Returns what is left at the end.
+    pub(super) fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.pending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_comes_back() {
+        let all: String = (0..=0xe0080).filter_map(char::from_u32).collect();
+        for name in [all.as_bytes(), b"a\tb\nc", b"\xff\xfe a", "é 😀".as_bytes()] {
+            let form = encoded(name);
+            assert!(!form.chars().any(char::is_control));
+            assert_eq!(decoded(form.as_bytes()), name);
+        }
+        assert_eq!(encoded("plain é".as_bytes()), "plain é");
+        assert_eq!(decoded("\u{10fffd}".as_bytes()), "\u{10fffd}".as_bytes());
+    }
+
+    #[test]
+    fn a_form_may_come_in_parts() {
+        let form = format!("x{}y\u{10ffff}", encoded(b"\n"));
+        for at in 0..form.len() {
+            let mut decoder = NameDecoder::default();
+            let (one, other) = form.as_bytes().split_at(at);
+            let out = [decoder.take(one), decoder.take(other), decoder.finish()].concat();
+            assert_eq!(out, "x\ny\u{10ffff}".as_bytes());
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! `cut`: parts of lines, by bytes or by fields. A character is a byte, as in GNU's.
+
+use async_trait::async_trait;
+use memchr::memchr_iter;
+
+use super::options::{OptionWord, complete, unknown};
+use super::quoting::curly;
+use super::run::{Ending, ProgramRun, ShellProgram};
+
+/// The lines between two pauses in which others go on.
+const LINES_AT_ONCE: usize = 512;
+
+const LONG: &[&str] = &[
+    "bytes",
+    "characters",
+    "complement",
+    "delimiter",
+    "fields",
+    "only-delimited",
+    "output-delimiter",
+    "zero-terminated",
+];
+
+pub(super) struct CutProgram;
+
+#[async_trait]
+impl ShellProgram for CutProgram {
+    async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        let cutter = parse(run)?;
+        let mut status = 0;
+        for file in &cutter.files {
+            match run.read(file).await? {
+                Ok(bytes) => cutter.print(run, &bytes).await?,
+                Err(reason) => {
+                    run.complain(format!("{file}: {reason}")).await?;
+                    status = 1;
+                }
+            }
+        }
+        Ok(status)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CutUnit {
+    Byte,
+    Field,
+}
+
+/// The parts to print, and how.
+#[derive(Debug)]
+struct PartCutter {
+    unit: CutUnit,
+    /// From and to, counted from one, in order; none touches the next.
+    ranges: Vec<(usize, usize)>,
+    delimiter: u8,
+    output_delimiter: Option<Vec<u8>>,
+    only_delimited: bool,
+    end: u8,
+    files: Vec<String>,
+}
+
+fn parse(run: &ProgramRun<'_>) -> Result<PartCutter, Ending> {
+    let mut list = None;
+    let (mut delimiter, mut output_delimiter, mut is_complement) = (None, None, false);
+    let (mut only_delimited, mut end, mut files) = (false, b'\n', Vec::new());
+    let mut words = run.words();
+    while let Some(word) = words.next()? {
+        let letter = match &word {
+            OptionWord::Short(letter) => *letter,
+            OptionWord::Long(name) => match complete(name, LONG)? {
+                "complement" => 'C',
+                "output-delimiter" => 'o',
+                "zero-terminated" => 'z',
+                "only-delimited" => 's',
+                other => other.chars().next().unwrap_or_default(),
+            },
+            OptionWord::Operand(operand) => {
+                files.push(operand.clone());
+                continue;
+            }
+        };
+        match letter {
+            'b' | 'c' | 'f' => {
+                let unit = if letter == 'f' { CutUnit::Field } else { CutUnit::Byte };
+                if list.replace((unit, words.value()?)).is_some() {
+                    return Err(Ending::usage("only one list may be specified"));
+                }
+            }
+            'd' => delimiter = Some(one_byte(&words.value()?)?),
+            's' => only_delimited = true,
+            'z' => end = 0,
+            'n' => {}
+            'C' if matches!(word, OptionWord::Long(_)) => is_complement = true,
+            'o' if matches!(word, OptionWord::Long(_)) => {
+                output_delimiter = Some(words.value()?.into_bytes())
+            }
+            _ => return Err(unknown(&word)),
+        }
+    }
+    let missing = || Ending::usage("you must specify a list of bytes, characters, or fields");
+    let (unit, list) = list.ok_or_else(missing)?;
+    if unit == CutUnit::Byte && delimiter.is_some() {
+        return Err(Ending::usage("an input delimiter may be specified only when operating on fields"));
+    }
+    if unit == CutUnit::Byte && only_delimited {
+        let reason = "suppressing non-delimited lines makes sense\n\tonly when operating on fields";
+        return Err(Ending::usage(reason));
+    }
+    let ranges = ranges(&list, unit)?;
+    let has_spaces = output_delimiter.is_some();
+    let ranges = if is_complement { complement(&ranges) } else { merged(ranges, unit, has_spaces) };
+    if files.is_empty() {
+        files.push("-".to_owned());
+    }
+    let output_delimiter = output_delimiter.map(|bytes| if bytes.is_empty() { vec![0] } else { bytes });
+    let delimiter = delimiter.unwrap_or(b'\t');
+    Ok(PartCutter { unit, ranges, delimiter, output_delimiter, only_delimited, end, files })
+}
+
+fn one_byte(value: &str) -> Result<u8, Ending> {
+    match value.as_bytes() {
+        [] => Ok(0),
+        [one] => Ok(*one),
+        _ => Err(Ending::usage("the delimiter must be a single character")),
+    }
+}
+
+/// Reads a list: `N`, `N-`, `N-M` and `-M`, between commas or blanks.
+fn ranges(list: &str, unit: CutUnit) -> Result<Vec<(usize, usize)>, Ending> {
+    let is_field = unit == CutUnit::Field;
+    let zero = || {
+        let what = if is_field { "fields" } else { "byte/character positions" };
+        Ending::usage(format!("{what} are numbered from 1"))
+    };
+    let number = |text: &str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        if digits < text.len() {
+            let what = if is_field { "field value" } else { "byte/character position" };
+            return Err(Ending::usage(format!("invalid {what} {}", curly(&text[digits..]))));
+        }
+        text.parse().map_err(|_| {
+            let what = if is_field { "field number" } else { "byte/character offset" };
+            Ending::usage(format!("{what} {} is too large", curly(text)))
+        })
+    };
+    let mut all = Vec::new();
+    for part in list.split([',', ' ', '\t']) {
+        let (from, to) = match part.split_once('-') {
+            Some(("", "")) => return Err(Ending::usage("invalid range with no endpoint: -")),
+            Some((_, to)) if to.contains('-') => {
+                return Err(Ending::usage(if is_field {
+                    "invalid field range"
+                } else {
+                    "invalid byte or character range"
+                }));
+            }
+            Some(("", to)) => (1, number(to)?),
+            Some((from, "")) => (number(from)?, usize::MAX),
+            Some((from, to)) => (number(from)?, number(to)?),
+            None if part.is_empty() => (0, 0),
+            None => {
+                let only = number(part)?;
+                (only, only)
+            }
+        };
+        if from == 0 || to == 0 {
+            return Err(zero());
+        }
+        if to < from {
+            return Err(Ending::usage("invalid decreasing range"));
+        }
+        all.push((from, to));
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// Makes one range of those that overlap. Those that touch become one where nothing is printed between
+/// them.
+fn merged(ranges: Vec<(usize, usize)>, unit: CutUnit, has_spaces: bool) -> Vec<(usize, usize)> {
+    let touches = usize::from(unit == CutUnit::Field || !has_spaces);
+    let mut all: Vec<(usize, usize)> = Vec::new();
+    for (from, to) in ranges {
+        match all.last_mut() {
+            Some(last) if from <= last.1.saturating_add(touches) => last.1 = last.1.max(to),
+            _ => all.push((from, to)),
+        }
+    }
+    all
+}
+
+/// The ranges between these.
+fn complement(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let mut all = Vec::new();
+    let mut next = 1;
+    for (from, to) in ranges {
+        if next < *from {
+            all.push((next, from - 1));
+        }
+        next = next.max(to.saturating_add(1));
+    }
+    if next < usize::MAX {
+        all.push((next, usize::MAX));
+    }
+    all
+}
+
+impl PartCutter {
+    async fn print(&self, run: &ProgramRun<'_>, bytes: &[u8]) -> Result<(), Ending> {
+        let mut out = Vec::new();
+        let mut rest = bytes;
+        let mut lines = 0;
+        while !rest.is_empty() {
+            let end = self.line_end(rest);
+            self.cut(&rest[..end], &mut out);
+            rest = rest.get(end + 1..).unwrap_or_default();
+            lines += 1;
+            if lines % LINES_AT_ONCE == 0 {
+                run.breathe().await;
+                run.print(std::mem::take(&mut out)).await?;
+            }
+        }
+        run.print(out).await
+    }
+
+    /// The end of the line that the text begins with. If lines are fields, all of them are one line.
+    fn line_end(&self, text: &[u8]) -> usize {
+        if self.unit == CutUnit::Field && self.delimiter == self.end {
+            return text.len() - usize::from(text.ends_with(&[self.end]));
+        }
+        memchr::memchr(self.end, text).unwrap_or(text.len())
+    }
+
+    /// Writes the parts of a line.
+    fn cut(&self, line: &[u8], out: &mut Vec<u8>) {
+        match self.unit {
+            CutUnit::Byte => self.cut_bytes(line, out),
+            CutUnit::Field => {
+                let mut ends = memchr_iter(self.delimiter, line);
+                let Some(first) = ends.next() else {
+                    if !self.only_delimited {
+                        out.extend_from_slice(line);
+                        out.push(self.end);
+                    }
+                    return;
+                };
+                self.cut_fields(line, std::iter::once(first).chain(ends), out);
+            }
+        }
+        out.push(self.end);
+    }
+
+    fn cut_bytes(&self, line: &[u8], out: &mut Vec<u8>) {
+        let mut is_first = true;
+        for (from, to) in self.ranges.iter().take_while(|(from, _)| *from <= line.len()) {
+            match &self.output_delimiter {
+                Some(delimiter) if !is_first => out.extend_from_slice(delimiter),
+                _ => {}
+            }
+            out.extend_from_slice(&line[from - 1..line.len().min(*to)]);
+            is_first = false;
+        }
+    }
+
+    fn cut_fields(&self, line: &[u8], ends: impl Iterator<Item = usize>, out: &mut Vec<u8>) {
+        let mut ranges = self.ranges.iter();
+        let mut range = ranges.next();
+        let (mut start, mut is_first) = (0, true);
+        for (index, end) in ends.chain(std::iter::once(line.len())).enumerate() {
+            let number = index + 1;
+            while range.is_some_and(|(_, to)| *to < number) {
+                range = ranges.next();
+            }
+            let Some((from, _)) = range else { return };
+            if *from <= number {
+                if !is_first {
+                    out.extend_from_slice(self.output_delimiter.as_deref().unwrap_or(&[self.delimiter]));
+                }
+                out.extend_from_slice(&line[start..end]);
+                is_first = false;
+            }
+            start = end + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(list: &str, unit: CutUnit) -> String {
+        match ranges(list, unit) {
+            Err(Ending::Refused { reason, .. }) => reason,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_list_is_sorted_and_its_ranges_are_joined() {
+        let read = |list: &str| merged(ranges(list, CutUnit::Field).unwrap(), CutUnit::Field, false);
+        assert_eq!(read("3,1-2 7-"), [(1, 3), (7, usize::MAX)]);
+        assert_eq!(read("-2,5"), [(1, 2), (5, 5)]);
+        assert_eq!(complement(&read("2-3,5")), [(1, 1), (4, 4), (6, usize::MAX)]);
+    }
+
+    #[test]
+    fn a_list_that_is_none_is_refused() {
+        assert_eq!(reason("0", CutUnit::Field), "fields are numbered from 1");
+        assert_eq!(reason("3-1", CutUnit::Byte), "invalid decreasing range");
+        assert_eq!(reason("-", CutUnit::Byte), "invalid range with no endpoint: -");
+        assert_eq!(reason("1x", CutUnit::Field), "invalid field value ‘x’");
+    }
+}

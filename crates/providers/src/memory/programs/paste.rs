@@ -1,0 +1,186 @@
+//! `paste`: lines of files side by side, or the lines of each file in one.
+
+use async_trait::async_trait;
+
+use super::options::{OptionWord, complete, unknown};
+use super::run::{Ending, ProgramRun, ShellProgram};
+
+/// The bytes between two pauses in which others go on.
+const BYTES_AT_ONCE: usize = 64 << 10;
+
+const LONG: &[&str] = &["delimiters", "serial", "zero-terminated"];
+
+pub(super) struct Paste;
+
+#[async_trait]
+impl ShellProgram for Paste {
+    async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
+        let (mut delimiters, mut is_serial, mut end, mut files) = ("\t".to_owned(), false, b'\n', Vec::new());
+        let mut words = run.words();
+        while let Some(word) = words.next()? {
+            let letter = match &word {
+                OptionWord::Short(letter) => *letter,
+                OptionWord::Long(name) => complete(name, LONG)?.chars().next().unwrap_or_default(),
+                OptionWord::Operand(operand) => {
+                    files.push(operand.clone());
+                    continue;
+                }
+            };
+            match letter {
+                'd' => delimiters = words.value()?,
+                's' => is_serial = true,
+                'z' => end = 0,
+                _ => return Err(unknown(&word)),
+            }
+        }
+        if files.is_empty() {
+            files.push("-".to_owned());
+        }
+        let delimiters = parse_delimiters(&delimiters)?;
+        let mut status = 0;
+        let mut texts: Vec<Vec<u8>> = Vec::new();
+        let mut owners = Vec::new();
+        for file in &files {
+            // The standard input is shared by all who name it.
+            if let Some(at) = files.iter().take(owners.len()).position(|other| other == "-" && file == "-") {
+                owners.push(owners[at]);
+                continue;
+            }
+            match run.read(file).await? {
+                Ok(bytes) => {
+                    owners.push(Some(texts.len()));
+                    texts.push(bytes);
+                }
+                Err(reason) => {
+                    run.complain(format!("{file}: {reason}")).await?;
+                    if !is_serial {
+                        return Ok(1);
+                    }
+                    status = 1;
+                    owners.push(None);
+                }
+            }
+        }
+        let owners: Vec<usize> = owners.into_iter().flatten().collect();
+        let rests = texts.iter().map(Vec::as_slice).collect();
+        let mut pasting = Pasting { run, delimiters, end, rests, out: Vec::new() };
+        if is_serial {
+            pasting.one_by_one(&owners).await?;
+        } else {
+            pasting.side_by_side(&owners).await?;
+        }
+        run.print(pasting.out).await?;
+        Ok(status)
+    }
+}
+
+/// Reads the list of delimiters. An empty one stands for no byte.
+fn parse_delimiters(text: &str) -> Result<Vec<Vec<u8>>, Ending> {
+    let mut all = Vec::new();
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        let letter = match letter {
+            '\\' => match letters.next() {
+                Some('0') => {
+                    all.push(Vec::new());
+                    continue;
+                }
+                Some('b') => '\x08',
+                Some('f') => '\x0c',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some('v') => '\x0b',
+                Some(other) => other,
+                None => {
+                    let reason = format!("delimiter list ends with an unescaped backslash: {text}");
+                    return Err(Ending::refused(reason));
+                }
+            },
+            other => other,
+        };
+        // A delimiter is a byte, as in GNU's.
+        all.extend(letter.to_string().into_bytes().into_iter().map(|byte| vec![byte]));
+    }
+    if all.is_empty() {
+        all.push(Vec::new());
+    }
+    Ok(all)
+}
+
+struct Pasting<'a, 'r> {
+    run: &'a ProgramRun<'r>,
+    delimiters: Vec<Vec<u8>>,
+    end: u8,
+    rests: Vec<&'a [u8]>,
+    out: Vec<u8>,
+}
+
+impl<'a> Pasting<'a, '_> {
+    /// Takes the next line of a text.
+    fn line(&mut self, text: usize) -> Option<&'a [u8]> {
+        let rest = self.rests[text];
+        if rest.is_empty() {
+            return None;
+        }
+        let size = memchr::memchr(self.end, rest).unwrap_or(rest.len());
+        self.rests[text] = rest.get(size + 1..).unwrap_or_default();
+        Some(&rest[..size])
+    }
+
+    async fn pause(&mut self) -> Result<(), Ending> {
+        if self.out.len() > BYTES_AT_ONCE {
+            self.run.breathe().await;
+            self.run.print(std::mem::take(&mut self.out)).await?;
+        }
+        Ok(())
+    }
+
+    fn add_delimiter(&mut self, index: usize) {
+        let delimiter = &self.delimiters[index % self.delimiters.len()];
+        self.out.extend_from_slice(delimiter);
+    }
+
+    async fn one_by_one(&mut self, texts: &[usize]) -> Result<(), Ending> {
+        for text in texts {
+            let mut index = 0;
+            while let Some(line) = self.line(*text) {
+                if index > 0 {
+                    self.add_delimiter(index - 1);
+                }
+                index += 1;
+                self.out.extend_from_slice(line);
+                self.pause().await?;
+            }
+            self.out.push(self.end);
+        }
+        Ok(())
+    }
+
+    async fn side_by_side(&mut self, texts: &[usize]) -> Result<(), Ending> {
+        while texts.iter().any(|text| !self.rests[*text].is_empty()) {
+            for (index, text) in texts.iter().enumerate() {
+                if index > 0 {
+                    self.add_delimiter(index - 1);
+                }
+                let line = self.line(*text).unwrap_or_default();
+                self.out.extend_from_slice(line);
+            }
+            self.out.push(self.end);
+            self.pause().await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delimiters_have_escapes() {
+        assert_eq!(parse_delimiters(r",\n\0").unwrap(), [b",".to_vec(), b"\n".to_vec(), Vec::new()]);
+        assert_eq!(parse_delimiters("").unwrap(), [Vec::<u8>::new()]);
+        assert!(parse_delimiters("\\").is_err());
+    }
+}

@@ -1,0 +1,260 @@
+//! The sets of `tr`: letters, ranges, classes and repeats.
+
+use super::quoting::curly;
+use super::run::Ending;
+
+/// A set as it was written.
+#[derive(Debug)]
+pub(super) struct ByteSet(Vec<SetPart>);
+
+#[derive(Debug, Clone, Copy)]
+enum SetPart {
+    Range(u8, u8),
+    Class(Class),
+    /// A byte as often as it says; `None` fills the set up.
+    Repeat(u8, Option<usize>),
+    Equivalent(u8),
+}
+
+/// The most that a repeat adds: no set has more than one of each byte to change.
+const MAX_REPEAT: usize = 256;
+
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    name: &'static str,
+    has: fn(u8) -> bool,
+}
+
+static CLASSES: [Class; 12] = [
+    Class { name: "alnum", has: |byte| byte.is_ascii_alphanumeric() },
+    Class { name: "alpha", has: |byte| byte.is_ascii_alphabetic() },
+    Class { name: "blank", has: |byte| matches!(byte, b' ' | b'\t') },
+    Class { name: "cntrl", has: |byte| byte.is_ascii_control() },
+    Class { name: "digit", has: |byte| byte.is_ascii_digit() },
+    Class { name: "graph", has: |byte| byte.is_ascii_graphic() },
+    Class { name: "lower", has: |byte| byte.is_ascii_lowercase() },
+    Class { name: "print", has: |byte| byte.is_ascii_graphic() || byte == b' ' },
+    Class { name: "punct", has: |byte| byte.is_ascii_punctuation() },
+    Class { name: "space", has: |byte| matches!(byte, b' ' | 0x09..=0x0d) },
+    Class { name: "upper", has: |byte| byte.is_ascii_uppercase() },
+    Class { name: "xdigit", has: |byte| byte.is_ascii_hexdigit() },
+];
+
+/// Tells whether a set ends with a backslash that stands for itself.
+pub(super) fn ends_with_backslash(text: &str) -> bool {
+    (text.len() - text.trim_end_matches('\\').len()) % 2 == 1
+}
+
+/// Reads a set.
+pub(super) fn parse_set(text: &str) -> Result<ByteSet, Ending> {
+    let letters = unescaped(text.as_bytes());
+    let mut parts = Vec::new();
+    let mut rest = letters.as_slice();
+    while let Some((first, after)) = rest.split_first() {
+        if !first.is_escaped
+            && first.byte == b'['
+            && let Some((part, behind)) = bracket(after)?
+        {
+            parts.push(part);
+            rest = behind;
+            continue;
+        }
+        match after {
+            [dash, to, behind @ ..] if dash.byte == b'-' && !dash.is_escaped => {
+                if to.byte < first.byte {
+                    let range = format!("{}-{}", shown(first.byte), shown(to.byte));
+                    return Err(Ending::refused(format!(
+                        "range-endpoints of '{range}' are in reverse collating sequence order"
+                    )));
+                }
+                parts.push(SetPart::Range(first.byte, to.byte));
+                rest = behind;
+            }
+            _ => {
+                parts.push(SetPart::Range(first.byte, first.byte));
+                rest = after;
+            }
+        }
+    }
+    Ok(ByteSet(parts))
+}
+
+fn shown(byte: u8) -> String {
+    if byte.is_ascii_graphic() || byte == b' ' {
+        char::from(byte).to_string()
+    } else {
+        format!("\\{byte:03o}")
+    }
+}
+
+/// A byte of a set. One behind a backslash has no other meaning.
+#[derive(Debug, Clone, Copy)]
+struct SetByte {
+    byte: u8,
+    is_escaped: bool,
+}
+
+fn unescaped(text: &[u8]) -> Vec<SetByte> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = text.get(at).copied() {
+        at += 1;
+        let Some(next) = text.get(at).copied().filter(|_| byte == b'\\') else {
+            out.push(SetByte { byte, is_escaped: byte == b'\\' });
+            continue;
+        };
+        at += 1;
+        let byte = match next {
+            b'a' => 0x07,
+            b'b' => 0x08,
+            b'f' => 0x0c,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'v' => 0x0b,
+            b'0'..=b'7' => {
+                let mut value = u32::from(next - b'0');
+                for _ in 0..2 {
+                    let Some(digit) = text.get(at).filter(|digit| matches!(digit, b'0'..=b'7')) else {
+                        break;
+                    };
+                    let more = value * 8 + u32::from(digit - b'0');
+                    if more > 255 {
+                        break;
+                    }
+                    value = more;
+                    at += 1;
+                }
+                u8::try_from(value).unwrap_or(u8::MAX)
+            }
+            other => other,
+        };
+        out.push(SetByte { byte, is_escaped: true });
+    }
+    out
+}
+
+type Bracket<'a> = Option<(SetPart, &'a [SetByte])>;
+
+/// Reads `[:class:]`, `[=c=]` or `[c*n]`, behind the bracket. `None`: the bracket stands for itself.
+fn bracket(text: &[SetByte]) -> Result<Bracket<'_>, Ending> {
+    let is = |at: usize, byte: u8| text.get(at).is_some_and(|one| one.byte == byte && !one.is_escaped);
+    for kind in [b':', b'='] {
+        if !is(0, kind) {
+            continue;
+        }
+        let Some(end) = (1..text.len().saturating_sub(1)).find(|at| is(*at, kind) && is(*at + 1, b']'))
+        else {
+            continue;
+        };
+        let name: Vec<u8> = text[1..end].iter().map(|one| one.byte).collect();
+        let behind = &text[end + 2..];
+        if kind == b'=' {
+            let [byte] = name.as_slice() else {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                let reason = format!("{name}: equivalence class operand must be a single character");
+                return Err(Ending::refused(reason));
+            };
+            return Ok(Some((SetPart::Equivalent(*byte), behind)));
+        }
+        let class = CLASSES.iter().find(|class| class.name.as_bytes() == name);
+        let Some(class) = class else {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            return Err(Ending::refused(format!("invalid character class {}", curly(&name))));
+        };
+        return Ok(Some((SetPart::Class(*class), behind)));
+    }
+    if text.is_empty() || !is(1, b'*') {
+        return Ok(None);
+    }
+    let Some(end) = (2..text.len()).find(|at| is(*at, b']')) else { return Ok(None) };
+    let number: String = text[2..end].iter().map(|one| char::from(one.byte)).collect();
+    let radix = if number.starts_with('0') { 8 } else { 10 };
+    let count = match number.as_str() {
+        "" => 0,
+        number => usize::from_str_radix(number, radix).map_err(|_| {
+            Ending::refused(format!("invalid repeat count {} in [c*n] construct", curly(number)))
+        })?,
+    };
+    let part = SetPart::Repeat(text[0].byte, Some(count.min(MAX_REPEAT)).filter(|count| *count > 0));
+    Ok(Some((part, &text[end + 1..])))
+}
+
+impl ByteSet {
+    /// The bytes in their order. A repeat without a number fills it up to a length.
+    pub(super) fn bytes(&self, len: usize) -> Vec<u8> {
+        let known: usize = self.0.iter().map(|part| part.len().unwrap_or(0)).sum();
+        let mut out = Vec::new();
+        for part in &self.0 {
+            match part {
+                SetPart::Range(from, to) => out.extend(*from..=*to),
+                SetPart::Class(class) => out.extend((0..=u8::MAX).filter(|byte| (class.has)(*byte))),
+                SetPart::Repeat(byte, number) => {
+                    let number = number.unwrap_or_else(|| len.saturating_sub(known));
+                    out.extend(std::iter::repeat_n(*byte, number));
+                }
+                SetPart::Equivalent(byte) => out.push(*byte),
+            }
+        }
+        out
+    }
+
+    /// Tells whether a repeat fills the set up.
+    pub(super) fn has_filler(&self) -> bool {
+        self.0.iter().any(|part| matches!(part, SetPart::Repeat(_, None)))
+    }
+
+    pub(super) fn has_class(&self) -> bool {
+        self.0.iter().any(|part| matches!(part, SetPart::Class(_)))
+    }
+
+    pub(super) fn ends_with_class(&self) -> bool {
+        matches!(self.0.last(), Some(SetPart::Class(_)))
+    }
+
+    /// Refuses what can't stand for bytes that others become.
+    pub(super) fn check_as_target(&self, first: &Self, is_complement: bool) -> Result<(), Ending> {
+        if self.0.iter().any(|part| matches!(part, SetPart::Equivalent(_))) {
+            return Err(Ending::refused("[=c=] expressions may not appear in string2 when translating"));
+        }
+        let fills = self.0.iter().filter(|part| matches!(part, SetPart::Repeat(_, None))).count();
+        if fills > 1 {
+            return Err(Ending::refused("only one [c*] repeat construct may appear in string2"));
+        }
+        for (index, part) in self.0.iter().enumerate() {
+            let SetPart::Class(class) = part else { continue };
+            if !matches!(class.name, "lower" | "upper") {
+                let reason = "when translating, the only character classes that may appear in\nstring2 are 'upper' and 'lower'";
+                return Err(Ending::refused(reason));
+            }
+            if !is_complement && !self.is_aligned(index, first) {
+                return Err(Ending::refused("misaligned [:upper:] and/or [:lower:] construct"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether the class at this place stands for one at the same place of the other set.
+    fn is_aligned(&self, index: usize, first: &Self) -> bool {
+        let before: usize = self.0[..index].iter().map(|part| part.len().unwrap_or(0)).sum();
+        let mut at = 0;
+        for part in &first.0 {
+            if at == before {
+                return matches!(part, SetPart::Class(class) if matches!(class.name, "lower" | "upper"));
+            }
+            at += part.len().unwrap_or(0);
+        }
+        false
+    }
+}
+
+impl SetPart {
+    fn len(self) -> Option<usize> {
+        match self {
+            Self::Range(from, to) => Some(usize::from(to - from) + 1),
+            Self::Class(class) => Some((0..=u8::MAX).filter(|byte| (class.has)(*byte)).count()),
+            Self::Repeat(_, number) => number,
+            Self::Equivalent(_) => Some(1),
+        }
+    }
+}
