@@ -2,6 +2,7 @@
 //! without end, keep Linux's rules of files, and print what GNU's print.
 
 mod answers;
+mod arguments;
 mod backup;
 mod base_encoding;
 mod basic_regex;
@@ -142,6 +143,7 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
         .builtin("setsid", Box::new(waiting::Setsid))
         .builtin("umask", Box::new(umask::Umask))
         .builtin("zgrep", Box::new(zgrep::Zgrep))
+        .before_tool(Box::new(arguments::adapt))
         .command("tee", tee::Tee)
         .command("yes", waiting::Yes);
     let builder = reworded::NAMES
