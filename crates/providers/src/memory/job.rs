@@ -23,7 +23,7 @@ use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
 use super::known_programs::KnownPrograms;
 use super::plain::is_plain;
 use super::programs;
-use super::script_text::{failure, quoted};
+use super::script_text::{failure, quoted, without_advice};
 use super::shell_factory::ShellFactory;
 use super::tasks::{RunningTask, Tasks};
 use super::threads;
@@ -251,6 +251,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
         move |bytes: Vec<u8>| {
             let mark = mark.clone();
             async move {
+                let bytes = if stream == LogStream::Stderr { without_advice(bytes) } else { bytes };
                 let (before, is_mark) = mark.lock().unwrap_or_else(PoisonError::into_inner).pass(bytes);
                 running.take(stream, Bytes::from(before)).await;
                 if is_mark {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::rewording::Rewording;
 use super::streams::{ProgramInput, ProgramOutput};
 use crate::memory::interpreters::{Interpreters, MemoryShare, NO_TIMEOUT};
-use crate::memory::script_text::{failure, quoted};
+use crate::memory::script_text::{failure, quoted, without_advice};
 
 /// Children may have children, and so on.
 const MAX_DEPTH: usize = 32;
@@ -171,10 +171,10 @@ impl RunningChild {
             .options(options)
             .stdout_fn(|bytes| async move { stdout.write_all(&bytes).await })
             .stderr_fn(|bytes| async move {
-                let bytes = match rewording {
+                let bytes = without_advice(match rewording {
                     Some(rewording) => lock(rewording).take(&bytes),
                     None => bytes,
-                };
+                });
                 stderr.write_all(&bytes).await
             });
         let (code, text) = match executing.await {
