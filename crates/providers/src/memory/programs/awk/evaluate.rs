@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::machine::{Halt, Machine, Step, VariableSlot};
+use super::machine::{AwkHalt, AwkMachine, Step, VariableSlot};
 use super::number::settled;
 use super::pattern::AwkPattern;
 use super::statements::Flow;
@@ -11,7 +11,7 @@ use super::syntax::{Arithmetic, AwkExpr, CallArgument, Comparison};
 use super::text::AwkText;
 use super::value::AwkValue;
 
-impl<'p> Machine<'p> {
+impl<'p> AwkMachine<'p> {
     pub(super) fn evaluate(&mut self, expression: &'p AwkExpr) -> Step<AwkValue> {
         Ok(match expression {
             AwkExpr::Number(number) => AwkValue::Number(*number),
@@ -29,26 +29,7 @@ impl<'p> Machine<'p> {
                 Some(last) => self.evaluate(last)?,
                 None => AwkValue::Unset,
             },
-            AwkExpr::Assign(target, value) => {
-                let place = self.place(target)?;
-                let value = self.evaluate(value)?;
-                self.put(&place, value.clone())?;
-                value
-            }
-            AwkExpr::Change(arithmetic, target, operand) => {
-                let place = self.place(target)?;
-                let operand = self.number(operand)?;
-                let before = self.get_from(&place)?.number();
-                let value = AwkValue::Number(calculate(*arithmetic, before, operand));
-                self.put(&place, value.clone())?;
-                value
-            }
-            AwkExpr::Step { target, by, is_behind } => {
-                let place = self.place(target)?;
-                let before = self.get_from(&place)?.number();
-                self.put(&place, AwkValue::Number(before + by))?;
-                AwkValue::Number(if *is_behind { before } else { before + by })
-            }
+            AwkExpr::Assign(..) | AwkExpr::Change(..) | AwkExpr::Step { .. } => self.change(expression)?,
             AwkExpr::Calculate(arithmetic, left, right) => {
                 let left = self.number(left)?;
                 let right = self.number(right)?;
@@ -90,6 +71,33 @@ impl<'p> Machine<'p> {
                 self.substitute(*is_global, pattern, replacement, target)?
             }
             AwkExpr::Getline(source, target) => self.getline(source, target.as_deref())?,
+        })
+    }
+
+    /// The value of an expression that changes something.
+    fn change(&mut self, expression: &'p AwkExpr) -> Step<AwkValue> {
+        Ok(match expression {
+            AwkExpr::Assign(target, value) => {
+                let place = self.place(target)?;
+                let value = self.evaluate(value)?;
+                self.put(&place, value.clone())?;
+                value
+            }
+            AwkExpr::Change(arithmetic, target, operand) => {
+                let place = self.place(target)?;
+                let operand = self.number(operand)?;
+                let before = self.get_from(&place)?.number();
+                let value = AwkValue::Number(calculate(*arithmetic, before, operand));
+                self.put(&place, value.clone())?;
+                value
+            }
+            AwkExpr::Step { target, by, is_behind } => {
+                let place = self.place(target)?;
+                let before = self.get_from(&place)?.number();
+                self.put(&place, AwkValue::Number(before + by))?;
+                AwkValue::Number(if *is_behind { before } else { before + by })
+            }
+            other => self.evaluate(other)?,
         })
     }
 
@@ -161,7 +169,7 @@ impl<'p> Machine<'p> {
     }
 
     /// An error of arguments while the program runs.
-    pub(super) fn run_time_error(&mut self, reason: &str) -> Halt {
+    pub(super) fn run_time_error(&mut self, reason: &str) -> AwkHalt {
         self.fatal("run time error", reason)
     }
 }

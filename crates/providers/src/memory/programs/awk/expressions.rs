@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::lexer::AwkToken;
 use super::names::NameUse;
-use super::parser::{Parsed, Parser};
+use super::parser::{AwkParser, Parsed};
 use super::pattern::AwkPattern;
 use super::syntax::{
     Arithmetic, AwkExpr, AwkFunction, AwkTarget, CallArgument, Comparison, FUNCTIONS, LineSource, VariableRef,
@@ -18,7 +18,7 @@ fn boxed(expression: AwkExpr) -> Box<AwkExpr> {
     Box::new(expression)
 }
 
-impl Parser {
+impl AwkParser {
     pub(super) fn expression(&mut self) -> Parsed<AwkExpr> {
         self.nested(Self::choice)
     }

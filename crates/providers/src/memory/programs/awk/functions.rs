@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::machine::{Machine, Step, VariableSlot};
+use super::machine::{AwkMachine, Step, VariableSlot};
 use super::number::{number_of, settled, whole};
 use super::printf::MAX_TEXT;
 use super::record::FieldRule;
@@ -15,7 +15,7 @@ fn count(number: usize) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-impl<'p> Machine<'p> {
+impl<'p> AwkMachine<'p> {
     pub(super) fn function(&mut self, function: AwkFunction, args: &'p [AwkExpr]) -> Step<AwkValue> {
         if function == AwkFunction::Match {
             return self.match_in(&args[0], &args[1]);

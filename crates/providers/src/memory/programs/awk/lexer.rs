@@ -41,7 +41,7 @@ const SIGNS: [&str; 43] = [
 
 /// Reads all words of a program.
 pub(super) fn tokens(program: &[u8]) -> Vec<PlacedToken> {
-    let mut lexer = Lexer { rest: program, line: 1, can_divide: false };
+    let mut lexer = AwkLexer { rest: program, line: 1, can_divide: false };
     let mut all = Vec::new();
     let (mut parentheses, mut braces) = (0_usize, 0_usize);
     loop {
@@ -75,13 +75,13 @@ fn ends_operand(token: &AwkToken) -> bool {
     }
 }
 
-struct Lexer<'a> {
+struct AwkLexer<'a> {
     rest: &'a [u8],
     line: usize,
     can_divide: bool,
 }
 
-impl Lexer<'_> {
+impl AwkLexer<'_> {
     /// The line of a word that began there or, behind continued lines, below.
     fn token_line(&self, begun: usize) -> usize {
         begun.max(self.line)
@@ -227,6 +227,12 @@ impl Lexer<'_> {
         self.rest = &start[at + 1..];
         AwkToken::Pattern(pattern)
     }
+}
+
+/// Tells whether this is a name.
+pub(super) fn is_name(name: &[u8]) -> bool {
+    let is_letter = |byte: &u8| *byte == b'_' || byte.is_ascii_alphabetic();
+    name.first().is_some_and(is_letter) && name.iter().all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }
 
 /// Reads the escapes of a text. Those that are unknown stay as they are.

@@ -23,7 +23,7 @@ const MAX_STACK_BYTES: usize = STACK_BYTES / 2;
 const LOOK_EVERY: u32 = 256;
 
 /// The reason why the statements do not go on.
-pub(super) enum Halt {
+pub(super) enum AwkHalt {
     Next,
     Exit,
     /// An error, in the words behind the program's name.
@@ -31,13 +31,13 @@ pub(super) enum Halt {
     Ending(Ending),
 }
 
-impl From<Ending> for Halt {
+impl From<Ending> for AwkHalt {
     fn from(ending: Ending) -> Self {
         Self::Ending(ending)
     }
 }
 
-pub(super) type Step<T> = Result<T, Halt>;
+pub(super) type Step<T> = Result<T, AwkHalt>;
 pub(super) type SharedTable = Rc<RefCell<AwkTable>>;
 
 /// The place of a variable.
@@ -72,7 +72,7 @@ pub(super) struct MainInput {
     pub is_over: bool,
 }
 
-pub(super) struct Machine<'p> {
+pub(super) struct AwkMachine<'p> {
     pub program: &'p AwkProgram,
     pub streams: AwkStreams<'p>,
     pub globals: Vec<VariableSlot>,
@@ -92,7 +92,7 @@ pub(super) struct Machine<'p> {
     stack: usize,
 }
 
-impl<'p> Machine<'p> {
+impl<'p> AwkMachine<'p> {
     pub(super) fn new(program: &'p AwkProgram, streams: AwkStreams<'p>) -> Self {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let mut machine = Self {
@@ -144,7 +144,7 @@ impl<'p> Machine<'p> {
     /// Goes on, if the run may go on.
     pub(super) fn tick(&mut self) -> Step<()> {
         self.steps = self.steps.wrapping_add(1);
-        if self.steps % LOOK_EVERY == 0 {
+        if self.steps.is_multiple_of(LOOK_EVERY) {
             self.streams.worker.breathe()?;
             self.check_room(0)?;
         }
@@ -154,7 +154,7 @@ impl<'p> Machine<'p> {
     /// Looks whether a value of this size has room.
     pub(super) fn check_room(&self, bytes: usize) -> Step<()> {
         if used_bytes().saturating_add(bytes) > MAX_BYTES {
-            return Err(Halt::Fatal("out of memory".to_owned()));
+            return Err(AwkHalt::Fatal("out of memory".to_owned()));
         }
         Ok(())
     }
@@ -162,13 +162,13 @@ impl<'p> Machine<'p> {
     /// Looks whether one more call has room.
     pub(super) fn check_stack(&self) -> Step<()> {
         if self.stack.abs_diff(stack_address()) > MAX_STACK_BYTES {
-            return Err(Halt::Fatal("program limit exceeded: eval stack size=1024".to_owned()));
+            return Err(AwkHalt::Fatal("program limit exceeded: eval stack size=1024".to_owned()));
         }
         Ok(())
     }
 
     /// An error while the program runs, in mawk's words.
-    pub(super) fn fatal(&mut self, kind: &str, reason: &str) -> Halt {
+    pub(super) fn fatal(&mut self, kind: &str, reason: &str) -> AwkHalt {
         let shown = |slot: &VariableSlot| match slot {
             VariableSlot::Value(value) => {
                 String::from_utf8_lossy(value.to_text(&AwkText::from("%.6g")).bytes()).into_owned()
@@ -177,7 +177,7 @@ impl<'p> Machine<'p> {
         };
         let [file, record, all] =
             [syntax::FILENAME, syntax::FNR, syntax::NR].map(|at| shown(&self.globals[at]));
-        Halt::Fatal(format!("{kind}: {reason}\n\tFILENAME=\"{file}\" FNR={record} NR={all}"))
+        AwkHalt::Fatal(format!("{kind}: {reason}\n\tFILENAME=\"{file}\" FNR={record} NR={all}"))
     }
 
     pub(super) fn text_of(&self, value: &AwkValue) -> AwkText {

@@ -18,6 +18,8 @@ mod statements;
 mod streams;
 mod syntax;
 mod table;
+#[cfg(test)]
+mod tests;
 mod text;
 mod value;
 
@@ -25,7 +27,7 @@ use async_trait::async_trait;
 
 use super::run::{Ending, ProgramRun, ShellProgram};
 use super::worker::{Worker, work};
-use machine::{Halt, Machine, Step};
+use machine::{AwkHalt, AwkMachine, Step};
 use options::{AwkOptions, FAILURE};
 use streams::AwkStreams;
 use syntax::AwkProgram;
@@ -89,15 +91,15 @@ impl Script<'_> {
                 return Ok(FAILURE);
             }
         };
-        let mut machine = Machine::new(&program, AwkStreams::new(self.worker));
+        let mut machine = AwkMachine::new(&program, AwkStreams::new(self.worker));
         let mut arguments = vec![self.name.to_owned()];
         arguments.extend(options.operands.iter().cloned());
         machine.set_surroundings(arguments, environment);
         let ended = prepare(&mut machine, &options).and_then(|()| run_all(&mut machine, &program));
         let finished = machine.streams.finish()?;
         match (ended, finished) {
-            (Err(Halt::Ending(ending)), _) => Err(ending),
-            (Err(Halt::Fatal(reason)), _) => self.complain(&reason),
+            (Err(AwkHalt::Ending(ending)), _) => Err(ending),
+            (Err(AwkHalt::Fatal(reason)), _) => self.complain(&reason),
             (_, Err(reason)) => self.complain(&format!("write failure ({reason})")),
             _ => Ok(machine.exit_status),
         }
@@ -126,7 +128,7 @@ impl Script<'_> {
     }
 }
 
-fn prepare(machine: &mut Machine<'_>, options: &AwkOptions) -> Step<()> {
+fn prepare(machine: &mut AwkMachine<'_>, options: &AwkOptions) -> Step<()> {
     if let Some(separator) = &options.field_separator {
         let separator = lexer::unescaped(separator.as_bytes());
         machine.set_global(syntax::FS, AwkValue::text(separator))?;
@@ -138,22 +140,22 @@ fn prepare(machine: &mut Machine<'_>, options: &AwkOptions) -> Step<()> {
 }
 
 /// Runs a program to its end. `exit` is an end like others.
-fn run_all<'p>(machine: &mut Machine<'p>, program: &'p AwkProgram) -> Step<()> {
+fn run_all<'p>(machine: &mut AwkMachine<'p>, program: &'p AwkProgram) -> Step<()> {
     match begin_and_rules(machine, program) {
-        Ok(()) | Err(Halt::Exit) => {}
+        Ok(()) | Err(AwkHalt::Exit) => {}
         other => return other,
     }
     for body in &program.end {
         match machine.execute(body) {
             Ok(_) => {}
-            Err(Halt::Exit) => return Ok(()),
+            Err(AwkHalt::Exit) => return Ok(()),
             Err(halt) => return Err(halt),
         }
     }
     Ok(())
 }
 
-fn begin_and_rules<'p>(machine: &mut Machine<'p>, program: &'p AwkProgram) -> Step<()> {
+fn begin_and_rules<'p>(machine: &mut AwkMachine<'p>, program: &'p AwkProgram) -> Step<()> {
     for body in &program.begin {
         machine.execute(body)?;
     }
@@ -162,7 +164,7 @@ fn begin_and_rules<'p>(machine: &mut Machine<'p>, program: &'p AwkProgram) -> St
     }
     while machine.next_record()? {
         match machine.rules() {
-            Ok(()) | Err(Halt::Next) => {}
+            Ok(()) | Err(AwkHalt::Next) => {}
             Err(halt) => return Err(halt),
         }
     }

@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn numbers_have_the_digits_of_printf() {
         for (number, conversion, precision, text) in [
-            (3.14159, b'f', 2, "3.14"),
+            (2.71459, b'f', 2, "2.71"),
             (2.5, b'f', 0, "2"),
             (12345.678, b'e', 6, "1.234568e+04"),
             (0.0001, b'g', 6, "0.0001"),

@@ -1,6 +1,6 @@
 //! The command line of `awk`, as mawk reads it.
 
-use super::reading::is_name;
+use super::lexer::is_name;
 use crate::memory::programs::run::Ending;
 
 /// The status of a run that can't go on.

@@ -35,7 +35,7 @@ pub(super) fn parse(program: &[u8]) -> Parsed<AwkProgram> {
             names.function(name, *line);
         }
     }
-    let mut parser = Parser {
+    let mut parser = AwkParser {
         tokens,
         at: 0,
         last_line,
@@ -62,7 +62,7 @@ pub(super) fn parse(program: &[u8]) -> Parsed<AwkProgram> {
     }
 }
 
-pub(super) struct Parser {
+pub(super) struct AwkParser {
     tokens: Vec<PlacedToken>,
     at: usize,
     last_line: usize,
@@ -82,7 +82,7 @@ pub(super) struct Parser {
     errors: SyntaxError,
 }
 
-impl Parser {
+impl AwkParser {
     pub(super) fn peek(&self) -> &AwkToken {
         self.ahead(0)
     }

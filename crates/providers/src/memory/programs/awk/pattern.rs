@@ -157,14 +157,7 @@ impl<'a> Rewriter<'a> {
     }
 
     fn end_branch(&self) -> Result<(), &'static str> {
-        if self.operand.is_some() {
-            return Ok(());
-        }
-        Err(if self.open.is_empty() || !self.rest.is_empty() || !self.out.ends_with("(?:") {
-            MISSING
-        } else {
-            "missing ')'"
-        })
+        if self.operand.is_some() { Ok(()) } else { Err(MISSING) }
     }
 
     fn repeat(&mut self, sign: char, after_start: bool) -> Result<(), &'static str> {

@@ -2,12 +2,33 @@
 
 use super::number::{digits, whole};
 use super::text::AwkText;
-use super::value::AwkValue;
 
 /// The longest text of `sprintf`.
 pub(super) const MAX_TEXT: usize = 8192;
 /// The widest field.
 const MAX_WIDTH: usize = 60_000;
+
+/// A value that fills a format.
+pub(super) trait FormatArgument {
+    fn number(&self) -> f64;
+    /// The number that a character has.
+    fn code(&self) -> Option<f64>;
+    fn text(&self, format: &AwkText) -> AwkText;
+}
+
+impl FormatArgument for f64 {
+    fn number(&self) -> f64 {
+        *self
+    }
+
+    fn code(&self) -> Option<f64> {
+        Some(*self)
+    }
+
+    fn text(&self, _: &AwkText) -> AwkText {
+        AwkText::from(self.to_string().as_str())
+    }
+}
 
 /// The reason why a format can't be filled.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +54,7 @@ struct FormatField {
 pub(super) fn fill(
     out: &mut Vec<u8>,
     format: &[u8],
-    args: &[AwkValue],
+    args: &[impl FormatArgument],
     convfmt: &AwkText,
 ) -> Result<(), FormatError> {
     let mut args = args.iter();
@@ -62,9 +83,9 @@ pub(super) fn fill(
     Ok(())
 }
 
-fn read_field<'a>(
+fn read_field<'a, A: FormatArgument + 'a>(
     rest: &mut &[u8],
-    next: &mut impl FnMut() -> Result<&'a AwkValue, FormatError>,
+    next: &mut impl FnMut() -> Result<&'a A, FormatError>,
 ) -> Result<FormatField, FormatError> {
     let mut field = FormatField::default();
     while let Some((flag, behind)) = rest.split_first() {
@@ -94,9 +115,9 @@ fn size(given: i32) -> usize {
     usize::try_from(given.unsigned_abs()).unwrap_or(MAX_WIDTH).min(MAX_WIDTH)
 }
 
-fn read_size<'a>(
+fn read_size<'a, A: FormatArgument + 'a>(
     rest: &mut &[u8],
-    next: &mut impl FnMut() -> Result<&'a AwkValue, FormatError>,
+    next: &mut impl FnMut() -> Result<&'a A, FormatError>,
 ) -> Result<Option<i32>, FormatError> {
     if let Some(behind) = rest.strip_prefix(b"*") {
         *rest = behind;
@@ -114,7 +135,7 @@ fn convert(
     out: &mut Vec<u8>,
     field: FormatField,
     conversion: u8,
-    value: &AwkValue,
+    value: &impl FormatArgument,
     convfmt: &AwkText,
 ) -> Option<()> {
     match conversion {
@@ -122,14 +143,14 @@ fn convert(
         b'o' | b'x' | b'X' | b'u' => unsigned(out, field, conversion, value.number()),
         b'e' | b'E' | b'f' | b'F' | b'g' | b'G' => float(out, field, conversion, value.number()),
         b'c' => {
-            let bytes = match value.as_number().filter(|_| !matches!(value, AwkValue::Unset)) {
+            let bytes = match value.code() {
                 Some(number) => vec![whole(number).to_le_bytes()[0]],
-                None => vec![value.to_text(convfmt).bytes().first().copied().unwrap_or(0)],
+                None => vec![value.text(convfmt).bytes().first().copied().unwrap_or(0)],
             };
             pad(out, field, &bytes, b' ');
         }
         b's' => {
-            let text = value.to_text(convfmt);
+            let text = value.text(convfmt);
             let len = field.precision.unwrap_or(usize::MAX).min(text.bytes().len());
             pad(out, field, &text.bytes()[..len], b' ');
         }
@@ -205,7 +226,7 @@ fn float(out: &mut Vec<u8>, field: FormatField, conversion: u8, number: f64) {
 pub(super) fn number(format: &[u8], number: f64) -> Vec<u8> {
     let usual = AwkText::from("%.6g");
     let mut out = Vec::new();
-    match fill(&mut out, format, &[AwkValue::Number(number)], &usual) {
+    match fill(&mut out, format, &[number], &usual) {
         Ok(()) => out,
         Err(_) => format.to_vec(),
     }
@@ -214,8 +235,9 @@ pub(super) fn number(format: &[u8], number: f64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::programs::awk::value::AwkValue;
 
-    fn filled(format: &str, args: &[AwkValue]) -> Result<String, FormatError> {
+    fn filled(format: &str, args: &[impl FormatArgument]) -> Result<String, FormatError> {
         let usual = AwkText::from("%.6g");
         let mut out = Vec::new();
         fill(&mut out, format.as_bytes(), args, &usual)?;

@@ -1,13 +1,13 @@
 //! The reading of records: those of the command line's files, and those of `getline`.
 
 use super::input::{InputSource, RecordReader};
-use super::lexer::unescaped;
-use super::machine::{Halt, Machine, Step, VariableSlot};
+use super::lexer::{is_name, unescaped};
+use super::machine::{AwkHalt, AwkMachine, Step, VariableSlot};
 use super::syntax::{self, AwkTarget, LineSource, VariableRef};
 use super::table::TableKey;
 use super::value::AwkValue;
 
-impl<'p> Machine<'p> {
+impl<'p> AwkMachine<'p> {
     /// Reads the next record of the files that the command line names.
     fn main_record(&mut self) -> Step<Option<Vec<u8>>> {
         loop {
@@ -65,8 +65,10 @@ impl<'p> Machine<'p> {
             let shown = String::from_utf8_lossy(name).into_owned();
             match self.streams.worker.read(&shown)? {
                 Ok(content) => InputSource::File(content.reader()),
-                Err("Is a directory") => return Err(Halt::Fatal("read error (Is a directory)".to_owned())),
-                Err(reason) => return Err(Halt::Fatal(format!("cannot open {shown} ({reason})"))),
+                Err("Is a directory") => {
+                    return Err(AwkHalt::Fatal("read error (Is a directory)".to_owned()));
+                }
+                Err(reason) => return Err(AwkHalt::Fatal(format!("cannot open {shown} ({reason})"))),
             }
         };
         self.input.reader = Some(RecordReader::new(source));
@@ -85,7 +87,7 @@ impl<'p> Machine<'p> {
         let program = self.program;
         if let Some(global) = program.globals.iter().position(|(own, _)| *own == name) {
             if program.globals[global].1 {
-                return Err(Halt::Fatal(format!(
+                return Err(AwkHalt::Fatal(format!(
                     "cannot command line assign to {name}\n\ttype clash or keyword"
                 )));
             }
@@ -144,7 +146,6 @@ impl<'p> Machine<'p> {
     }
 
     /// The next record of a file or command. The inner error: there is none of this name.
-    #[expect(clippy::type_complexity, reason = "three ends of a read")]
     fn line_of(&mut self, is_command: bool, name: &[u8]) -> Step<Result<Option<Vec<u8>>, ()>> {
         self.tick()?;
         let worker = self.streams.worker;
@@ -166,9 +167,4 @@ impl<'p> Machine<'p> {
                 AwkValue::input(value.into_bytes());
         }
     }
-}
-
-pub(super) fn is_name(name: &[u8]) -> bool {
-    let is_letter = |byte: &u8| *byte == b'_' || byte.is_ascii_alphabetic();
-    name.first().is_some_and(is_letter) && name.iter().all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }

@@ -1,6 +1,6 @@
 //! The statements of `awk`, as they run.
 
-use super::machine::{Halt, Machine, Step};
+use super::machine::{AwkHalt, AwkMachine, Step};
 use super::printf::FormatError;
 use super::syntax::{AwkExpr, AwkStatement, OutputKind, RulePattern};
 use super::value::AwkValue;
@@ -14,7 +14,7 @@ pub(super) enum Flow {
     Return,
 }
 
-impl<'p> Machine<'p> {
+impl<'p> AwkMachine<'p> {
     pub(super) fn execute(&mut self, statements: &'p [AwkStatement]) -> Step<Flow> {
         for statement in statements {
             let flow = self.statement(statement)?;
@@ -70,12 +70,12 @@ impl<'p> Machine<'p> {
             }
             AwkStatement::Break => return Ok(Flow::Break),
             AwkStatement::Continue => return Ok(Flow::Continue),
-            AwkStatement::Next => return Err(Halt::Next),
+            AwkStatement::Next => return Err(AwkHalt::Next),
             AwkStatement::Exit(status) => {
                 if let Some(status) = status {
                     self.exit_status = super::number::whole(self.number(status)?) & 0xff;
                 }
-                return Err(Halt::Exit);
+                return Err(AwkHalt::Exit);
             }
             AwkStatement::Return(value) => {
                 self.returned = match value {
@@ -122,7 +122,7 @@ impl<'p> Machine<'p> {
             Ok(()) => Ok(()),
             Err(reason) => {
                 let shown = String::from_utf8_lossy(name.bytes());
-                Err(Halt::Fatal(format!("cannot open \"{shown}\" for output ({reason})")))
+                Err(AwkHalt::Fatal(format!("cannot open \"{shown}\" for output ({reason})")))
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::number::{as_whole, looks_numeric, number_of};
-use super::printf;
+use super::printf::{self, FormatArgument};
 use super::text::AwkText;
 
 /// A value.
@@ -84,6 +84,20 @@ impl AwkValue {
             return left.partial_cmp(&right).unwrap_or(Ordering::Equal);
         }
         self.to_text(format).bytes().cmp(other.to_text(format).bytes())
+    }
+}
+
+impl FormatArgument for AwkValue {
+    fn number(&self) -> f64 {
+        self.number()
+    }
+
+    fn code(&self) -> Option<f64> {
+        if matches!(self, Self::Unset) { None } else { self.as_number() }
+    }
+
+    fn text(&self, format: &AwkText) -> AwkText {
+        self.to_text(format)
     }
 }
 
