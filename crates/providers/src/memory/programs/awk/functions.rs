@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use super::machine::{AwkMachine, Step, VariableSlot};
 use super::number::{number_of, settled, whole};
 use super::printf::MAX_TEXT;
-use super::record::FieldRule;
+use super::record::{FieldRule, MAX_FIELDS};
 use super::syntax::{AwkExpr, AwkFunction, RLENGTH, RSTART, VariableRef};
 use super::value::AwkValue;
 
@@ -118,7 +118,9 @@ impl<'p> AwkMachine<'p> {
             }
         };
         let pieces = rule.split(text.bytes());
-        self.check_room(text.bytes().len() + pieces.len() * 160)?;
+        let needed =
+            if pieces.len() > MAX_FIELDS { usize::MAX } else { text.bytes().len() + pieces.len() * 160 };
+        self.check_room(needed)?;
         let pieces: Vec<AwkValue> =
             pieces.into_iter().map(|piece| AwkValue::input(&text.bytes()[piece])).collect();
         let number = count(pieces.len());

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::rc::Rc;
 
 use super::pattern::AwkPattern;
+use super::text::{return_bytes, take_bytes};
 use crate::memory::content::ContentReader;
 use crate::memory::programs::run::Ending;
 use crate::memory::programs::worker::Worker;
@@ -34,16 +35,26 @@ pub(super) struct RecordReader {
     start: usize,
     /// The status of the command that it comes from.
     pub status: i32,
+    /// The bytes of it that count as those of values do.
+    counted: usize,
+}
+
+impl Drop for RecordReader {
+    fn drop(&mut self) {
+        return_bytes(self.counted);
+    }
 }
 
 impl RecordReader {
     pub(super) fn new(source: InputSource) -> Self {
-        Self { source, buffer: Vec::new(), start: 0, status: 0 }
+        Self { source, buffer: Vec::new(), start: 0, status: 0, counted: 0 }
     }
 
     /// An input that is here already.
     pub(super) fn whole(buffer: Vec<u8>, status: i32) -> Self {
-        Self { source: InputSource::Over, buffer, start: 0, status }
+        let counted = buffer.len();
+        take_bytes(counted);
+        Self { source: InputSource::Over, buffer, start: 0, status, counted }
     }
 
     /// Reads more. Returns `false` at the end.

@@ -16,9 +16,11 @@ use crate::memory::programs::run::Ending;
 use crate::memory::programs::worker::STACK_BYTES;
 
 /// The patterns made of texts that are kept.
-const MAX_PATTERNS: usize = 200;
+const MAX_PATTERNS: usize = 64;
 /// The stack that calls within calls may take.
 const MAX_STACK_BYTES: usize = STACK_BYTES / 2;
+const LIMIT: &str = "program limit exceeded";
+const TOO_MANY_FIELDS: &str = "maximum number of fields size=1048576";
 /// So often it is looked whether the run must end.
 const LOOK_EVERY: u32 = 256;
 
@@ -233,7 +235,7 @@ impl<'p> AwkMachine<'p> {
             syntax::NF => {
                 let count = usize::try_from(super::number::whole(value.number())).unwrap_or(0);
                 if !self.record.set_count(count) {
-                    return Err(self.fatal("program limit exceeded", "maximum number of fields size=1048576"));
+                    return Err(self.fatal(LIMIT, TOO_MANY_FIELDS));
                 }
                 return Ok(());
             }
@@ -293,7 +295,11 @@ impl<'p> AwkMachine<'p> {
         if number == 0 {
             return Ok(self.record.text(&self.settings.field_separator, &self.settings.conversion));
         }
-        Ok(self.record.field(number))
+        let value = self.record.field(number);
+        if self.record.has_too_many() {
+            return Err(self.fatal(LIMIT, TOO_MANY_FIELDS));
+        }
+        Ok(value)
     }
 
     fn field_number(&mut self, number: f64) -> Step<usize> {
@@ -315,7 +321,7 @@ impl<'p> AwkMachine<'p> {
             return Ok(());
         }
         if !self.record.set_field(number, value) {
-            return Err(self.fatal("program limit exceeded", "maximum number of fields size=1048576"));
+            return Err(self.fatal(LIMIT, TOO_MANY_FIELDS));
         }
         Ok(())
     }

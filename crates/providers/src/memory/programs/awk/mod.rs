@@ -1,5 +1,6 @@
 //! `awk`, as mawk 1.3.4: the one that Debian has. It counts bytes, and its words and numbers are mawk's.
 
+mod calls;
 mod evaluate;
 mod expressions;
 mod functions;
@@ -14,6 +15,7 @@ mod pattern;
 mod printf;
 mod reading;
 mod record;
+mod statement_parser;
 mod statements;
 mod streams;
 mod syntax;

@@ -10,7 +10,7 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
 /// The most bytes that a compiled pattern may take.
-const MAX_PATTERN_BYTES: usize = 4 << 20;
+const MAX_PATTERN_BYTES: usize = 2 << 20;
 const MISSING: &str = "missing operand";
 const BAD_CLASS: &str = "bad class -- [], [^] or [";
 

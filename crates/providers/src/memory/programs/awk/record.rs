@@ -8,7 +8,7 @@ use super::text::AwkText;
 use super::value::AwkValue;
 
 /// The most fields of a record.
-const MAX_FIELDS: usize = 1 << 20;
+pub(super) const MAX_FIELDS: usize = 1 << 20;
 
 /// What stands between fields.
 #[derive(Clone)]
@@ -21,16 +21,17 @@ pub(super) enum FieldRule {
 }
 
 impl FieldRule {
-    /// Splits a text into its pieces.
+    /// Splits a text into its pieces. Those behind the most that a record may have are left out, but for one.
     pub(super) fn split(&self, text: &[u8]) -> Vec<Range<usize>> {
+        const MOST: usize = MAX_FIELDS + 1;
         match self {
             Self::Blanks => blank_pieces(text),
             _ if text.is_empty() => Vec::new(),
-            Self::Bytes => (0..text.len()).map(|at| at..at + 1).collect(),
+            Self::Bytes => (0..text.len()).map(|at| at..at + 1).take(MOST).collect(),
             Self::Byte(byte) => {
                 let ends = memchr::memchr_iter(*byte, text).chain([text.len()]);
                 let mut start = 0;
-                ends.map(|end| std::mem::replace(&mut start, end + 1)..end).collect()
+                ends.map(|end| std::mem::replace(&mut start, end + 1)..end).take(MOST).collect()
             }
             Self::Pattern(pattern) => pattern_pieces(text, pattern),
         }
@@ -43,6 +44,9 @@ fn blank_pieces(text: &[u8]) -> Vec<Range<usize>> {
     for (at, byte) in text.iter().enumerate() {
         if matches!(byte, b' ' | b'\t' | b'\n') {
             pieces.extend(start.take().map(|start| start..at));
+            if pieces.len() > MAX_FIELDS {
+                return pieces;
+            }
         } else if start.is_none() {
             start = Some(at);
         }
@@ -63,6 +67,9 @@ fn pattern_pieces(text: &[u8], pattern: &AwkPattern) -> Vec<Range<usize>> {
             continue;
         }
         pieces.push(start..found.start);
+        if pieces.len() > MAX_FIELDS {
+            return pieces;
+        }
         (start, from) = (found.end, found.end);
     }
     pieces.push(start..text.len());
@@ -127,6 +134,11 @@ impl AwkRecord {
         let pieces = self.rule.split(text.bytes());
         self.fields.clear();
         self.fields.extend(pieces.into_iter().map(|piece| AwkValue::input(&text.bytes()[piece])));
+    }
+
+    /// Tells whether the record has more fields than it may have.
+    pub(super) fn has_too_many(&self) -> bool {
+        self.fields.len() > MAX_FIELDS
     }
 
     pub(super) fn count(&mut self) -> usize {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::input::{InputSource, RecordReader};
 use super::syntax::OutputKind;
+use super::text::{return_bytes, take_bytes};
 use crate::memory::programs::children::ChildInput;
 use crate::memory::programs::run::{Ending, reason};
 use crate::memory::programs::worker::Worker;
@@ -88,6 +89,7 @@ impl<'w> AwkStreams<'w> {
         self.outputs.insert(0, open);
         let open = &mut self.outputs[0];
         open.waiting.extend_from_slice(bytes);
+        take_bytes(bytes.len());
         if is_command && open.waiting.len() > MAX_COMMAND_BYTES {
             return Err(Ending::with_status("what waits for a command takes too much memory", 2));
         }
@@ -113,6 +115,7 @@ impl<'w> AwkStreams<'w> {
         if open.kind != OutputKind::Command {
             return Ok(flush_file(self.worker, &mut open).map_or(-1, |()| 0));
         }
+        return_bytes(open.waiting.len());
         self.worker.run_command(text_of(&open.name), ChildInput::Bytes(open.waiting))
     }
 
@@ -192,6 +195,7 @@ fn text_of(name: &[u8]) -> String {
 
 fn flush_file(worker: &Worker, open: &mut OpenOutput) -> Result<(), OpenFailure> {
     let waiting = std::mem::take(&mut open.waiting);
+    return_bytes(waiting.len());
     if waiting.is_empty() {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 /// The bytes that the values of one run may take.
 pub(super) const MAX_BYTES: usize = 128 << 20;
 /// Taken by a value beside its bytes.
-const VALUE_BYTES: usize = 48;
+const VALUE_BYTES: usize = 80;
 
 thread_local! {
     static USED: Cell<usize> = const { Cell::new(0) };
