@@ -296,10 +296,12 @@ impl<'p> AwkMachine<'p> {
             return Ok(self.record.text(&self.settings.field_separator, &self.settings.conversion));
         }
         let value = self.record.field(number);
-        if self.record.has_too_many() {
-            return Err(self.fatal(LIMIT, TOO_MANY_FIELDS));
-        }
+        self.check_fields()?;
         Ok(value)
+    }
+
+    fn check_fields(&mut self) -> Step<()> {
+        if self.record.has_too_many() { Err(self.fatal(LIMIT, TOO_MANY_FIELDS)) } else { Ok(()) }
     }
 
     fn field_number(&mut self, number: f64) -> Step<usize> {
@@ -367,7 +369,11 @@ impl<'p> AwkMachine<'p> {
 
     pub(super) fn get_from(&mut self, place: &ValuePlace) -> Step<AwkValue> {
         Ok(match place {
-            ValuePlace::Variable(variable) => self.get(*variable),
+            ValuePlace::Variable(variable) => {
+                let value = self.get(*variable);
+                self.check_fields()?;
+                value
+            }
             ValuePlace::Element(table, key) => table.borrow_mut().value(key).clone(),
             ValuePlace::Field(number) => self.field(*number)?,
         })

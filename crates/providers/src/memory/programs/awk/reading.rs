@@ -150,7 +150,9 @@ impl<'p> AwkMachine<'p> {
         self.tick()?;
         let worker = self.streams.worker;
         let Some(reader) = self.streams.input(is_command, name)? else { return Ok(Err(())) };
-        Ok(Ok(reader.read(worker, &self.settings.record)?))
+        let record = reader.read(worker, &self.settings.record)?;
+        self.check_room(record.as_ref().map_or(0, Vec::len))?;
+        Ok(Ok(record))
     }
 
     /// Gives the program its arguments and environment.
