@@ -8,7 +8,7 @@ use super::input::{RecordReader, RecordRule};
 use super::pattern::AwkPattern;
 use super::record::{AwkRecord, FieldRule};
 use super::streams::AwkStreams;
-use super::syntax::{self, AwkExpr, AwkProgram, AwkTarget, VariableRef};
+use super::syntax::{self, AwkExpr, AwkProgram, VariableRef};
 use super::table::{AwkTable, TableKey};
 use super::text::{AwkText, MAX_BYTES, used_bytes};
 use super::value::AwkValue;
@@ -300,7 +300,7 @@ impl<'p> AwkMachine<'p> {
         Ok(value)
     }
 
-    fn check_fields(&mut self) -> Step<()> {
+    pub(super) fn check_fields(&mut self) -> Step<()> {
         if self.record.has_too_many() { Err(self.fatal(LIMIT, TOO_MANY_FIELDS)) } else { Ok(()) }
     }
 
@@ -354,48 +354,6 @@ impl<'p> AwkMachine<'p> {
             other => TableKey::Text(self.text_of(other)),
         }
     }
-
-    /// Finds where a value goes, before the value is worked out.
-    pub(super) fn place(&mut self, target: &'p AwkTarget) -> Step<ValuePlace> {
-        Ok(match target {
-            AwkTarget::Variable(variable) => ValuePlace::Variable(*variable),
-            AwkTarget::Element(array, key) => {
-                let key = self.key(key)?;
-                ValuePlace::Element(self.array(*array), key)
-            }
-            AwkTarget::Field(number) => ValuePlace::Field(self.evaluate(number)?.number()),
-        })
-    }
-
-    pub(super) fn get_from(&mut self, place: &ValuePlace) -> Step<AwkValue> {
-        Ok(match place {
-            ValuePlace::Variable(variable) => {
-                let value = self.get(*variable);
-                self.check_fields()?;
-                value
-            }
-            ValuePlace::Element(table, key) => table.borrow_mut().value(key).clone(),
-            ValuePlace::Field(number) => self.field(*number)?,
-        })
-    }
-
-    pub(super) fn put(&mut self, place: &ValuePlace, value: AwkValue) -> Step<()> {
-        match place {
-            ValuePlace::Variable(variable) => self.set(*variable, value),
-            ValuePlace::Element(table, key) => {
-                *table.borrow_mut().value(key) = value;
-                Ok(())
-            }
-            ValuePlace::Field(number) => self.set_field(*number, value),
-        }
-    }
-}
-
-/// Where a value is, once that is known.
-pub(super) enum ValuePlace {
-    Variable(VariableRef),
-    Element(SharedTable, TableKey),
-    Field(f64),
 }
 
 #[inline(never)]

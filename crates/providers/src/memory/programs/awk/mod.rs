@@ -12,6 +12,7 @@ mod number;
 mod options;
 mod parser;
 mod pattern;
+mod places;
 mod printf;
 mod reading;
 mod record;
