@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The tests count the threads of the process, so each runs alone.
 static ALONE: Mutex<()> = Mutex::new(());
 
-const SCRIPTS: [(&str, &str); 33] = [
+const SCRIPTS: [(&str, &str); 38] = [
     ("a loop without end", "while :; do :; done"),
     ("a loop of programs", "while true; do echo x | tr x y >/dev/null; done"),
     ("a fork bomb", ":(){ :|:& };:; wait"),
@@ -40,6 +40,17 @@ const SCRIPTS: [(&str, &str); 33] = [
     ("braces without end", "echo {1..99999999} >/dev/null"),
     ("a sequence without end", "seq 1 99999999999 >/dev/null"),
     ("awk without end", "awk 'BEGIN { while (1) i++ }'"),
+    (
+        "deep recursion of awk",
+        "while :; do awk 'function f(n) { return f(n + 1) } BEGIN { f(1) }' 2>/dev/null; done",
+    ),
+    (
+        "a string of awk that doubles",
+        "while :; do awk 'BEGIN { x = \"x\"; while (1) x = x x }' 2>/dev/null; done",
+    ),
+    ("an array of awk that grows", "awk 'BEGIN { while (1) a[i++] = i }'; while :; do :; done"),
+    ("output of awk without end", "awk 'BEGIN { while (1) print | \"cat\" }'; while :; do :; done"),
+    ("a child of awk without end", "awk 'BEGIN { \"yes\" | getline; while (1) system(\"true\") }'"),
     ("jq without end", "jq -n 'repeat(1)' >/dev/null"),
     ("jq without output", "jq -n 'def f: f; f'"),
     ("jq that counts", "jq -n 'reduce range(1e18) as $x (0; . + 1)'"),

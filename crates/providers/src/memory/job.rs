@@ -251,7 +251,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
         let mark = mark.clone();
         move |bytes: Vec<u8>| {
             let mark = mark.clone();
-            let bytes = if stream == LogStream::Stderr { without_guess(bytes) } else { bytes };
+            let bytes = without_guess(bytes);
             async move {
                 let (before, is_mark) = mark.lock().unwrap_or_else(PoisonError::into_inner).pass(bytes);
                 running.take(stream, Bytes::from(before)).await;

@@ -1,5 +1,6 @@
 //! The shell's words about a command that is not there. The interpreter guesses which one was meant;
-//! the real shell does not.
+//! the real shell does not. The guess is left out of what a command and its children give, so that a
+//! caller does not see it even where the words come by `2>&1` or from a file; a script that compares them does.
 
 const GUESS: &[u8] = b": command not found. Did you mean: ";
 /// The part of them that stays.

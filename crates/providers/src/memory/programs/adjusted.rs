@@ -9,6 +9,7 @@ use crate::memory::same_file;
 /// Changes the arguments of a program before it runs.
 pub(super) fn adjust(mut event: ToolEvent) -> HookAction<ToolEvent> {
     match event.name.as_str() {
+        "cd" => name_the_directory(&mut event.args),
         "jobs" => event.args = apart(&event.args),
         "cat" => event.args.iter_mut().for_each(encode),
         "test" | "[" => {
@@ -20,6 +21,13 @@ pub(super) fn adjust(mut event: ToolEvent) -> HookAction<ToolEvent> {
         _ => {}
     }
     HookAction::Continue(event)
+}
+
+/// An empty name is the directory itself. The interpreter's `cd` would not remember that it was there.
+fn name_the_directory(args: &mut [String]) {
+    if let Some(last) = args.last_mut().filter(|last| last.is_empty()) {
+        ".".clone_into(last);
+    }
 }
 
 /// Takes short options that stand together apart.
@@ -125,8 +133,15 @@ mod tests {
 
     #[test]
     fn options_of_jobs_may_stand_together() {
-        let args = ["-rp", "%1", "-l"].map(str::to_owned);
-        assert_eq!(apart(&args), ["-r", "-p", "%1", "-l"]);
+        let args = ["-rp", "%1", "-l", "-rx"].map(str::to_owned);
+        assert_eq!(apart(&args), ["-r", "-p", "%1", "-l", "-rx"]);
+    }
+
+    #[test]
+    fn an_empty_name_is_the_directory_itself() {
+        let mut args = ["-P", ""].map(str::to_owned);
+        name_the_directory(&mut args);
+        assert_eq!(args, ["-P", "."]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::children::{CallerInput, Child, ChildEnd, ChildInput, RunningChild};
 use super::run::{Ending, ProgramRun};
-use super::streams::ProgramInput;
+use super::streams::{ProgramInput, ProgramOutput};
 
 impl ProgramRun<'_> {
     /// A child of this program, in the same place.
@@ -23,6 +23,15 @@ impl ProgramRun<'_> {
     /// # Errors
     /// There are too many children, or the shell ends this program.
     pub(super) async fn run_child(&self, child: Child) -> Result<ChildEnd, Ending> {
+        self.run_child_into(child, [&self.stdout, &self.stderr]).await
+    }
+
+    /// The same, with an output and an error output of its own.
+    pub(super) async fn run_child_into(
+        &self,
+        child: Child,
+        outputs: [&ProgramOutput; 2],
+    ) -> Result<ChildEnd, Ending> {
         let too_many = || Ending::refused("fork system call failed: Resource temporarily unavailable");
         let (nested, share) = self.children.nested(child.limit).ok_or_else(too_many)?;
         let caller = match child.input {
@@ -30,7 +39,7 @@ impl ProgramRun<'_> {
             _ => None,
         };
         let deadline = child.limit.and(nested.deadline);
-        let running = RunningChild::new(nested, share, child, caller, [&self.stdout, &self.stderr]);
+        let running = RunningChild::new(nested, share, child, caller, outputs);
         let _flag = SetOnDrop(running.flag.clone());
         // A task has a stack of its own, however deep its caller is. It ends when this is dropped.
         let mut tasks = JoinSet::new();

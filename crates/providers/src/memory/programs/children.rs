@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::rewording::Rewording;
 use super::streams::{ProgramInput, ProgramOutput};
 use crate::memory::interpreters::{Interpreters, MemoryShare, NO_TIMEOUT};
+use crate::memory::not_found::without_guess;
 use crate::memory::odd_names::NameDecoder;
 use crate::memory::script_text::{failure, quoted};
 
@@ -186,7 +187,7 @@ impl RunningChild {
             .stderr_fn(|bytes| async move {
                 let bytes = match rewording {
                     Some(rewording) => lock(rewording).take(&bytes),
-                    None => bytes,
+                    None => without_guess(bytes),
                 };
                 stderr.write_all(&named(bytes, 1)).await
             });

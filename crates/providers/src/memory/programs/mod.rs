@@ -3,6 +3,7 @@
 
 mod adjusted;
 mod answers;
+mod awk;
 mod backup;
 mod base_encoding;
 mod basic_regex;
@@ -92,6 +93,7 @@ use run::{InstalledProgram, LiveOutput, ShellProgram};
 
 /// The programs that work on files or text, by their names.
 static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
+    ("awk", &awk::Awk),
     ("b2sum", &Checksums(ChecksumFamily::One(Algorithm::Blake2b))),
     ("base32", &base_encoding::BASE32),
     ("base64", &base_encoding::BASE64),
@@ -116,10 +118,12 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("jq", &jq::Jq),
     ("ln", &ln::Ln),
     ("ls", &ls::LS),
+    ("mawk", &awk::Awk),
     ("md5sum", &Checksums(ChecksumFamily::One(Algorithm::Md5))),
     ("mkdir", &directories::Mkdir),
     ("mktemp", &mktemp::Mktemp),
     ("mv", &mv::Mv),
+    ("nawk", &awk::Awk),
     ("paste", &paste::Paste),
     ("readlink", &paths::Readlink),
     ("realpath", &paths::Realpath),

@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use eyot::WatchEventKind;
 use tokio::sync::mpsc;
 
+use super::children::{ChildEnd, ChildInput};
 use super::run::{Ending, ProgramRun, reason};
+use super::streams::ProgramOutput;
 use crate::memory::content::FileContent;
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
-use crate::memory::node::{FileNode, NodeContent, is_a_directory};
+use crate::memory::node::{FileAccess, FileNode, NodeContent, is_a_directory};
 use crate::memory::odd_names::decoded;
 use crate::memory::place::Place;
 use crate::memory::walk::{Last, find};
@@ -33,6 +36,13 @@ enum WorkerRequest {
     PrintError(Vec<u8>),
     Input(SyncSender<Option<Vec<u8>>>),
     File(String, SyncSender<ReadFile>),
+    /// A command, its input, and whether its output is wanted back.
+    Command {
+        command: String,
+        input: ChildInput,
+        is_kept: bool,
+        answer: SyncSender<(Vec<u8>, i32)>,
+    },
 }
 
 /// The part of a command that its work sees.
@@ -79,6 +89,16 @@ async fn serve(run: &ProgramRun<'_>, asked: &mut mpsc::Receiver<WorkerRequest>) 
             WorkerRequest::Input(answer) => answer.send(run.read_input().await?).unwrap_or_default(),
             WorkerRequest::File(name, answer) => {
                 answer.send(run.read(&name).await?.map(FileContent::from)).unwrap_or_default();
+            }
+            WorkerRequest::Command { command, input, is_kept, answer } => {
+                let child = run.child(["sh", "-c", &command].map(str::to_owned).to_vec(), input);
+                let kept = ProgramOutput::kept();
+                let stdout = if is_kept { &kept } else { &run.stdout };
+                let status = match run.run_child_into(child, [stdout, &run.stderr]).await? {
+                    ChildEnd::Exited(status) => status,
+                    ChildEnd::TimedOut => 1,
+                };
+                answer.send((kept.take(), status)).unwrap_or_default();
             }
         }
     }
@@ -145,6 +165,22 @@ impl Worker {
         answered.recv().map_err(|_| unwanted())
     }
 
+    fn command(&self, command: String, input: ChildInput, is_kept: bool) -> Result<(Vec<u8>, i32), Ending> {
+        let (answer, answered) = sync_channel(1);
+        self.ask(WorkerRequest::Command { command, input, is_kept, answer })?;
+        answered.recv().map_err(|_| unwanted())
+    }
+
+    /// Runs a command by a shell, and returns its status.
+    pub(super) fn run_command(&self, command: String, input: ChildInput) -> Result<i32, Ending> {
+        self.command(command, input, false).map(|(_, status)| status)
+    }
+
+    /// Runs a command by a shell, and returns what it printed and its status.
+    pub(super) fn command_output(&self, command: String) -> Result<(Vec<u8>, i32), Ending> {
+        self.command(command, ChildInput::Empty, true)
+    }
+
     /// Finds what a name leads to, from a directory.
     pub(super) fn find_in(
         &self,
@@ -177,6 +213,34 @@ impl Worker {
         let (answer, answered) = sync_channel(1);
         self.ask(WorkerRequest::File(name.to_owned(), answer))?;
         answered.recv().map_err(|_| unwanted())
+    }
+
+    /// Opens a file to write to it, perhaps empties it.
+    pub(super) fn open_output(&self, name: &[u8], is_emptied: bool) -> eyot::Result<()> {
+        let mut held = self.files.lock();
+        let place = self.find_in(&held, &self.cwd, name, Last::Follow)?;
+        let Some(id) = place.node else {
+            return held.add(&place, FileNode::file(Vec::new(), 0o666 & !self.mask)).map(drop);
+        };
+        let node = held.tree.node(id);
+        match node.content {
+            NodeContent::File(_) if is_emptied => held.overwrite(&place, id, FileContent::default()),
+            NodeContent::Directory(_) => Err(is_a_directory()),
+            _ => node.check(FileAccess::Write),
+        }
+    }
+
+    /// Adds bytes to a file that was opened. One that has been removed is gone.
+    pub(super) fn append_output(&self, name: &[u8], bytes: &[u8]) -> eyot::Result<()> {
+        let mut held = self.files.lock();
+        let place = self.find_in(&held, &self.cwd, name, Last::Follow)?;
+        let Some(id) = place.node else { return Ok(()) };
+        match held.tree.node(id).content {
+            NodeContent::File(_) | NodeContent::Fifo(_) => held.tree.append(id, bytes)?,
+            _ => return held.overwrite(&place, id, FileContent::from(bytes.to_vec())),
+        }
+        held.tell(&WatchEventKind::Modified, &place, false);
+        Ok(())
     }
 
     /// Writes a file in place of what has its name, with a mode and a time.
