@@ -15,6 +15,7 @@ use super::driver::MemoryDriver;
 use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
 use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
+use super::prepared::PreparedShells;
 use super::programs;
 use super::sandbox::{ForgetSandbox, MemorySandbox, SandboxCondition};
 use super::shell_factory::ShellFactory;
@@ -36,6 +37,7 @@ pub(super) struct MemoryWorld {
     workspaces: Workspaces,
     clock: DeadlineClock,
     programs: Arc<KnownPrograms>,
+    prepared: Arc<PreparedShells>,
 }
 
 impl MemoryWorld {
@@ -122,6 +124,7 @@ impl MemoryProvider {
     fn with(factory: ShellFactory, files: Option<MemoryFiles>) -> Self {
         let programs = Arc::new(KnownPrograms::new(factory.clone(), programs::names_of_ours()));
         let shared = MemoryWorld {
+            prepared: Arc::new(PreparedShells::new(factory.clone())),
             factory,
             files,
             live: Mutex::default(),
@@ -249,6 +252,7 @@ impl SandboxProvider for MemoryProvider {
             isolation,
             clock: self.shared.clock.clone(),
             programs: self.shared.programs.clone(),
+            prepared: self.shared.prepared.clone(),
             forget: self.shared.forgetting(),
             condition: Mutex::new(condition),
             has_made_workspace: !has_workspace,
