@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bashkit::Bash;
+use bashkit::{Bash, ShellState};
 use tokio::runtime::{Builder, Runtime};
 
 use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT, USER, blank};
@@ -35,6 +35,8 @@ struct WaitingShells {
 /// An interpreter that works for no command yet. It has no way to see anything of a sandbox.
 pub(super) struct PreparedShell {
     pub bash: Bash,
+    /// Everything that it would give a script now.
+    state: ShellState,
     files: ShellFiles,
     command: CommandPlace,
 }
@@ -104,7 +106,8 @@ impl PreparedShell {
     fn new(factory: &ShellFactory) -> Self {
         let (files, command) = (ShellFiles::default(), CommandPlace::default());
         let builder = blank(factory, files.clone(), NO_HOST, MAX_LIVE_BYTES, NO_TIMEOUT);
-        Self { bash: programs::install(builder, &command, None).build(), files, command }
+        let bash = programs::install(builder, &command, None).build();
+        Self { state: bash.shell_state(), bash, files, command }
     }
 
     /// Gives it to a command.
@@ -114,17 +117,18 @@ impl PreparedShell {
         cwd: &Path,
         env: impl Iterator<Item = (&'a String, &'a String)>,
     ) -> Bash {
-        for (name, value) in env {
-            self.bash.set_env(name, value);
+        let state = &mut self.state;
+        let user = ("USER".to_owned(), USER.to_owned());
+        for (name, value) in env.map(|(name, value)| (name.clone(), value.clone())).chain([user]) {
+            state.env.insert(name.clone(), value.clone());
+            state.variables.insert(name, value);
         }
-        self.bash.set_env("USER", USER);
-        let mut state = self.bash.shell_state();
         if !state.env.contains_key(HOST_NAME) {
             state.variables.insert(HOST_NAME.to_owned(), shells.host_name.clone());
         }
         state.env.insert("PWD".to_owned(), cwd.to_string_lossy().into_owned());
         state.cwd = cwd.to_owned();
-        self.bash.restore_shell_state(&state);
+        self.bash.restore_shell_state(state);
         self.files.show(shells.view());
         self.command.fill(programs::children_of(shells));
         self.bash
