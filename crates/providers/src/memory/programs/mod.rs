@@ -36,6 +36,7 @@ mod mv;
 mod name_style;
 mod options;
 mod paths;
+mod pgrep;
 mod quoting;
 mod reworded;
 mod rewording;
@@ -100,6 +101,7 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("mkdir", &directories::Mkdir),
     ("mktemp", &mktemp::Mktemp),
     ("mv", &mv::Mv),
+    ("pgrep", &pgrep::Pgrep),
     ("readlink", &paths::Readlink),
     ("realpath", &paths::Realpath),
     ("rm", &rm::Rm),
