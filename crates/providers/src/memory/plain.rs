@@ -27,10 +27,8 @@ const NEVER_PLAIN: [&str; 14] = [
 ];
 
 /// Programs that tell of the interpreter itself: the name of its host, or when it began.
-const TELLING_PROGRAMS: [&str; 12] = [
-    "compgen", "complete", "declare", "hostname", "local", "ps", "readonly", "set", "times", "typeset",
-    "uname", "uptime",
-];
+const TELLING_PROGRAMS: [&str; 9] =
+    ["compgen", "complete", "declare", "hostname", "ps", "times", "typeset", "uname", "uptime"];
 /// Words that tell of it.
 const TELLING_WORDS: [&str; 4] = ["SECONDS", "PS4", "@P", "${!"];
 
@@ -62,6 +60,7 @@ pub(super) fn line_kind(bash: &Bash, line: &str, programs: &KnownPrograms) -> Li
         && names.iter().all(is_plain);
     let is_telling = || {
         names.iter().any(|name| TELLING_PROGRAMS.contains(name))
+            || (names.contains(&"set") && may_list_variables(line))
             || TELLING_WORDS.iter().any(|word| line.contains(word))
     };
     if !runs_as_it_is {
@@ -71,6 +70,12 @@ pub(super) fn line_kind(bash: &Bash, line: &str, programs: &KnownPrograms) -> Li
     } else {
         LineKind::Plain
     }
+}
+
+/// Tells whether a `set` in a line may be one without options, which lists all variables.
+fn may_list_variables(line: &str) -> bool {
+    let mut behind = line.match_indices("set").map(|(at, set)| &line[at + set.len()..]);
+    behind.any(|behind| !behind.starts_with(" -") && !behind.starts_with(" +"))
 }
 
 /// Tells whether a line may start something in the background. Any `&` counts that is not a part of
@@ -106,12 +111,12 @@ mod tests {
             "cd /tmp && ls 2>&1 | sort &>all",
             "for i in 1 2; do echo $i; done",
             "f() { echo; }; f",
-            "cat <<E\ntext\nE",
+            "set -euo pipefail; cat <<E\ntext\nE",
             "x=$(cat f | wc -l); [[ $x -gt 2 ]] || exit 3",
         ] {
             assert_eq!(line_kind(&bash, plain, &programs), LineKind::Plain, "{plain}");
         }
-        for telling in ["set -euo pipefail; ls", "echo $SECONDS", "uname -n | cat", "echo ${x@P}"] {
+        for telling in ["set | head", "set -e; (set)", "echo $SECONDS", "uname -n | cat", "echo ${x@P}"] {
             assert_eq!(line_kind(&bash, telling, &programs), LineKind::Telling, "{telling}");
         }
         for other in [

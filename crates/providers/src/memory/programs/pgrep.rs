@@ -17,7 +17,7 @@ const NAME_LENGTH: usize = 15;
 pub(super) struct Pgrep;
 
 #[derive(Debug)]
-struct Search {
+struct TaskSearch {
     pattern: String,
     delimiter: String,
     is_whole_line: bool,
@@ -52,7 +52,7 @@ const LONG: [(&str, char); 12] = [
     ("uid", 'U'),
 ];
 
-impl Search {
+impl TaskSearch {
     /// Reads a command line. `None`: it asks for another user's processes, and there are none.
     fn read(run: &ProgramRun<'_>) -> Result<Option<Self>, Ending> {
         let mut search = Self {
@@ -149,7 +149,7 @@ fn name(argv: &[String]) -> String {
 #[async_trait]
 impl ShellProgram for Pgrep {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
-        let Some(search) = Search::read(run)? else { return Ok(NOTHING) };
+        let Some(search) = TaskSearch::read(run)? else { return Ok(NOTHING) };
         let tasks = run.children.shells().tasks.command_lines();
         let found = match search.pick(tasks) {
             Ok(found) => found,
@@ -176,8 +176,8 @@ impl ShellProgram for Pgrep {
 mod tests {
     use super::*;
 
-    fn search(pattern: &str) -> Search {
-        Search {
+    fn search(pattern: &str) -> TaskSearch {
+        TaskSearch {
             pattern: pattern.to_owned(),
             delimiter: "\n".to_owned(),
             is_whole_line: false,
@@ -196,25 +196,25 @@ mod tests {
         lines.map(|(pid, line)| (pid, line.split(' ').map(str::to_owned).collect())).to_vec()
     }
 
-    fn shown(search: &Search) -> String {
+    fn shown(search: &TaskSearch) -> String {
         search.shown(&search.pick(tasks()).unwrap())
     }
 
     #[test]
     fn a_name_is_looked_for_unless_the_whole_line_is() {
         assert_eq!(shown(&search("sle")), "3\n5\n");
-        assert_eq!(shown(&Search { is_whole_line: true, ..search("sleep") }), "2\n3\n5\n");
-        assert_eq!(shown(&Search { is_whole_line: true, is_exact: true, ..search("sleep 61") }), "5\n");
-        assert_eq!(shown(&Search { is_exact: true, counts: true, ..search("sle") }), "0\n");
-        assert_eq!(shown(&Search { is_inverted: true, ..search("sle") }), "2\n");
+        assert_eq!(shown(&TaskSearch { is_whole_line: true, ..search("sleep") }), "2\n3\n5\n");
+        assert_eq!(shown(&TaskSearch { is_whole_line: true, is_exact: true, ..search("sleep 61") }), "5\n");
+        assert_eq!(shown(&TaskSearch { is_exact: true, counts: true, ..search("sle") }), "0\n");
+        assert_eq!(shown(&TaskSearch { is_inverted: true, ..search("sle") }), "2\n");
     }
 
     #[test]
     fn lines_names_and_the_newest_are_shown_as_asked() {
-        assert_eq!(shown(&Search { shows_name: true, ..search("sleep") }), "3 sleep\n5 sleep\n");
-        let newest = Search { shows_line: true, only: Some(Only::Newest), ..search("sleep") };
+        assert_eq!(shown(&TaskSearch { shows_name: true, ..search("sleep") }), "3 sleep\n5 sleep\n");
+        let newest = TaskSearch { shows_line: true, only: Some(Only::Newest), ..search("sleep") };
         assert_eq!(shown(&newest), "5 sleep 61\n");
-        assert_eq!(shown(&Search { delimiter: ",".to_owned(), ..search("sleep") }), "3,5\n");
+        assert_eq!(shown(&TaskSearch { delimiter: ",".to_owned(), ..search("sleep") }), "3,5\n");
         assert!(search("(").pick(tasks()).is_err());
     }
 }
