@@ -27,7 +27,7 @@ use super::programs;
 use super::script_text::{failure, quoted};
 use super::shell_factory::ShellFactory;
 use super::tasks::{RunningTask, Tasks};
-use super::threads;
+use super::threads::{self, SpareWork};
 
 /// A thread that works on for so long after a kill is stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
@@ -237,11 +237,12 @@ impl ShellJob {
             run(&self, &its_own);
             its_own.is_over.store(true, Ordering::Relaxed);
             its_own.tasks.forget(its_own.pid);
-            let may_go_on = its_own.stopped.get().is_none();
-            if may_go_on {
-                self.prepared.refill();
+            if its_own.stopped.get().is_some() {
+                return None;
             }
-            may_go_on
+            let prepared = self.prepared.clone();
+            prepared.keep_one();
+            Some(Box::new(move || prepared.refill()) as SpareWork)
         }));
         started.map_err(|error| Error::host("start a thread for the interpreter", error))?;
         Ok(running)

@@ -85,20 +85,31 @@ impl PreparedShells {
         }
     }
 
-    /// Makes one for the next command, unless enough wait.
+    /// Makes one for the next command if none waits.
+    pub(super) fn keep_one(&self) {
+        self.add_up_to(1);
+    }
+
+    /// Makes so many that a few commands in a row have one each.
     pub(super) fn refill(&self) {
+        while self.add_up_to(MAX_WAITING) {}
+    }
+
+    /// Makes one if fewer than so many wait. Tells whether it has made one.
+    fn add_up_to(&self, most: usize) -> bool {
         let (shells, runtimes) = {
             let waiting = self.lock();
             (waiting.shells.len(), waiting.runtimes.len())
         };
-        if runtimes < MAX_WAITING
+        if runtimes < most
             && let Ok(runtime) = runtime()
         {
             self.lock().runtimes.push(runtime);
         }
-        if shells < MAX_WAITING {
+        if shells < most {
             self.put_back(PreparedShell::new(&self.factory));
         }
+        shells < most
     }
 }
 
