@@ -241,7 +241,7 @@ impl ShellJob {
                 return None;
             }
             let prepared = self.prepared.clone();
-            prepared.keep_one();
+            prepared.keep_two();
             Some(Box::new(move || prepared.refill()) as SpareWork)
         }));
         started.map_err(|error| Error::host("start a thread for the interpreter", error))?;

@@ -85,9 +85,9 @@ impl PreparedShells {
         }
     }
 
-    /// Makes one for the next command if none waits.
-    pub(super) fn keep_one(&self) {
-        self.add_up_to(1);
+    /// Makes one if the command behind the next one would find none.
+    pub(super) fn keep_two(&self) {
+        self.add_up_to(2);
     }
 
     /// Makes so many that a few commands in a row have one each.
