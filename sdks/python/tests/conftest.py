@@ -14,13 +14,44 @@ from pathlib import Path
 
 import pytest
 
-from eyot import AsyncClient, AsyncSandbox, Client, Sandbox
+from eyot import AsyncClient, AsyncSandbox, Client, Sandbox, Unsupported
 from eyot._local_server import LocalServer, find_binary
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     if find_binary() is None:
         pytest.exit("these tests need a server: set EYOT_BIN to the program `eyot`", returncode=3)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    words = "needs(*what): skips a test on a provider without these capabilities; also `images` and `python3`"
+    config.addinivalue_line("markers", words)
+
+
+@pytest.fixture(autouse=True)
+def skip_what_the_provider_lacks(request: pytest.FixtureRequest) -> None:
+    """Skips what the provider that `EYOT_PROVIDER` names does not say that it can."""
+    needs = {need for mark in request.node.iter_markers("needs") for need in mark.args}
+    if not needs:
+        return
+    lacks = needs - request.getfixturevalue("capable_of")
+    if lacks:
+        provider = request.getfixturevalue("client").capabilities().provider
+        pytest.skip(f"a sandbox of the provider `{provider}` has no {', '.join(sorted(lacks))}")
+
+
+@pytest.fixture(scope="session")
+def capable_of(client: Client) -> set[str]:
+    """What the provider can, and what its sandboxes have."""
+    told = client.capabilities()
+    able = set(told.capabilities)
+    with contextlib.suppress(Unsupported):
+        client.images.list()
+        able.add("images")
+    with client.create() as sandbox:
+        if sandbox.exec("command -v python3").ok:
+            able.add("python3")
+    return able
 
 
 def skip_without_users(sandbox: Sandbox | AsyncSandbox) -> None:

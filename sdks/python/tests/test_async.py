@@ -123,6 +123,7 @@ async def test_a_stream_gives_output_takes_input_and_dies_with_its_block(async_s
         await stream.wait()
 
 
+@pytest.mark.needs("signals", "pty")
 async def test_a_stream_takes_signals_kills_and_sizes(async_sandbox: AsyncSandbox) -> None:
     async with async_sandbox.exec_stream("touch begun; sleep 600") as stream:
         await _begun(async_sandbox)

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
+@pytest.mark.needs("network_egress")
 def test_a_job_is_done_from_an_upload_to_its_picture(state: str, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "project", tmp_path / "project")
     command = [sys.executable, str(EXAMPLES / "plot.py")]

@@ -17,6 +17,8 @@ import pytest
 
 from eyot import AsyncClient, Client, Conflict, Invalid, NotFound, PermissionDenied, PullProgress
 
+pytestmark = pytest.mark.needs("images")
+
 
 @pytest.fixture(scope="module")
 def tarball() -> bytes:

@@ -75,6 +75,7 @@ async def test_a_task_works_in_a_sandbox_that_is_gone_afterwards(
     assert _shared._start is None
 
 
+@pytest.mark.needs("images")
 async def test_a_configuration_reaches_the_sandbox(server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EYOT_SERVER", server)
     spec = SandboxEnvironmentSpec("eyot", EyotConfig(image="host", env={"ANSWER": "42"}))

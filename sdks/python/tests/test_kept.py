@@ -33,6 +33,7 @@ def test_a_kept_command_is_killed_and_one_that_is_not_there_is_not_found(sandbox
         sandbox.keep(["no-such-program"])
 
 
+@pytest.mark.needs("pty")
 def test_a_terminal_is_attached_to_again_and_shows_what_it_showed(sandbox: Sandbox) -> None:
     opened = sandbox.open_terminal("read line; echo got $line; read line; stty size", rows=10, cols=40)
     with sandbox.attach_terminal(opened) as terminal:
@@ -59,6 +60,7 @@ def test_a_stream_that_is_silent_for_too_long_is_timed_out(sandbox: Sandbox) -> 
         stream.wait()
 
 
+@pytest.mark.needs("pty")
 async def test_the_same_for_async_code(async_sandbox: AsyncSandbox) -> None:
     async with async_sandbox.keep("echo out; sleep 60", linger_ms=60_000) as command:
         async for output in command:

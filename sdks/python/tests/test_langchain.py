@@ -26,6 +26,7 @@ CONTRADICTED = {
 }
 
 
+@pytest.mark.needs("python3")
 class TestStandard(SandboxIntegrationTests):
     @pytest.fixture(scope="class")
     def sandbox(self, client: Client) -> Iterator[SandboxBackendProtocol]:
@@ -50,6 +51,7 @@ def _tree(sandbox: Sandbox) -> EyotSandbox:
     return backend
 
 
+@pytest.mark.needs("python3")
 @pytest.mark.parametrize(
     ("pattern", "names"),
     [
@@ -67,6 +69,7 @@ def test_glob_returns_absolute_paths_of_files(sandbox: Sandbox, pattern: str, na
     assert not any(match.get("is_dir") for match in result.matches)
 
 
+@pytest.mark.needs("python3")
 def test_write_overwrites(sandbox: Sandbox) -> None:
     backend = EyotSandbox(sandbox)
     for content in ["first", "second"]:

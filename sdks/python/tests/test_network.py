@@ -14,6 +14,7 @@ from eyot import AsyncClient, AsyncSandbox, Client, EgressRules, Invalid, Sandbo
 DIAL = "curl --silent --max-time 5 --output /dev/null http://192.0.2.1/; true"
 
 
+@pytest.mark.needs("network_egress")
 def test_rules_are_replaced_and_what_they_refuse_is_told(client: Client) -> None:
     with client.create(network="egress", egress={"allow": ["example.com"]}) as sandbox:
         assert (sandbox.egress_rules().allow, sandbox.egress_rules().deny) == (["example.com"], [])
@@ -25,6 +26,7 @@ def test_rules_are_replaced_and_what_they_refuse_is_told(client: Client) -> None
         assert list(sandbox.egress_decisions(last=1)) == decisions[-1:]
 
 
+@pytest.mark.needs("network_egress")
 def test_following_decisions_tells_what_comes(client: Client) -> None:
     with client.create(network="egress", egress={"deny": ["192.0.2.0/24"]}) as sandbox:
         sandbox.start(DIAL)
@@ -32,16 +34,19 @@ def test_following_decisions_tells_what_comes(client: Client) -> None:
         assert decision.host == "192.0.2.1" and decision.number == 1
 
 
+@pytest.mark.needs("network_egress")
 def test_a_rule_that_is_none_is_refused(client: Client) -> None:
     with client.create(network="egress") as sandbox, pytest.raises(Invalid):
         sandbox.set_egress_rules(allow=["http://not a rule"])
 
 
+@pytest.mark.needs("network_egress")
 def test_a_sandbox_without_a_network_has_no_rules(sandbox: Sandbox) -> None:
     with pytest.raises(Invalid):
         sandbox.egress_rules()
 
 
+@pytest.mark.needs("network_egress")
 async def test_rules_and_decisions_work_in_async_code(async_client: AsyncClient) -> None:
     async with await async_client.create(network="egress", egress={"deny": ["192.0.2.0/24"]}) as sandbox:
         await sandbox.set_egress_rules(allow=["example.com"])
@@ -59,6 +64,7 @@ def test_a_sandbox_that_publishes_no_ports_has_none(sandbox: Sandbox) -> None:
 SERVER = "python3 -m http.server 8000 --bind 127.0.0.1"
 
 
+@pytest.mark.needs("dial")
 def test_a_port_is_seen_as_a_web_page_by_who_has_the_token(client: Client, server: str) -> None:
     transport = httpx.HTTPTransport(uds=server.removeprefix("unix:"))
     with httpx.Client(transport=transport, timeout=60) as browser, client.create(files={"hello.txt": "from inside"}) as sandbox:
@@ -87,6 +93,7 @@ async def test_a_server_of_the_client_s_own_has_no_page_for_a_port_and_the_error
             await client_of_a_loop.sandbox("x").preview(8000)
 
 
+@pytest.mark.needs("network_egress")
 def test_rules_are_changed_with_labels_or_not_at_all(client: Client) -> None:
     with client.create(network="egress", egress={"deny": ["192.0.2.0/24"]}) as sandbox:
         with pytest.raises(Invalid):
@@ -118,6 +125,7 @@ def counted(host: str, port: int, sent: int) -> bytes:
             return answer.read()
 
 
+@pytest.mark.needs("dial")
 def test_a_port_inside_is_a_port_here_within_the_block(sandbox: Sandbox) -> None:
     sandbox.start(["python3", "-c", COUNTER])
     sandbox.exec(COUNTER_LISTENS, timeout_ms=20_000)
@@ -134,6 +142,7 @@ def test_a_port_inside_is_a_port_here_within_the_block(sandbox: Sandbox) -> None
         socket.create_connection((forward.host, forward.port))
 
 
+@pytest.mark.needs("dial")
 def test_a_client_that_is_closed_ends_what_is_forwarded_before_its_server(state: str) -> None:
     with Client() as client:
         assert client._local is not None
@@ -153,6 +162,7 @@ def test_a_port_on_which_nobody_listens_resets_connections(sandbox: Sandbox) -> 
         counted(forward.host, forward.port, 0)
 
 
+@pytest.mark.needs("dial")
 async def test_a_port_inside_is_a_port_here_for_async_code(async_sandbox: AsyncSandbox) -> None:
     await async_sandbox.start(["python3", "-c", COUNTER])
     await async_sandbox.exec(COUNTER_LISTENS, timeout_ms=20_000)

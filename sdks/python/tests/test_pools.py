@@ -19,6 +19,7 @@ def team(server: str) -> Iterator[Client]:
         client.close_pool("team")
 
 
+@pytest.mark.needs("images")
 def test_a_pool_is_listed_with_its_sandboxes_and_closed_with_them(team: Client) -> None:
     team.create(name="b", image="host").sleep()
     sandbox = team.create(name="a")
@@ -69,6 +70,7 @@ def test_a_sandbox_is_found_by_its_pool_and_name(client: Client, team: Client) -
         team.get("default/dev")
 
 
+@pytest.mark.needs("reopen")
 def test_what_the_command_line_makes_has_the_same_name_here_and_what_is_made_here_there(client: Client) -> None:
     def eyot(*arguments: str) -> str:
         binary = find_binary()

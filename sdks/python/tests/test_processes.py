@@ -36,12 +36,14 @@ def test_a_process_is_listed_until_it_is_killed(sandbox: Sandbox) -> None:
     assert sandbox.wait(process).ended == Outcome("signaled", signal=9)
 
 
+@pytest.mark.needs("signals")
 def test_a_process_gets_the_signal_that_is_asked_for(sandbox: Sandbox) -> None:
     process = sandbox.start(["sleep", "600"])
     sandbox.kill(process, 15)
     assert sandbox.wait(process).ended == Outcome("signaled", signal=15)
 
 
+@pytest.mark.needs("pty")
 def test_a_process_has_input_a_terminal_and_a_deadline(sandbox: Sandbox) -> None:
     process = sandbox.start("cat; read line; echo got $line", stdin="one\n")
     assert sandbox.wait(process).ended == Outcome("exited", code=0)
@@ -78,6 +80,7 @@ def test_usage_counts_processes(sandbox: Sandbox) -> None:
     assert before.processes == 0 and sandbox.usage().processes == 1
 
 
+@pytest.mark.needs("live_processes")
 def test_everything_that_runs_is_listed(sandbox: Sandbox) -> None:
     started = sandbox.start(["sleep", "9876"])
     deadline = time.monotonic() + 30

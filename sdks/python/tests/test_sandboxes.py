@@ -14,6 +14,7 @@ def unused() -> str:
     return f"t-{uuid.uuid4().hex[:12]}"
 
 
+@pytest.mark.needs("images")
 def test_a_sandbox_is_made_as_it_was_asked_for(client: Client) -> None:
     name = unused()
     made = client.create(
@@ -156,6 +157,7 @@ def test_every_wake_begins_another_life(client: Client) -> None:
         assert sandbox.wake().life not in ("", first)
 
 
+@pytest.mark.needs("mounts")
 def test_a_folder_of_the_host_is_mounted_by_a_server_without_keys(
     client: Client, server_with_keys: tuple[str, str, str], tmp_path: Path
 ) -> None:

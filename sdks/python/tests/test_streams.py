@@ -43,6 +43,7 @@ def test_one_thread_writes_while_another_reads(sandbox: Sandbox) -> None:
             assert received == 1_000_000
 
 
+@pytest.mark.needs("signals")
 def test_a_signal_reaches_the_command(sandbox: Sandbox) -> None:
     with sandbox.exec_stream("trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.05; done") as stream:
         output = iter(stream)
@@ -69,6 +70,7 @@ def test_leaving_the_block_kills_the_command(sandbox: Sandbox) -> None:
         stream.wait()
 
 
+@pytest.mark.needs("pty")
 def test_a_terminal_has_the_size_that_was_asked_for(sandbox: Sandbox) -> None:
     with sandbox.exec_stream("stty size", pty=(33, 99)) as stream:
         assert b"33 99" in b"".join(output.data for output in stream)

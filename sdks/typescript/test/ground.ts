@@ -5,6 +5,8 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { EyotClient } from "@eyot/client";
 
 /** The server's program; a test run without it fails. */
 export function program(): string {
@@ -25,6 +27,19 @@ export interface Ground {
   /** Ends the server as a crash would. */
   crash(): Promise<void>;
   close(): Promise<void>;
+}
+
+/**
+ * Skips a test on a provider, the one that EYOT_PROVIDER names, that lacks one of these capabilities; `images` is one too.
+ * Returns whether it does.
+ */
+export async function lacks(context: TestContext, client: EyotClient, ...needs: string[]): Promise<boolean> {
+  const { provider, capabilities } = await client.capabilities();
+  // Images are no capability: a provider that has none refuses to list them.
+  const hasImages = !needs.includes("images") || (await client.images.list().then(() => true, () => false));
+  const missing = needs.filter((need) => (need === "images" ? !hasImages : !capabilities.includes(need)));
+  if (missing.length > 0) context.skip(`a sandbox of the provider \`${provider}\` has no ${missing.join(", ")}`);
+  return missing.length > 0;
 }
 
 /** Starts a server that wants keys. */

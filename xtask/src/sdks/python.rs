@@ -1,4 +1,4 @@
-//! The Python client: its tests, LangChain's and Inspect's own, its types, and the package as it
+//! The Python client: its tests, natively and in memory, LangChain's and Inspect's own, its types, and the package as it
 //! would be published.
 
 use std::path::Path;
@@ -6,6 +6,26 @@ use std::process::Command;
 
 use super::{Ground, step, virtual_environment};
 use crate::process::root;
+
+/// The tests of what a provider does, which are also run over sandboxes in memory. What these can't do shows as skipped.
+const IN_MEMORY: [&str; 16] = [
+    "tests/test_async.py",
+    "tests/test_commands.py",
+    "tests/test_events.py",
+    "tests/test_files.py",
+    "tests/test_folders.py",
+    "tests/test_foreign_names.py",
+    "tests/test_images.py",
+    "tests/test_inspect.py",
+    "tests/test_inspect_tasks.py",
+    "tests/test_kept.py",
+    "tests/test_network.py",
+    "tests/test_pools.py",
+    "tests/test_processes.py",
+    "tests/test_sandboxes.py",
+    "tests/test_streams.py",
+    "tests/test_tools.py",
+];
 
 /// Installs what its tests need.
 pub(super) fn prepare(folder: &Path) -> Result<(), String> {
@@ -28,5 +48,8 @@ pub(super) fn run(ground: &Ground) -> Result<(), String> {
     step("ruff", program("ruff").args(["check", "--no-cache", "."]))?;
     step("ruff format", program("ruff").args(["format", "--no-cache", "--check", "."]))?;
     step("mypy", program("mypy").arg("--cache-dir").arg(ground.folder.join("mypy")))?;
-    step("pytest", program("pytest").args(["--quiet", "-rsxX"]))
+    step("pytest", program("pytest").args(["--quiet", "-rsxX"]))?;
+    let mut in_memory = program("pytest");
+    in_memory.env("EYOT_PROVIDER", "memory").args(["--quiet", "-rsxX"]).args(IN_MEMORY);
+    step("pytest over sandboxes in memory", &mut in_memory)
 }

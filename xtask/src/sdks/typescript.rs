@@ -1,5 +1,5 @@
 //! The TypeScript client: its types against the API's document, its tests on the oldest
-//! Node (on the newest in the soak), the drop-in for Anvia on Docker and natively, and the adapter for Flue on the real
+//! Node (on the newest in the soak), natively and in memory, the drop-in for Anvia on Docker and natively, and the adapter for Flue on the real
 //! runtimes, with an agent on the newest.
 
 use std::env;
@@ -21,9 +21,10 @@ const NEWER: &str = "test/flue-v1/node_modules/node/bin";
 const OLDER: &str = "test/node-20/node_modules/node/bin";
 
 /// Scripts of `package.json`, and which Node they run on. The soak runs [`CLIENT_ON_NEWER`], too.
-const SCRIPTS: [(&str, &str); 5] = [
+const SCRIPTS: [(&str, &str); 6] = [
     ("generate:check", NEWER),
     ("test:client", OLDER),
+    ("test:memory", OLDER),
     ("test:flue:v2", NEWER),
     ("test:flue:v1", NEWER),
     ("test:flue:v1:types", NEWER),

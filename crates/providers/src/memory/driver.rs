@@ -72,6 +72,7 @@ impl MemoryDriver {
         Ok(ShellJob {
             factory: self.sandbox.factory.clone(),
             programs: self.sandbox.programs.clone(),
+            prepared: self.sandbox.prepared.clone(),
             files: self.sandbox.files.clone(),
             tasks: self.life.tasks.clone(),
             command: request.command,

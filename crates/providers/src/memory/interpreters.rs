@@ -11,7 +11,7 @@ use super::cancels::CancelFlags;
 use super::files::MemoryFiles;
 use super::known_programs::KnownPrograms;
 use super::shell_factory::ShellFactory;
-use super::shell_files::ShellFiles;
+use super::shell_files::{SandboxView, ShellFiles};
 use super::tasks::Tasks;
 
 /// The rounds that the loops of one interpreter may go, all together.
@@ -30,6 +30,9 @@ const LEAST_BYTES: u64 = 1 << 20;
 const MAX_CHILDREN: usize = 64;
 /// Longer than any command lives: its deadline is the handle's.
 pub(super) const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The user of every command.
+pub(super) const USER: &str = "user";
 
 /// The parts that all interpreters of one command share.
 pub(super) struct Interpreters {
@@ -93,7 +96,7 @@ impl Interpreters {
 
     /// The files for an interpreter, perhaps with another form of names that it refuses.
     pub(super) fn shell_files(&self, encodes_names: bool) -> ShellFiles {
-        ShellFiles { files: self.files.clone(), tasks: self.tasks.clone(), encodes_names }
+        ShellFiles::from(SandboxView { encodes_names, ..self.view() })
     }
 
     /// Prepares an interpreter over the command's files, without programs of ours.
@@ -104,28 +107,44 @@ impl Interpreters {
         live_bytes: u64,
         timeout: Duration,
     ) -> BashBuilder {
-        let limits = ExecutionLimits::new()
-            .max_work_units(u64::MAX)
-            .max_aggregate_input_bytes(u64::MAX)
-            .max_live_intermediate_bytes(live_bytes)
-            .max_commands(usize::MAX)
-            .max_loop_iterations(MAX_ROUNDS)
-            .max_total_loop_iterations(MAX_ROUNDS)
-            .max_parser_operations(10_000_000)
-            .max_stdout_bytes(MAX_OUTPUT_BYTES)
-            .max_stderr_bytes(MAX_OUTPUT_BYTES)
-            .timeout(timeout);
-        let variables = usize::try_from(live_bytes).unwrap_or(usize::MAX);
-        let builder = (self.factory)()
-            .fs(Arc::new(self.shell_files(false)))
-            .limits(limits)
-            .memory_limits(MemoryLimits::new().max_total_variable_bytes(variables))
-            .session_limits(SessionLimits::unlimited())
-            .username("user")
-            .hostname(&self.host_name)
-            .cwd(cwd);
+        let builder = blank(&self.factory, self.shell_files(false), &self.host_name, live_bytes, timeout).cwd(cwd);
         env.fold(builder, |builder, (name, value)| builder.env(name, value))
     }
+
+    /// The part of the sandbox that the interpreters see.
+    pub(super) fn view(&self) -> SandboxView {
+        let (files, tasks) = (self.files.clone(), self.tasks.clone());
+        SandboxView { files, tasks, host_name: self.host_name.clone(), encodes_names: false }
+    }
+}
+
+/// Prepares an interpreter over files, without a directory, variables and programs of ours.
+pub(super) fn blank(
+    factory: &ShellFactory,
+    files: ShellFiles,
+    host_name: &str,
+    live_bytes: u64,
+    timeout: Duration,
+) -> BashBuilder {
+    let limits = ExecutionLimits::new()
+        .max_work_units(u64::MAX)
+        .max_aggregate_input_bytes(u64::MAX)
+        .max_live_intermediate_bytes(live_bytes)
+        .max_commands(usize::MAX)
+        .max_loop_iterations(MAX_ROUNDS)
+        .max_total_loop_iterations(MAX_ROUNDS)
+        .max_parser_operations(10_000_000)
+        .max_stdout_bytes(MAX_OUTPUT_BYTES)
+        .max_stderr_bytes(MAX_OUTPUT_BYTES)
+        .timeout(timeout);
+    let variables = usize::try_from(live_bytes).unwrap_or(usize::MAX);
+    factory()
+        .fs(Arc::new(files))
+        .limits(limits)
+        .memory_limits(MemoryLimits::new().max_total_variable_bytes(variables))
+        .session_limits(SessionLimits::unlimited())
+        .username(USER)
+        .hostname(host_name)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
-use std::path::PathBuf;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bashkit::{Bash, BashBuilder};
+use bashkit::Bash;
 use bytes::Bytes;
 use eyot::{Command, Error, ExitStatus, LogStream, Result, Signal};
 use tokio_util::sync::CancellationToken;
@@ -22,12 +22,13 @@ use super::input::JobInput;
 use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
 use super::known_programs::KnownPrograms;
 use super::not_found::without_guess;
-use super::plain::is_plain;
+use super::plain::{LineKind, line_kind};
+use super::prepared::PreparedShells;
 use super::programs;
 use super::script_text::{failure, quoted};
 use super::shell_factory::ShellFactory;
 use super::tasks::{RunningTask, Tasks};
-use super::threads;
+use super::threads::{self, SpareWork};
 
 /// A thread that works on for so long after a kill is stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
@@ -61,6 +62,7 @@ pub(super) enum JobEnd {
 pub(super) struct ShellJob {
     pub factory: ShellFactory,
     pub programs: Arc<KnownPrograms>,
+    pub prepared: Arc<PreparedShells>,
     pub files: MemoryFiles,
     pub tasks: Arc<Tasks>,
     pub command: Command,
@@ -159,13 +161,20 @@ impl ShellJob {
         text
     }
 
-    /// The script: a plain line alone; any other command with the mark of its end behind it, because
+    /// The command, if it is a line that may run as it is.
+    fn line(&self) -> Option<&String> {
+        match (&self.command, &self.input) {
+            (Command::Shell(line), None) => Some(line),
+            _ => None,
+        }
+    }
+
+    /// The script of a command that is no plain line. The mark of its end is behind it, because
     /// whatever the command leaves behind runs on after that.
-    fn script(&self, bash: &Bash) -> String {
+    fn script(&self) -> String {
         let words = |argv: &[String]| argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let end = format!("{} $?; {}", programs::END, programs::MARK);
         match (&self.command, &self.input) {
-            (Command::Shell(line), None) if is_plain(bash, line, &self.programs) => line.clone(),
             (_, None) => format!("{} </dev/null; {end}", words(&self.argv())),
             (Command::Argv(argv), Some(_)) => format!("{} | {{ {}; {end}; }}", programs::INPUT, words(argv)),
             // A shell that is called reads all of its input before it begins; one that is forked does
@@ -174,8 +183,28 @@ impl ShellJob {
         }
     }
 
-    fn builder(&self, running: &RunningJob, mark: &Arc<EndMark>) -> BashBuilder {
-        let shells = Interpreters::new(
+    /// The interpreter and its script.
+    fn shell(&self, running: &RunningJob, mark: &Arc<EndMark>) -> (Bash, String) {
+        let shells = self.interpreters(running);
+        let cwd = Path::new(&self.cwd);
+        let mut script = None;
+        if let Some(line) = self.line() {
+            let prepared = self.prepared.take();
+            let kind = line_kind(&prepared.bash, line, &self.programs);
+            if kind == LineKind::Plain {
+                return (prepared.give(shells, cwd, self.env.iter()), line.clone());
+            }
+            self.prepared.put_back(prepared);
+            script = (kind == LineKind::Telling).then(|| line.clone());
+        }
+        let builder = shells.builder(cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
+        let builder = programs::install(builder, &programs::children_of(shells).into(), None);
+        let builder = programs::install_frame(builder, self.input.as_ref(), mark, &running.stop);
+        (builder.build(), script.unwrap_or_else(|| self.script()))
+    }
+
+    fn interpreters(&self, running: &RunningJob) -> Interpreters {
+        Interpreters::new(
             self.factory.clone(),
             self.programs.clone(),
             self.files.clone(),
@@ -183,11 +212,7 @@ impl ShellJob {
             running.pid,
             self.host_name.clone(),
             running.cancels.clone(),
-        );
-        let cwd = PathBuf::from(&self.cwd);
-        let builder = shells.builder(&cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
-        let builder = programs::install(builder, &programs::children_of(shells), None);
-        programs::install_frame(builder, self.input.as_ref(), mark, &running.stop)
+        )
     }
 
     /// Starts it.
@@ -213,7 +238,12 @@ impl ShellJob {
             run(&self, &its_own);
             its_own.is_over.store(true, Ordering::Relaxed);
             its_own.tasks.forget(its_own.pid);
-            its_own.stopped.get().is_none()
+            if its_own.stopped.get().is_some() {
+                return None;
+            }
+            let prepared = self.prepared.clone();
+            prepared.keep_two();
+            Some(Box::new(move || prepared.refill()) as SpareWork)
         }));
         started.map_err(|error| Error::host("start a thread for the interpreter", error))?;
         Ok(running)
@@ -222,7 +252,7 @@ impl ShellJob {
 
 /// Runs a command on this thread.
 fn run(job: &ShellJob, running: &RunningJob) {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
+    let runtime = match job.prepared.take_runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::warn!(%error, "the interpreter has no runtime");
@@ -243,9 +273,8 @@ fn run(job: &ShellJob, running: &RunningJob) {
 
 async fn interpret(job: &ShellJob, running: &RunningJob) {
     let mark = Arc::new(EndMark::new());
-    let mut bash = job.builder(running, &mark).build();
+    let (mut bash, script) = job.shell(running, &mark);
     running.cancels.add(&bash.cancellation_token());
-    let script = job.script(&bash);
     let marks = [mark.stdout(), mark.stderr()].map(|mark| Arc::new(Mutex::new(mark)));
     let send = |stream: LogStream, mark: &Arc<Mutex<Mark>>| {
         let mark = mark.clone();

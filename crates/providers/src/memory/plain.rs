@@ -26,20 +26,56 @@ const NEVER_PLAIN: [&str; 14] = [
     "wait",
 ];
 
-/// Tells whether a line is plain. A line that can't be read is not.
-pub(super) fn is_plain(bash: &Bash, line: &str, programs: &KnownPrograms) -> bool {
+/// Programs that tell of the interpreter itself: the name of its host, or when it began.
+const TELLING_PROGRAMS: [&str; 9] =
+    ["compgen", "complete", "declare", "hostname", "ps", "times", "typeset", "uname", "uptime"];
+/// Words that tell of it.
+const TELLING_WORDS: [&str; 4] = ["SECONDS", "PS4", "@P", "${!"];
+
+/// A kind of line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineKind {
+    /// Any interpreter does, even one that was made long before.
+    Plain,
+    /// It may tell of its interpreter, which must be made for it.
+    Telling,
+    /// It needs a shell of its own.
+    Shell,
+}
+
+/// Returns the kind of a line. One that can't be read needs a shell.
+pub(super) fn line_kind(bash: &Bash, line: &str, programs: &KnownPrograms) -> LineKind {
     if line.len() > MAX_PLAIN_BYTES || has_background(line) {
-        return false;
+        return LineKind::Shell;
     }
-    let Ok(read) = bash.analyze(line) else { return false };
+    let Ok(read) = bash.analyze(line) else { return LineKind::Shell };
     let is_plain = |name: &&str| {
         let is_own = read.functions.iter().any(|function| function == name);
         is_own || (programs.has(name) && !NEVER_PLAIN.contains(name) && !is_command_wrapper(name))
     };
-    !read.truncated
+    let names = read.command_names();
+    let runs_as_it_is = !read.truncated
         && !read.has_dynamic_commands
         && !read.has_interpreter_reentry
-        && read.command_names().iter().all(is_plain)
+        && names.iter().all(is_plain);
+    let is_telling = || {
+        names.iter().any(|name| TELLING_PROGRAMS.contains(name))
+            || (names.contains(&"set") && may_list_variables(line))
+            || TELLING_WORDS.iter().any(|word| line.contains(word))
+    };
+    if !runs_as_it_is {
+        LineKind::Shell
+    } else if is_telling() {
+        LineKind::Telling
+    } else {
+        LineKind::Plain
+    }
+}
+
+/// Tells whether a `set` in a line may be one without options, which lists all variables.
+fn may_list_variables(line: &str) -> bool {
+    let mut behind = line.match_indices("set").map(|(at, set)| &line[at + set.len()..]);
+    behind.any(|behind| !behind.starts_with(" -") && !behind.starts_with(" +"))
 }
 
 /// Tells whether a line may start something in the background. Any `&` counts that is not a part of
@@ -78,7 +114,10 @@ mod tests {
             "set -euo pipefail; cat <<E\ntext\nE",
             "x=$(cat f | wc -l); [[ $x -gt 2 ]] || exit 3",
         ] {
-            assert!(is_plain(&bash, plain, &programs), "{plain}");
+            assert_eq!(line_kind(&bash, plain, &programs), LineKind::Plain, "{plain}");
+        }
+        for telling in ["set | head", "set -e; (set)", "echo $SECONDS", "uname -n | cat", "echo ${x@P}"] {
+            assert_eq!(line_kind(&bash, telling, &programs), LineKind::Telling, "{telling}");
         }
         for other in [
             "sleep 9 &",
@@ -96,7 +135,7 @@ mod tests {
             "echo )",
             "if true",
         ] {
-            assert!(!is_plain(&bash, other, &programs), "{other}");
+            assert_eq!(line_kind(&bash, other, &programs), LineKind::Shell, "{other}");
         }
     }
 }

@@ -15,6 +15,7 @@ use super::driver::MemoryDriver;
 use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
 use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
+use super::prepared::PreparedShells;
 use super::programs;
 use super::sandbox::{ForgetSandbox, MemorySandbox, SandboxCondition};
 use super::shell_factory::ShellFactory;
@@ -36,6 +37,7 @@ pub(super) struct MemoryWorld {
     workspaces: Workspaces,
     clock: DeadlineClock,
     programs: Arc<KnownPrograms>,
+    prepared: Arc<PreparedShells>,
 }
 
 impl MemoryWorld {
@@ -122,6 +124,7 @@ impl MemoryProvider {
     fn with(factory: ShellFactory, files: Option<MemoryFiles>) -> Self {
         let programs = Arc::new(KnownPrograms::new(factory.clone(), programs::names_of_ours()));
         let shared = MemoryWorld {
+            prepared: Arc::new(PreparedShells::new(factory.clone())),
             factory,
             files,
             live: Mutex::default(),
@@ -249,6 +252,7 @@ impl SandboxProvider for MemoryProvider {
             isolation,
             clock: self.shared.clock.clone(),
             programs: self.shared.programs.clone(),
+            prepared: self.shared.prepared.clone(),
             forget: self.shared.forgetting(),
             condition: Mutex::new(condition),
             has_made_workspace: !has_workspace,
@@ -304,7 +308,7 @@ impl SandboxProvider for MemoryProvider {
 
 #[cfg(test)]
 mod tests {
-    use eyot::{Requirement, Sandbox, SandboxSpec};
+    use eyot::{Command, ExecOptions, Requirement, Sandbox, SandboxSpec, StartOptions};
 
     use super::*;
 
@@ -324,5 +328,41 @@ mod tests {
         }
         assert!(provider.list().await.unwrap().is_empty());
         assert!(!isolation().holds(Requirement::OwnKernel));
+    }
+
+    #[tokio::test]
+    async fn a_sandbox_has_its_own_name_whatever_ran_before() {
+        let provider = MemoryProvider::default();
+        for name in ["one", "another", "third"] {
+            let spec: SandboxSpec = serde_json::from_str(&format!(r#"{{"name":"{name}"}}"#)).unwrap();
+            let sandbox = Sandbox::create(&provider, spec).await.unwrap();
+            let lines = [
+                "echo $HOSTNAME; cat /etc/hostname /proc/sys/kernel/hostname; stat -c %s /etc/hostname",
+                "hostname; uname -n; cat /etc/hostname; stat -c %s /etc/hostname",
+            ];
+            for line in lines {
+                let printed = sandbox.exec(line, ExecOptions::default()).await.unwrap();
+                let expected = format!("{name}\n{name}\n{name}\n{}\n", name.len() + 1);
+                assert_eq!(printed.stdout_text(), expected, "{line}");
+            }
+            let refused = sandbox.exec("echo x >/etc/hostname", ExecOptions::default()).await.unwrap();
+            assert_ne!(refused.outcome.exit_code(), 0);
+            let listed = "ls /etc | grep -cx host.*; cd /usr/bin && ls | grep -x env; ls | grep -c eyot";
+            let listed = sandbox.exec(listed, ExecOptions::default()).await.unwrap();
+            assert_eq!(listed.stdout_text(), "2\nenv\n0\n");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_program_that_runs_is_one_process_and_pgrep_finds_it() {
+        let provider = MemoryProvider::default();
+        let sandbox = Sandbox::create(&provider, SandboxSpec::default()).await.unwrap();
+        sandbox.start(Command::argv(["sleep", "4321"]), StartOptions::default()).await.unwrap();
+        for _ in 0..50 {
+            assert_eq!(sandbox.usage().await.unwrap().processes, Some(1));
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let found = sandbox.exec("pgrep -fx 'sleep 4321' | wc -l", ExecOptions::default()).await.unwrap();
+        assert_eq!(found.stdout_text().trim(), "1");
     }
 }

@@ -12,6 +12,7 @@ use super::clock::{DeadlineClock, Scheduled};
 use super::files::MemoryFiles;
 use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
+use super::prepared::PreparedShells;
 use super::shell_factory::ShellFactory;
 
 /// Lets go of a sandbox that has ended.
@@ -28,6 +29,7 @@ pub(super) struct MemorySandbox {
     pub isolation: Isolation,
     pub clock: DeadlineClock,
     pub programs: Arc<KnownPrograms>,
+    pub prepared: Arc<PreparedShells>,
     /// Lets go of it once it has ended.
     pub forget: ForgetSandbox,
     pub condition: Mutex<SandboxCondition>,

@@ -3,7 +3,7 @@
 
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use eyot::{Error, ErrorKind, WatchEventKind};
 
 use super::files::{HeldFiles, MemoryFiles};
 use super::furniture::device_bytes;
+use super::host_files;
 use super::names::{FileName, bytes_of, os_string, shown};
 use super::node::{
     Device, FileAccess, FileNode, NodeContent, NodeId, already_exists, is_a_directory, not_found, too_large,
@@ -27,12 +28,23 @@ use super::walk::{Last, find};
 /// The largest file that is read at once. The interpreter takes a file whole.
 pub(super) const MAX_READ_BYTES: u64 = 256 << 20;
 
-/// The files of a sandbox, for its interpreter.
-pub(super) struct ShellFiles {
+/// The files of a sandbox, for its interpreter. One that works for no sandbox yet sees none.
+#[derive(Clone, Default)]
+pub(super) struct ShellFiles(Arc<OnceLock<SandboxView>>);
+
+/// The part of a sandbox that its interpreter sees.
+pub(super) struct SandboxView {
     pub files: MemoryFiles,
     pub tasks: Arc<Tasks>,
+    pub host_name: String,
     /// Names that the interpreter refuses have another form.
     pub encodes_names: bool,
+}
+
+impl From<SandboxView> for ShellFiles {
+    fn from(view: SandboxView) -> Self {
+        Self(Arc::new(OnceLock::from(view)))
+    }
 }
 
 type Answer<T> = bashkit::Result<T>;
@@ -90,26 +102,59 @@ fn proc_metadata(entry: &ProcEntry) -> Metadata {
     Metadata { file_type, size: 0, mode, modified: now, created: now }
 }
 
+/// What is known of a file that tells of the host's name.
+fn host_metadata(bytes: &[u8]) -> Metadata {
+    let now = SystemTime::now();
+    Metadata { file_type: FileType::File, size: bytes.len() as u64, mode: 0o644, modified: now, created: now }
+}
+
 fn place(inner: &HeldFiles<'_>, path: &Path) -> Answer<Place> {
     find(&inner.tree, inner.root, &decoded(&bytes_of(path.as_os_str())), Last::Keep, None).map_err(told)
 }
 
 impl ShellFiles {
-    /// Looks a path up in `/proc`, if it is there.
-    fn proc(&self, path: &Path) -> Option<Answer<ProcEntry>> {
-        let rest = path.strip_prefix("/proc").ok()?;
-        Some(lookup(&self.tasks, rest).ok_or_else(|| told(not_found())))
+    /// Shows a sandbox from now on. The first one stays.
+    pub(super) fn show(&self, view: SandboxView) {
+        self.0.get_or_init(|| view);
     }
 
-    /// Refuses to change anything in `/proc`.
+    fn view(&self) -> Answer<&SandboxView> {
+        self.0.get().ok_or_else(|| told(not_found()))
+    }
+
+    fn lock(&self) -> Answer<HeldFiles<'_>> {
+        Ok(self.view()?.files.lock())
+    }
+
+    /// Looks a path up in `/proc` or among the files of the host's name, if it is one of these.
+    fn provided(&self, path: &Path) -> Option<Answer<ProcEntry>> {
+        if let Some(bytes) = self.host_file(path) {
+            return Some(Ok(ProcEntry::File(bytes)));
+        }
+        let rest = path.strip_prefix("/proc").ok()?;
+        let found = self.view().map(|view| lookup(&view.tasks, rest));
+        Some(found.and_then(|found| found.ok_or_else(|| told(not_found()))))
+    }
+
+    /// Returns a file that tells of the host's name, unless the sandbox has one of its own there.
+    fn host_file(&self, path: &Path) -> Option<Vec<u8>> {
+        let view = self.0.get()?;
+        let bytes = host_files::content(path, &view.host_name)?;
+        let inner = view.files.lock();
+        let is_there = place(&inner, path).is_ok_and(|found| found.node.is_some());
+        (!is_there).then_some(bytes)
+    }
+
+    /// Refuses to change what is provided.
     fn writable(&self, path: &Path) -> Answer<()> {
-        if path.starts_with("/proc") { Err(read_only()) } else { Ok(()) }
+        let is_provided = path.starts_with("/proc") || self.host_file(path).is_some();
+        if is_provided { Err(read_only()) } else { Ok(()) }
     }
 
     /// Writes a file, or adds to it.
     fn put(&self, path: &Path, content: &[u8], is_added: bool) -> Answer<()> {
         self.writable(path)?;
-        let mut inner = self.files.lock();
+        let mut inner = self.lock()?;
         let found = place(&inner, path)?;
         let id = match found.node {
             Some(id) => id,
@@ -144,7 +189,7 @@ impl ShellFiles {
     /// Changes what is known of a node.
     fn change(&self, path: &Path, change: impl FnOnce(&mut FileNode)) -> Answer<()> {
         self.writable(path)?;
-        let mut inner = self.files.lock();
+        let mut inner = self.lock()?;
         let found = place(&inner, path)?;
         let id = found.found().map_err(told)?;
         if inner.tree.node(id).owner != super::node::NodeOwner::User {
@@ -158,7 +203,7 @@ impl ShellFiles {
     /// Adds a node at a path that is free.
     fn make(&self, path: &Path, node: FileNode) -> Answer<()> {
         self.writable(path)?;
-        let mut inner = self.files.lock();
+        let mut inner = self.lock()?;
         let found = place(&inner, path)?;
         if found.node.is_some() {
             return Err(told(already_exists()));
@@ -170,7 +215,7 @@ impl ShellFiles {
 #[async_trait]
 impl FileSystemExt for ShellFiles {
     fn usage(&self) -> FsUsage {
-        FsUsage::new(self.files.used_bytes(), 0, 0)
+        FsUsage::new(self.view().map_or(0, |view| view.files.used_bytes()), 0, 0)
     }
 
     async fn mkfifo(&self, path: &Path, mode: u32) -> Answer<()> {
@@ -189,13 +234,13 @@ impl FileSystemExt for ShellFiles {
 #[async_trait]
 impl FileSystem for ShellFiles {
     async fn read_file(&self, path: &Path) -> Answer<Vec<u8>> {
-        if let Some(entry) = self.proc(path) {
+        if let Some(entry) = self.provided(path) {
             return match entry? {
                 ProcEntry::File(bytes) => Ok(bytes),
                 ProcEntry::Directory(_) => Err(told(is_a_directory())),
             };
         }
-        let mut inner = self.files.lock();
+        let mut inner = self.lock()?;
         let id = place(&inner, path)?.found().map_err(told)?;
         let node = inner.tree.node(id);
         node.check(FileAccess::Read).map_err(told)?;
@@ -225,12 +270,12 @@ impl FileSystem for ShellFiles {
             return self.make(path, FileNode::directory(0o755));
         }
         let path = eyot::SandboxPath::parse(text?).map_err(told)?;
-        self.files.lock().create_all(&path.into()).map_err(told)
+        self.lock()?.create_all(&path.into()).map_err(told)
     }
 
     async fn remove(&self, path: &Path, recursive: bool) -> Answer<()> {
         self.writable(path)?;
-        let mut inner = self.files.lock();
+        let mut inner = self.lock()?;
         let found = place(&inner, path)?;
         if found.names.is_empty() {
             return Err(read_only());
@@ -239,13 +284,17 @@ impl FileSystem for ShellFiles {
     }
 
     async fn stat(&self, path: &Path) -> Answer<Metadata> {
-        if let Some(is_same) = same_file::answer(&self.files, path) {
+        let view = self.view()?;
+        if let Some(is_same) = same_file::answer(&view.files, path) {
             return if is_same { self.stat(Path::new("/")).await } else { Err(told(not_found())) };
         }
-        if let Some(entry) = self.proc(path) {
+        if let Some(bytes) = self.host_file(path) {
+            return Ok(host_metadata(&bytes));
+        }
+        if let Some(entry) = self.provided(path) {
             return Ok(proc_metadata(&entry?));
         }
-        let inner = self.files.lock();
+        let inner = self.lock()?;
         let id = place(&inner, path)?.found().map_err(told)?;
         Ok(metadata(inner.tree.node(id)))
     }
@@ -255,7 +304,7 @@ impl FileSystem for ShellFiles {
     }
 
     async fn read_dir(&self, path: &Path) -> Answer<Vec<DirEntry>> {
-        if let Some(entry) = self.proc(path) {
+        if let Some(entry) = self.provided(path) {
             return match entry? {
                 ProcEntry::File(_) => Err(told(super::node::not_directory())),
                 ProcEntry::Directory(names) => Ok(names
@@ -264,29 +313,39 @@ impl FileSystem for ShellFiles {
                     .collect()),
             };
         }
-        let inner = self.files.lock();
+        let view = self.view()?;
+        let inner = view.files.lock();
         let id = place(&inner, path)?.found().map_err(told)?;
         let entries = inner.tree.entries(id).map_err(told)?;
         inner.tree.node(id).check(FileAccess::Read).map_err(told)?;
         let entry = |(name, id): (&FileName, &NodeId)| DirEntry {
-            name: if self.encodes_names { encoded(name) } else { shown(name) },
+            name: if view.encodes_names { encoded(name) } else { shown(name) },
             metadata: metadata(inner.tree.node(*id)),
         };
-        Ok(entries.iter().map(entry).collect())
+        let mut entries: Vec<DirEntry> = entries.iter().map(entry).collect();
+        drop(inner);
+        if path == Path::new(host_files::FOLDER) {
+            let provided = |name: &&str| {
+                let bytes = self.host_file(&path.join(name))?;
+                Some(DirEntry { name: (*name).to_owned(), metadata: host_metadata(&bytes) })
+            };
+            entries.extend(host_files::IN_FOLDER.iter().filter_map(provided));
+        }
+        Ok(entries)
     }
 
     async fn exists(&self, path: &Path) -> Answer<bool> {
-        if let Some(entry) = self.proc(path) {
+        if let Some(entry) = self.provided(path) {
             return Ok(entry.is_ok());
         }
-        let inner = self.files.lock();
+        let inner = self.lock()?;
         Ok(place(&inner, path).is_ok_and(|found| found.node.is_some()))
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Answer<()> {
         self.writable(from)?;
         self.writable(to)?;
-        let mut inner = self.files.lock();
+        let mut inner = self.lock()?;
         let (from, to) = (place(&inner, from)?, place(&inner, to)?);
         from.found().map_err(told)?;
         inner.rename(&from, &to).map_err(told_of_rest)
@@ -306,7 +365,7 @@ impl FileSystem for ShellFiles {
     }
 
     async fn read_link(&self, path: &Path) -> Answer<PathBuf> {
-        let inner = self.files.lock();
+        let inner = self.lock()?;
         let id = place(&inner, path)?.found().map_err(told)?;
         match &inner.tree.node(id).content {
             NodeContent::Link(target) => Ok(PathBuf::from(os_string(target))),

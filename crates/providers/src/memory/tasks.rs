@@ -56,6 +56,21 @@ pub(super) enum ProcFile {
     Status,
 }
 
+/// Tells whether two command lines are the same, however the program was called.
+fn is_same(left: &[String], right: &[String]) -> bool {
+    match (left, right) {
+        ([left, left_rest @ ..], [right, right_rest @ ..]) => {
+            program_name(left) == program_name(right) && left_rest == right_rest
+        }
+        _ => false,
+    }
+}
+
+/// The name of a program without its folders.
+pub(super) fn program_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
+}
+
 impl Tasks {
     fn lock(&self) -> MutexGuard<'_, TaskTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -72,7 +87,12 @@ impl Tasks {
         RunningTask { tasks: self.clone(), pid }
     }
 
-    /// Lists the numbers of what runs.
+    /// Shows a part of a command as a task of its own, unless the command is nothing else.
+    pub(super) fn add_part(self: &Arc<Self>, argv: Vec<String>, command: u32) -> Option<RunningTask> {
+        let is_whole = self.lock().tasks.get(&command).is_some_and(|task| is_same(&task.argv, &argv));
+        (!is_whole).then(|| self.add(argv, Some(command)))
+    }
+
     /// Shows nothing of a command any more, though its thread may still have to end.
     pub(super) fn kill(&self, command: u32) {
         let mut table = self.lock();
@@ -85,6 +105,7 @@ impl Tasks {
         self.lock().killed.remove(&command);
     }
 
+    /// Lists the numbers of what runs.
     pub(super) fn pids(&self) -> Vec<u32> {
         self.lock().tasks.keys().copied().collect()
     }
@@ -93,11 +114,16 @@ impl Tasks {
         self.lock().tasks.len()
     }
 
+    /// Lists what runs with the words of each.
+    pub(super) fn command_lines(&self) -> Vec<(u32, Vec<String>)> {
+        self.lock().tasks.iter().map(|(pid, task)| (*pid, task.argv.clone())).collect()
+    }
+
     /// Returns what a file in `/proc` shows of a task.
     pub(super) fn proc_file(&self, pid: u32, file: ProcFile) -> Option<Vec<u8>> {
         let table = self.lock();
         let task = table.tasks.get(&pid)?;
-        let name = task.argv.first().map_or("", |program| program.rsplit('/').next().unwrap_or_default());
+        let name = task.argv.first().map_or("", |program| program_name(program));
         Some(match file {
             ProcFile::CommandLine => {
                 task.argv.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect()
@@ -124,5 +150,22 @@ impl Tasks {
             command: task.argv.join(" "),
         };
         table.tasks.iter().map(live).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_one_program_is_one_task() {
+        let tasks: Arc<Tasks> = Arc::default();
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let command = tasks.add(words("/usr/bin/sleep 60"), None);
+        assert!(tasks.add_part(words("sleep 60"), command.pid).is_none());
+        let part = tasks.add_part(words("sleep 61"), command.pid);
+        assert_eq!(tasks.count(), 2);
+        drop((part, command));
+        assert_eq!(tasks.count(), 0);
     }
 }

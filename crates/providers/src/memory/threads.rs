@@ -8,10 +8,16 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// Work for a thread. It returns whether the thread may take more.
-pub(super) type Work = Box<dyn FnOnce() -> bool + Send>;
+/// Work for a thread. It returns what the thread does in its spare time; `None`: it may take no more work.
+pub(super) type Work = Box<dyn FnOnce() -> Option<SpareWork> + Send>;
+
+/// Work that nobody waits for.
+pub(super) type SpareWork = Box<dyn FnOnce() + Send>;
 
 const STACK_BYTES: usize = 16 << 20;
+/// A thread without work for so long has spare time. Commands often come one right behind another, and a thread
+/// that was at work then would cost them a new one.
+const SPARE_AFTER: Duration = Duration::from_micros(200);
 /// A thread waits so long for more work.
 const IDLE_FOR: Duration = Duration::from_millis(500);
 /// So many threads wait for more work at a time.
@@ -51,31 +57,40 @@ fn take_idle() -> Option<IdleThread> {
 /// Does work until none comes any more.
 fn serve(first: Work) {
     let mut work = first;
-    while work() {
-        let (sender, more) = channel();
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        {
-            let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() >= MAX_IDLE {
-                return;
-            }
-            idle.push(IdleThread { number, work: sender });
-        }
-        work = match more.recv_timeout(IDLE_FOR) {
-            Ok(next) => next,
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {
-                let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-                let before = idle.len();
-                idle.retain(|thread| thread.number != number);
-                let was_taken = idle.len() == before;
-                drop(idle);
-                // Whoever took it sends its work at once.
-                match was_taken.then(|| more.recv()) {
-                    Some(Ok(next)) => next,
-                    _ => return,
-                }
-            }
+    while let Some(spare) = work() {
+        let next = wait(SPARE_AFTER).or_else(|| {
+            spare();
+            wait(IDLE_FOR)
+        });
+        work = match next {
+            Some(next) => next,
+            None => return,
         };
+    }
+}
+
+/// Waits for more work. `None`: none came, or enough threads wait.
+fn wait(time: Duration) -> Option<Work> {
+    let (sender, more) = channel();
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    {
+        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() >= MAX_IDLE {
+            return None;
+        }
+        idle.push(IdleThread { number, work: sender });
+    }
+    match more.recv_timeout(time) {
+        Ok(next) => Some(next),
+        Err(RecvTimeoutError::Disconnected) => None,
+        Err(RecvTimeoutError::Timeout) => {
+            let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = idle.len();
+            idle.retain(|thread| thread.number != number);
+            let was_taken = idle.len() == before;
+            drop(idle);
+            // Whoever took it sends its work at once.
+            was_taken.then(|| more.recv().ok()).flatten()
+        }
     }
 }

@@ -7,15 +7,18 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
-import { program } from "../ground.js";
+import { EyotClient } from "@eyot/client";
+import { lacks, program } from "../ground.js";
 
 const EXAMPLES = fileURLToPath(new URL("../../../../examples", import.meta.url));
 const BUILT = fileURLToPath(new URL("..", import.meta.url));
 
-test("a job is done from an upload to its picture", () => {
+test("a job is done from an upload to its picture", async (context) => {
   // Within the package, whose name is then known.
   const folder = mkdtempSync(join(BUILT, "example-"));
   try {
+    await using client = new EyotClient({ stateDir: join(folder, "state") });
+    if (await lacks(context, client, "network_egress")) return;
     cpSync(join(EXAMPLES, "project"), join(folder, "project"), { recursive: true });
     const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 };
     const compiled = ts.transpileModule(readFileSync(join(EXAMPLES, "plot.ts"), "utf8"), { compilerOptions });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { EyotClient, EyotError, type ExecEvent, type Sandbox } from "@eyot/client";
-import { type Ground, ground, until } from "../ground.js";
+import { type Ground, ground, lacks, until } from "../ground.js";
 
 let here: Ground;
 let client: EyotClient;
@@ -169,7 +169,8 @@ test("leaving a stream's loop kills the command", async () => {
   await until(async () => (await running("sleep 7774")) === 0);
 });
 
-test("a signal is sent, and a terminal has its size", async () => {
+test("a signal is sent, and a terminal has its size", async (context) => {
+  if (await lacks(context, client, "signals", "pty")) return;
   const trapped = await sandbox.execStream("trap 'echo caught; exit 7' USR1; echo ready; while :; do sleep 0.05; done");
   let text = "";
   for await (const event of trapped) {
@@ -208,7 +209,8 @@ test("a started process is listed, logged, waited for and killed", async () => {
   await assert.rejects(sandbox.wait("p999"), (error: unknown) => error instanceof EyotError && error.kind === "not_found");
 });
 
-test("a started process has input, a terminal and a deadline", async () => {
+test("a started process has input, a terminal and a deadline", async (context) => {
+  if (await lacks(context, client, "pty")) return;
   const shown = async (id: string): Promise<string> => {
     let text = "";
     for await (const piece of sandbox.logs(id)) text += piece.text;

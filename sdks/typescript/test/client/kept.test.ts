@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { EyotClient, type Sandbox } from "@eyot/client";
-import { type Ground, ground } from "../ground.js";
+import { type Ground, ground, lacks } from "../ground.js";
 
 let here: Ground;
 let client: EyotClient;
@@ -40,7 +40,8 @@ test("a kept command is killed, and one that is not there is not found", async (
   await assert.rejects(sandbox.keep(["no-such-program"]), { kind: "not_found" });
 });
 
-test("a terminal is attached to again and shows what it showed", async () => {
+test("a terminal is attached to again and shows what it showed", async (context) => {
+  if (await lacks(context, client, "pty")) return;
   const { id } = await sandbox.openTerminal({ command: "read line; echo got $line; read line; stty size", size: { rows: 10, cols: 40 } });
   const terminal = await sandbox.attachTerminal(id);
   await terminal.write("once\n");

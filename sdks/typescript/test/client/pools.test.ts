@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { EyotClient, EyotError, type SandboxEvent } from "@eyot/client";
-import { type Ground, ground, program, until } from "../ground.js";
+import { type Ground, ground, lacks, program, until } from "../ground.js";
 
 let here: Ground;
 let client: EyotClient;
@@ -58,7 +58,8 @@ test("a tree goes from one sandbox to another, which is made for it", async () =
   await client.closePool("default");
 });
 
-test("what the command line makes has the same name here, and what is made here there", async () => {
+test("what the command line makes has the same name here, and what is made here there", async (context) => {
+  if (await lacks(context, client, "reopen")) return;
   const state = ["--state", join(here.folder, "state")];
   const eyot = (...args: string[]) => execFileSync(program(), [...state, ...args], { encoding: "utf8", timeout: 60_000, stdio: ["ignore", "pipe", "ignore"] });
   eyot("create", "by-hand");
@@ -108,7 +109,8 @@ test("following events tells what comes, until the signal is aborted", async () 
   await made.destroy();
 });
 
-test("egress rules are replaced, and what they refuse is told", async () => {
+test("egress rules are replaced, and what they refuse is told", async (context) => {
+  if (await lacks(context, client, "network_egress")) return;
   const sandbox = await client.create({ network: "egress", egress: { allow: ["example.com"] } });
   assert.deepEqual(await sandbox.egressRules(), { allow: ["example.com"], deny: [] });
   await sandbox.setEgressRules({ deny: ["192.0.2.0/24"] });
@@ -122,7 +124,8 @@ test("egress rules are replaced, and what they refuse is told", async () => {
   await sandbox.destroy();
 });
 
-test("everything that runs is listed, and ports that nobody published are none", async () => {
+test("everything that runs is listed, and ports that nobody published are none", async (context) => {
+  if (await lacks(context, client, "live_processes")) return;
   const sandbox = await client.create();
   const started = await sandbox.start(["sleep", "9876"]);
   const find = async () => {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -31,7 +31,7 @@ const PASS: &str = "__eyot_child_input";
 const END: &str = "__eyot_child_end";
 
 /// Gives an interpreter the programs of ours, perhaps without one of them.
-pub(super) type InstallPrograms = fn(BashBuilder, &Children, Option<&str>) -> BashBuilder;
+pub(super) type InstallPrograms = fn(BashBuilder, &CommandPlace, Option<&str>) -> BashBuilder;
 
 /// The means by which a program starts children.
 #[derive(Clone)]
@@ -40,6 +40,28 @@ pub(in crate::memory) struct Children {
     install: InstallPrograms,
     depth: usize,
     pub deadline: Option<Instant>,
+}
+
+/// The place of the command that an interpreter works for. It is empty as long as there is none.
+#[derive(Clone, Default)]
+pub(in crate::memory) struct CommandPlace(Arc<OnceLock<Children>>);
+
+impl CommandPlace {
+    /// Fills the place. The first command stays.
+    pub(in crate::memory) fn fill(&self, children: Children) {
+        self.0.get_or_init(|| children);
+    }
+
+    /// The children of the command.
+    pub(super) fn children(&self) -> Option<&Children> {
+        self.0.get()
+    }
+}
+
+impl From<Children> for CommandPlace {
+    fn from(children: Children) -> Self {
+        Self(Arc::new(OnceLock::from(children)))
+    }
 }
 
 impl Children {
@@ -129,7 +151,7 @@ impl RunningChild {
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
         let timeout = nested.deadline.map_or(NO_TIMEOUT, left);
         let mut builder = nested.shells.builder(&child.cwd, child.env.iter(), share.bytes, timeout);
-        builder = (nested.install)(builder, &nested, child.without);
+        builder = (nested.install)(builder, &nested.clone().into(), child.without);
         if child.encodes_names {
             builder = builder.fs(Arc::new(nested.shells.shell_files(true)));
         }

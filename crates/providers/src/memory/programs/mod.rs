@@ -43,6 +43,7 @@ mod name_style;
 mod options;
 mod paste;
 mod paths;
+mod pgrep;
 mod quoting;
 mod rev;
 mod reworded;
@@ -89,6 +90,7 @@ use super::input::JobInput;
 use super::interpreters::Interpreters;
 use checksums::{Algorithm, ChecksumFamily, Checksums};
 use children::Children;
+pub(super) use children::CommandPlace;
 use run::{InstalledProgram, LiveOutput, ShellProgram};
 
 /// The programs that work on files or text, by their names.
@@ -125,6 +127,7 @@ static PROGRAMS: &[(&str, &dyn ShellProgram)] = &[
     ("mv", &mv::Mv),
     ("nawk", &awk::Awk),
     ("paste", &paste::Paste),
+    ("pgrep", &pgrep::Pgrep),
     ("readlink", &paths::Readlink),
     ("realpath", &paths::Realpath),
     ("rev", &rev::Rev),
@@ -169,11 +172,10 @@ pub(super) fn children_of(shells: Interpreters) -> Children {
 }
 
 /// Gives an interpreter the programs of ours, perhaps without one of those that are reworded.
-pub(super) fn install(builder: BashBuilder, children: &Children, without: Option<&str>) -> BashBuilder {
-    let shells = children.shells();
+pub(super) fn install(builder: BashBuilder, command: &CommandPlace, without: Option<&str>) -> BashBuilder {
     let builder = builder
         .before_tool(Box::new(adjusted::adjust))
-        .builtin("sleep", Box::new(waiting::Sleep { tasks: shells.tasks.clone(), command: shells.command }))
+        .builtin("sleep", Box::new(waiting::Sleep(command.clone())))
         .builtin("setsid", Box::new(waiting::Setsid))
         .builtin("umask", Box::new(umask::Umask))
         .builtin("zgrep", Box::new(zgrep::Zgrep))
@@ -185,8 +187,7 @@ pub(super) fn install(builder: BashBuilder, children: &Children, without: Option
     let installed = |name: &'static str, program: &'static dyn ShellProgram| InstalledProgram {
         name,
         program,
-        files: shells.files.clone(),
-        children: children.clone(),
+        command: command.clone(),
     };
     let builder = builder.command(reworded::HIDDEN, installed(reworded::HIDDEN, &reworded::RewordedProgram));
     PROGRAMS.iter().fold(builder, |builder, (name, program)| {

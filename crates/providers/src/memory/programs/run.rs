@@ -11,7 +11,7 @@ use bashkit::{
 };
 use eyot::{Error, ErrorKind};
 
-use super::children::Children;
+use super::children::{Children, CommandPlace};
 pub(super) use super::ending::Ending;
 use super::options::Words;
 use super::streams::{ProgramInput, ProgramOutput};
@@ -223,13 +223,15 @@ fn help(run: &ProgramRun<'_>, usage: &str) -> Option<String> {
     }
 }
 
+/// The words of a program that is called where there is no command.
+const NO_COMMAND: &str = "there is no command\n";
+
 /// A program as the interpreter calls it.
 #[derive(Clone)]
 pub(super) struct InstalledProgram {
     pub name: &'static str,
     pub program: &'static dyn ShellProgram,
-    pub files: MemoryFiles,
-    pub children: Children,
+    pub command: CommandPlace,
 }
 
 impl InstalledProgram {
@@ -257,14 +259,15 @@ impl InstalledProgram {
 #[async_trait]
 impl Builtin for InstalledProgram {
     async fn execute(&self, context: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
+        let Some(children) = self.command.children() else { return Ok(ExecResult::err(NO_COMMAND, 1)) };
         let (stdout, stderr) = (ProgramOutput::kept(), ProgramOutput::kept());
         let run = ProgramRun {
             name: self.name,
             args: context.args,
             env: context.env,
             cwd: context.cwd,
-            files: &self.files,
-            children: &self.children,
+            files: &children.shells().files,
+            children,
             fs: context.fs,
             stdin: ProgramInput::whole(context.stdin.map_or(&[][..], |input| input.as_bytes())),
             stdout: stdout.clone(),
@@ -284,13 +287,14 @@ impl Builtin for InstalledProgram {
 #[async_trait]
 impl Command for InstalledProgram {
     async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
+        let Some(children) = self.command.children() else { return Ok(CommandStatus::with_code(1)) };
         let run = ProgramRun {
             name: self.name,
             args: context.args,
             env: context.env,
             cwd: context.cwd,
-            files: &self.files,
-            children: &self.children,
+            files: &children.shells().files,
+            children,
             fs: context.fs,
             stdin: ProgramInput::Live(context.stdin),
             stdout: ProgramOutput::Live(context.stdout),

@@ -91,7 +91,8 @@ impl ShellProgram for Timeout {
             return Ok(error.status());
         }
         let shown = std::iter::once(run.name).chain(run.args.iter().map(String::as_str)).map(str::to_owned);
-        let _task = run.children.shells().tasks.add(shown.collect(), Some(run.children.shells().command));
+        let shells = run.children.shells();
+        let _task = shells.tasks.add_part(shown.collect(), shells.command);
         let mut child = run.child(request.argv.clone(), ChildInput::Caller);
         child.limit = request.limit;
         match run.run_child(child).await? {

@@ -1,6 +1,5 @@
 //! `sleep` and `yes`, which end with their command alone, and `setsid`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,18 +7,15 @@ use bashkit::{
     Builtin, BuiltinContext, Command, CommandContext, CommandStatus, ExecResult, ExecutionPlan, SubCommand,
 };
 
-use crate::memory::tasks::Tasks;
+use super::children::CommandPlace;
 
 /// The bytes that `yes` writes at once.
 const YES_BYTES: usize = 4096;
 /// Longer than any command lives.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-pub(super) struct Sleep {
-    pub tasks: Arc<Tasks>,
-    /// The number of the command that it is a part of.
-    pub command: u32,
-}
+/// `sleep`, shown as a task of the command that it is a part of.
+pub(super) struct Sleep(pub CommandPlace);
 
 #[async_trait]
 impl Builtin for Sleep {
@@ -36,7 +32,8 @@ impl Builtin for Sleep {
             }
         }
         let argv = std::iter::once("sleep".to_owned()).chain(context.args.iter().cloned()).collect();
-        let _task = self.tasks.add(argv, Some(self.command));
+        let shells = self.0.children().map(|children| children.shells());
+        let _task = shells.and_then(|shells| shells.tasks.add_part(argv, shells.command));
         tokio::time::sleep(total.min(FOREVER)).await;
         Ok(ExecResult::ok(""))
     }

@@ -1,5 +1,7 @@
 //! The entries that `ls` shows.
 
+use std::collections::BTreeSet;
+
 use super::is_shown;
 use super::options::{DotNames, LsFollow, Options};
 use crate::memory::files::HeldFiles;
@@ -7,6 +9,9 @@ use crate::memory::node::{FileAccess, NodeId};
 use crate::memory::programs::facts::{NodeFacts, ShownNodeKind, look};
 use crate::memory::programs::run::{ProgramRun, reason};
 use crate::memory::walk::Last;
+
+/// The names of what a script is made to run begin so.
+const INNER_NAMES: &[u8] = b"__eyot_";
 
 /// A name, and what it leads to.
 #[derive(Debug, Clone)]
@@ -59,24 +64,45 @@ pub(super) async fn list(
     path: &[u8],
 ) -> Result<Folder, &'static str> {
     match read(run, options, path) {
-        Ok(folder) => Ok(folder),
-        Err(error) => {
-            let name = String::from_utf8_lossy(path);
-            match run.list_beyond(&name).await {
-                Some(found) if error.kind() == eyot::ErrorKind::NotFound => {
-                    let entry = |found: bashkit::DirEntry| Entry {
-                        name: found.name.into_bytes(),
-                        facts: Some(NodeFacts::beyond(&found.metadata)),
-                        target: None,
-                    };
-                    let mut entries: Vec<Entry> = found.into_iter().map(entry).collect();
-                    entries.retain(|entry| is_shown(&entry.name, options));
-                    Ok(Folder { id: 0, entries, failed: Vec::new() })
-                }
-                _ => Err(reason(&error)),
+        Ok(mut folder) => {
+            if has_more_beyond(run, path) {
+                add_beyond(run, options, path, &mut folder).await;
             }
+            Ok(folder)
+        }
+        Err(error) => {
+            let mut folder = Folder { id: 0, entries: Vec::new(), failed: Vec::new() };
+            let is_missing = error.kind() == eyot::ErrorKind::NotFound;
+            let is_there = is_missing && add_beyond(run, options, path, &mut folder).await;
+            if is_there { Ok(folder) } else { Err(reason(&error)) }
         }
     }
+}
+
+/// Tells whether the shell itself has more in this directory: its programs, the files of the host's name.
+fn has_more_beyond(run: &ProgramRun<'_>, path: &[u8]) -> bool {
+    let whole = joined(run.cwd.to_string_lossy().as_bytes(), path);
+    let whole = if path.starts_with(b"/") { path } else { &whole };
+    let names = whole.split(|byte| *byte == b'/').filter(|name| !matches!(name, [] | [b'.']));
+    matches!(names.collect::<Vec<_>>().as_slice(), [b"bin" | b"etc"] | [b"usr", b"bin"])
+}
+
+/// Adds what the shell itself has in a directory. Tells whether there is one.
+async fn add_beyond(run: &ProgramRun<'_>, options: &Options, path: &[u8], folder: &mut Folder) -> bool {
+    let name = String::from_utf8_lossy(path);
+    let Some(found) = run.list_beyond(&name).await else { return false };
+    let entry = |found: bashkit::DirEntry| Entry {
+        name: found.name.into_bytes(),
+        facts: Some(NodeFacts::beyond(&found.metadata)),
+        target: None,
+    };
+    let there: BTreeSet<Vec<u8>> = folder.entries.iter().map(|entry| entry.name.clone()).collect();
+    let is_new = |entry: &Entry| {
+        let name = entry.name.as_slice();
+        is_shown(name, options) && !there.contains(name) && !name.starts_with(INNER_NAMES)
+    };
+    folder.entries.extend(found.into_iter().map(entry).filter(is_new));
+    true
 }
 
 fn read(run: &ProgramRun<'_>, options: &Options, path: &[u8]) -> eyot::Result<Folder> {

@@ -1,0 +1,196 @@
+//! Interpreters that are made before there is a command for them, because making one takes longer than
+//! a short command.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bashkit::{Bash, ShellState};
+use tokio::runtime::{Builder, Runtime};
+
+use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT, USER, blank};
+use super::programs::{self, CommandPlace};
+use super::shell_factory::ShellFactory;
+use super::shell_files::ShellFiles;
+
+/// So many wait at a time.
+const MAX_WAITING: usize = 4;
+/// The variable of the host's name.
+const HOST_NAME: &str = "HOSTNAME";
+/// The name of the host where nobody can tell.
+const NO_HOST: &str = "localhost";
+
+/// The prepared interpreters of a provider.
+pub(super) struct PreparedShells {
+    factory: ShellFactory,
+    waiting: Mutex<WaitingShells>,
+}
+
+#[derive(Default)]
+struct WaitingShells {
+    shells: Vec<PreparedShell>,
+    runtimes: Vec<Runtime>,
+}
+
+/// An interpreter that works for no command yet. It has no way to see anything of a sandbox.
+pub(super) struct PreparedShell {
+    pub bash: Bash,
+    /// Everything that it would give a script now.
+    state: ShellState,
+    files: ShellFiles,
+    command: CommandPlace,
+}
+
+// A runtime may not wait for its own end where others wait for this.
+impl Drop for WaitingShells {
+    fn drop(&mut self) {
+        self.runtimes.drain(..).for_each(Runtime::shutdown_background);
+    }
+}
+
+/// Makes the runtime of one command.
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_time().build()
+}
+
+impl PreparedShells {
+    pub(super) fn new(factory: ShellFactory) -> Self {
+        Self { factory, waiting: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WaitingShells> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an interpreter that waits, or makes one.
+    pub(super) fn take(&self) -> PreparedShell {
+        let waiting = self.lock().shells.pop();
+        waiting.unwrap_or_else(|| PreparedShell::new(&self.factory))
+    }
+
+    /// Takes a runtime that waits, or makes one.
+    ///
+    /// # Errors
+    /// The system gives none.
+    pub(super) fn take_runtime(&self) -> io::Result<Runtime> {
+        let waiting = self.lock().runtimes.pop();
+        waiting.map_or_else(runtime, Ok)
+    }
+
+    /// Keeps an interpreter that no command has got.
+    pub(super) fn put_back(&self, shell: PreparedShell) {
+        let mut waiting = self.lock();
+        if waiting.shells.len() < MAX_WAITING {
+            waiting.shells.push(shell);
+        }
+    }
+
+    /// Makes one if the command behind the next one would find none.
+    pub(super) fn keep_two(&self) {
+        self.add_up_to(2);
+    }
+
+    /// Makes so many that a few commands in a row have one each.
+    pub(super) fn refill(&self) {
+        while self.add_up_to(MAX_WAITING) {}
+    }
+
+    /// Makes one if fewer than so many wait. Tells whether it has made one.
+    fn add_up_to(&self, most: usize) -> bool {
+        let (shells, runtimes) = {
+            let waiting = self.lock();
+            (waiting.shells.len(), waiting.runtimes.len())
+        };
+        if runtimes < most
+            && let Ok(runtime) = runtime()
+        {
+            self.lock().runtimes.push(runtime);
+        }
+        if shells < most {
+            self.put_back(PreparedShell::new(&self.factory));
+        }
+        shells < most
+    }
+}
+
+impl PreparedShell {
+    fn new(factory: &ShellFactory) -> Self {
+        let (files, command) = (ShellFiles::default(), CommandPlace::default());
+        let builder = blank(factory, files.clone(), NO_HOST, MAX_LIVE_BYTES, NO_TIMEOUT);
+        let bash = programs::install(builder, &command, None).build();
+        Self { state: bash.shell_state(), bash, files, command }
+    }
+
+    /// Gives it to a command.
+    pub(super) fn give<'a>(
+        mut self,
+        shells: Interpreters,
+        cwd: &Path,
+        env: impl Iterator<Item = (&'a String, &'a String)>,
+    ) -> Bash {
+        let state = &mut self.state;
+        let user = ("USER".to_owned(), USER.to_owned());
+        for (name, value) in env.map(|(name, value)| (name.clone(), value.clone())).chain([user]) {
+            state.env.insert(name.clone(), value.clone());
+            state.variables.insert(name, value);
+        }
+        if !state.env.contains_key(HOST_NAME) {
+            state.variables.insert(HOST_NAME.to_owned(), shells.host_name.clone());
+        }
+        state.env.insert("PWD".to_owned(), cwd.to_string_lossy().into_owned());
+        state.cwd = cwd.to_owned();
+        self.bash.restore_shell_state(state);
+        self.files.show(shells.view());
+        self.command.fill(programs::children_of(shells));
+        self.bash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::memory::files::MemoryFiles;
+    use crate::memory::known_programs::KnownPrograms;
+
+    fn shells(factory: &ShellFactory) -> Interpreters {
+        Interpreters::new(
+            factory.clone(),
+            Arc::new(KnownPrograms::new(factory.clone(), [])),
+            MemoryFiles::with_max_bytes(crate::memory::DEFAULT_MAX_BYTES),
+            Arc::default(),
+            1,
+            "box".to_owned(),
+            Arc::default(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_prepared_interpreter_is_like_one_that_was_made_for_its_command() {
+        let factory: ShellFactory = Arc::new(Bash::builder);
+        let prepared = PreparedShells::new(factory.clone());
+        prepared.refill();
+        for names in [&["A", "USER", "HOME"][..], &["HOSTNAME", "PWD", "OLDPWD", "_", "OPTIND", "SHELLOPTS"]]
+        {
+            let env: BTreeMap<String, String> =
+                names.iter().map(|name| ((*name).to_owned(), format!("{name} of the call"))).collect();
+            let cwd = Path::new("/tmp");
+            let made = shells(&factory).builder(cwd, env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT).build();
+            let mut given = prepared.take().give(shells(&factory), cwd, env.iter());
+            let state = |bash: &Bash| serde_json::to_value(bash.shell_state()).unwrap();
+            assert_eq!(state(&given), state(&made), "{names:?}");
+            let printed = given.exec("cat /etc/hostname; basename \"$PWD\"").await.unwrap();
+            assert_eq!(printed.stdout, "box\ntmp\n");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_interpreter_without_a_command_sees_nothing_and_does_nothing() {
+        let mut shell = PreparedShells::new(Arc::new(Bash::builder)).take();
+        let tried = shell.bash.exec("ls /; sleep 0; echo x >/tmp/x; cat /tmp/x").await.unwrap();
+        assert_eq!(tried.stdout, "");
+        assert_ne!(tried.exit_code, 0);
+    }
+}
