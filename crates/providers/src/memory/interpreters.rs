@@ -107,7 +107,8 @@ impl Interpreters {
         live_bytes: u64,
         timeout: Duration,
     ) -> BashBuilder {
-        let builder = blank(&self.factory, self.shell_files(false), &self.host_name, live_bytes, timeout).cwd(cwd);
+        let builder =
+            blank(&self.factory, self.shell_files(false), &self.host_name, live_bytes, timeout).cwd(cwd);
         env.fold(builder, |builder, (name, value)| builder.env(name, value))
     }
 

@@ -1,5 +1,6 @@
 //! A command: the interpreter on a thread of its own, where its output goes, and its end.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use eyot::{Command, Error, ExitStatus, LogStream, Result, Signal};
 use tokio_util::sync::CancellationToken;
 
+use super::braced_words::{keep_words_of_shell, with_kept_words};
 use super::cancels::CancelFlags;
 use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
@@ -161,6 +163,18 @@ impl ShellJob {
         text
     }
 
+    /// Keeps quoted words that the interpreter would lose.
+    fn keep_words(&mut self) {
+        match &mut self.command {
+            Command::Shell(line) => {
+                if let Cow::Owned(kept) = with_kept_words(line) {
+                    *line = kept;
+                }
+            }
+            Command::Argv(argv) => keep_words_of_shell(argv),
+        }
+    }
+
     /// The command, if it is a line that may run as it is.
     fn line(&self) -> Option<&String> {
         match (&self.command, &self.input) {
@@ -219,7 +233,7 @@ impl ShellJob {
     ///
     /// # Errors
     /// The system starts no thread.
-    pub(super) fn start(self, sink: Arc<dyn JobSink>) -> Result<Arc<RunningJob>> {
+    pub(super) fn start(mut self, sink: Arc<dyn JobSink>) -> Result<Arc<RunningJob>> {
         let task = self.tasks.add(self.argv(), None);
         let running = Arc::new(RunningJob {
             sink,
@@ -235,6 +249,7 @@ impl ShellJob {
         });
         let its_own = running.clone();
         let started = threads::start(Box::new(move || {
+            self.keep_words();
             run(&self, &its_own);
             its_own.is_over.store(true, Ordering::Relaxed);
             its_own.tasks.forget(its_own.pid);

@@ -3,6 +3,7 @@
 //! Such a sandbox ends with the process that made it. There is no network, and nothing of the host is inside.
 
 mod activity;
+mod braced_words;
 mod cancels;
 mod clock;
 mod content;

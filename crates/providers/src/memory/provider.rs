@@ -365,4 +365,18 @@ mod tests {
         let found = sandbox.exec("pgrep -fx 'sleep 4321' | wc -l", ExecOptions::default()).await.unwrap();
         assert_eq!(found.stdout_text().trim(), "1");
     }
+
+    #[tokio::test]
+    async fn quoted_words_are_kept_and_unknown_names_are_not_guessed_at() {
+        let provider = MemoryProvider::default();
+        let sandbox = Sandbox::create(&provider, SandboxSpec::default()).await.unwrap();
+        let shell = |line: &str| Command::argv(["bash", "-c", line]);
+        let line = "echo '{a}' >f; awk '{print}' <f; lss 2>&1; timeout 9 sh -c 'lss; echo \"{b}\" >&2' 2>&1";
+        for command in [Command::from(line), Command::from(format!("{line}; true & wait")), shell(line)] {
+            let printed = sandbox.exec(command, ExecOptions::default()).await.unwrap();
+            let expected =
+                "{a}\nbash: line 1: lss: command not found\nsh: line 1: lss: command not found\n{b}\n";
+            assert_eq!(printed.stdout_text(), expected);
+        }
+    }
 }
