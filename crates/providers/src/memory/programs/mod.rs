@@ -7,6 +7,7 @@ mod awk;
 mod backup;
 mod base_encoding;
 mod basic_regex;
+mod byte_classes;
 mod canonical;
 mod checksums;
 mod child_runs;

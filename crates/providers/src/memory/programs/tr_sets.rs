@@ -1,5 +1,6 @@
 //! The sets of `tr`: letters, ranges, classes and repeats.
 
+use super::byte_classes::{ByteClass, byte_class};
 use super::quoting::curly;
 use super::run::Ending;
 
@@ -10,7 +11,7 @@ pub(super) struct ByteSet(Vec<SetPart>);
 #[derive(Debug, Clone, Copy)]
 enum SetPart {
     Range(u8, u8),
-    Class(Class),
+    Class(ByteClass),
     /// A byte as often as it says; `None` fills the set up.
     Repeat(u8, Option<usize>),
     Equivalent(u8),
@@ -18,27 +19,6 @@ enum SetPart {
 
 /// The most that a repeat adds: no set has more than one of each byte to change.
 const MAX_REPEAT: usize = 256;
-
-#[derive(Debug, Clone, Copy)]
-struct Class {
-    name: &'static str,
-    has: fn(u8) -> bool,
-}
-
-static CLASSES: [Class; 12] = [
-    Class { name: "alnum", has: |byte| byte.is_ascii_alphanumeric() },
-    Class { name: "alpha", has: |byte| byte.is_ascii_alphabetic() },
-    Class { name: "blank", has: |byte| matches!(byte, b' ' | b'\t') },
-    Class { name: "cntrl", has: |byte| byte.is_ascii_control() },
-    Class { name: "digit", has: |byte| byte.is_ascii_digit() },
-    Class { name: "graph", has: |byte| byte.is_ascii_graphic() },
-    Class { name: "lower", has: |byte| byte.is_ascii_lowercase() },
-    Class { name: "print", has: |byte| byte.is_ascii_graphic() || byte == b' ' },
-    Class { name: "punct", has: |byte| byte.is_ascii_punctuation() },
-    Class { name: "space", has: |byte| matches!(byte, b' ' | 0x09..=0x0d) },
-    Class { name: "upper", has: |byte| byte.is_ascii_uppercase() },
-    Class { name: "xdigit", has: |byte| byte.is_ascii_hexdigit() },
-];
 
 /// Tells whether a set ends with a backslash that stands for itself.
 pub(super) fn ends_with_backslash(text: &str) -> bool {
@@ -157,12 +137,12 @@ fn bracket(text: &[SetByte]) -> Result<Bracket<'_>, Ending> {
             };
             return Ok(Some((SetPart::Equivalent(*byte), behind)));
         }
-        let class = CLASSES.iter().find(|class| class.name.as_bytes() == name);
+        let class = byte_class(&name);
         let Some(class) = class else {
             let name = String::from_utf8_lossy(&name).into_owned();
             return Err(Ending::refused(format!("invalid character class {}", curly(&name))));
         };
-        return Ok(Some((SetPart::Class(*class), behind)));
+        return Ok(Some((SetPart::Class(class), behind)));
     }
     if text.is_empty() || !is(1, b'*') {
         return Ok(None);

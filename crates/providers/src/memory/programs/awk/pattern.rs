@@ -9,6 +9,8 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
+use crate::memory::programs::byte_classes::byte_class;
+
 /// The most bytes that a compiled pattern may take.
 const MAX_PATTERN_BYTES: usize = 2 << 20;
 const MISSING: &str = "missing operand";
@@ -135,7 +137,7 @@ impl<'a> Rewriter<'a> {
                 b'$' => self.add("\\z"),
                 b'.' => self.add("."),
                 b'[' => {
-                    let set = ByteSet::read(&mut self.rest).ok_or(BAD_CLASS)?;
+                    let set = BracketSet::read(&mut self.rest).ok_or(BAD_CLASS)?;
                     self.add(&set.text());
                 }
                 b'\\' => {
@@ -203,9 +205,9 @@ fn escaped(rest: &mut &[u8]) -> u8 {
 }
 
 /// A set of bytes, such as `[a-z]`.
-struct ByteSet([bool; 256]);
+struct BracketSet([bool; 256]);
 
-impl ByteSet {
+impl BracketSet {
     /// Reads a set behind its bracket. `None`: it does not end, or has an unknown class.
     fn read(rest: &mut &[u8]) -> Option<Self> {
         let mut set = [false; 256];
@@ -259,22 +261,8 @@ impl ByteSet {
 
 fn add_class(set: &mut [bool; 256], rest: &mut &[u8]) -> Option<()> {
     let end = rest.windows(2).position(|pair| pair == b":]").filter(|at| *at > 0)?;
-    let is_in: fn(&u8) -> bool = match &rest[1..end] {
-        b"alnum" => u8::is_ascii_alphanumeric,
-        b"alpha" => u8::is_ascii_alphabetic,
-        b"blank" => |byte| matches!(byte, b' ' | b'\t'),
-        b"cntrl" => u8::is_ascii_control,
-        b"digit" => u8::is_ascii_digit,
-        b"graph" => u8::is_ascii_graphic,
-        b"lower" => u8::is_ascii_lowercase,
-        b"print" => |byte| (b' '..=b'~').contains(byte),
-        b"punct" => u8::is_ascii_punctuation,
-        b"space" => |byte| super::number::is_blank(*byte),
-        b"upper" => u8::is_ascii_uppercase,
-        b"xdigit" => u8::is_ascii_hexdigit,
-        _ => return None,
-    };
-    (0..=255_u8).filter(is_in).for_each(|byte| set[usize::from(byte)] = true);
+    let class = byte_class(&rest[1..end])?;
+    (0..=255_u8).filter(|byte| (class.has)(*byte)).for_each(|byte| set[usize::from(byte)] = true);
     *rest = &rest[end + 2..];
     Some(())
 }
