@@ -75,8 +75,12 @@ fn suspect(script: &str, brace: usize) -> Option<usize> {
     if quote == '"' {
         return Some(brace);
     }
-    // `$'…'` is one word.
     let word = before.strip_suffix(quote)?;
+    // In `''{a}''` the quote ends here.
+    if word.ends_with(quote) {
+        return None;
+    }
+    // `$'…'` is one word.
     Some(word.strip_suffix('$').unwrap_or(word).len())
 }
 
@@ -135,6 +139,7 @@ mod tests {
             "exec {fd}<f # '{a}' <f",
             "x='{a}' >f; echo x'{a}' >f",
             "[[ '{a}' < b ]]; awk '{ print }' <f; echo '{a}' 2>f",
+            "echo ''{a}'' <f; echo $''{a}'' >f",
             "cat '{a[1]}' <f; echo '{a}' x >f",
             "echo '{a}' <f; if",
             "echo '{' '}' '{a",
