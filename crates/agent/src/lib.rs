@@ -1,0 +1,17 @@
+//! Agents: models that work in sandboxes.
+#![forbid(unsafe_code)]
+
+mod message;
+mod model;
+mod scripted;
+mod usage;
+
+pub use message::{
+    AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, UserMessage,
+};
+pub use model::{
+    DEFAULT_MAX_TOKENS, Model, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest,
+    ModelStream, ModelTurn, ThinkingLevel, ToolDeclaration,
+};
+pub use scripted::{ScriptedModel, ScriptedTurn};
+pub use usage::{TokenCost, TokenPrices, TokenUsage};
