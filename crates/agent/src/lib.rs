@@ -1,11 +1,41 @@
 //! Agents: models that work in sandboxes.
+//!
+//! [`init()`] makes a [`Harness`]: an agent with its model, its tools and its sandbox. A [`Session`] is one conversation of
+//! it: [`Session::prompt`], [`Session::skill`], [`Session::task`], [`Session::shell`]. What happens is told as
+//! [`AgentEvent`]s, to whoever listens to a call or to a harness, and to all subscribers of [`observe()`].
 #![forbid(unsafe_code)]
 
+mod budget;
+mod call;
+mod compaction;
+mod conversation;
+mod event;
+mod failure;
+mod harness;
+mod journal;
 mod message;
 mod model;
+mod observe;
+mod redaction;
+mod result_tools;
+mod sandbox_access;
 mod scripted;
+mod skill;
+mod store;
+mod subagent;
+mod system_prompt;
 mod usage;
 
+pub use budget::{Budget, BudgetLimit};
+pub use call::{CallEvents, CallHandle};
+pub use compaction::CompactionOptions;
+pub use conversation::{CompactionEntry, Conversation, ConversationEntry, MessageSource, TaskEntry};
+pub use event::{AgentEvent, AgentEventKind, CompactionReason, EventError, LogLevel, OperationKind};
+pub use failure::{AgentError, AgentResult};
+pub use harness::{
+    BUILTIN_TOOL_NAMES, DEFAULT_NAME, Harness, HarnessOptions, MAX_TASK_DEPTH, PromptOptions, PromptResponse,
+    Session, ShellOptions, ShellResult, SkillChoice, SkillOptions, TaskOptions, create_tools, init,
+};
 pub use message::{
     AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, UserMessage,
 };
@@ -13,5 +43,11 @@ pub use model::{
     DEFAULT_MAX_TOKENS, Model, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest,
     ModelStream, ModelTurn, ThinkingLevel, ToolDeclaration,
 };
+pub use observe::{MAX_WAITING_EVENTS, Subscription, observe};
+pub use redaction::register_secret;
+pub use sandbox_access::AgentSandbox;
 pub use scripted::{ScriptedModel, ScriptedTurn};
+pub use skill::{PackagedSkill, SkillHead};
+pub use store::{AgentStore, MemoryStore, StoreChange};
+pub use subagent::Subagent;
 pub use usage::{TokenCost, TokenPrices, TokenUsage};

@@ -85,7 +85,7 @@ pub enum ContentBlock {
     Image {
         /// The file, as base64.
         data: String,
-        /// Its type, such as `image/png`.
+        /// The type, such as `image/png`.
         mime_type: String,
     },
     /// The model's reasoning. Its signature goes back to the model unchanged.
@@ -107,7 +107,7 @@ pub enum ContentBlock {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// Its id, by which the answer names it.
+    /// The id, by which the answer names it.
     pub id: String,
     /// The tool.
     pub name: String,
@@ -166,10 +166,10 @@ impl ContentBlock {
 impl ChatMessage {
     /// A text said to the model now.
     pub fn user(text: impl Into<String>) -> Self {
-        Self::User(UserMessage { content: vec![ContentBlock::text(text)], timestamp: now_ms() })
+        Self::User(UserMessage { content: vec![ContentBlock::text(text)], timestamp: timestamp_ms() })
     }
 
-    /// Its pieces.
+    /// Returns its pieces.
     pub fn content(&self) -> &[ContentBlock] {
         match self {
             Self::User(message) => &message.content,
@@ -180,13 +180,13 @@ impl ChatMessage {
 }
 
 impl AssistantMessage {
-    /// Its pieces of text, one a line.
+    /// Returns its pieces of text, one a line.
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(ContentBlock::as_text);
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Its tool calls, in order.
+    /// Returns its tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match block {
             ContentBlock::ToolCall(call) => Some(call),
@@ -206,9 +206,8 @@ impl ToolCall {
 }
 
 /// The time now, in milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+pub(crate) fn timestamp_ms() -> u64 {
+    u64::try_from(eyot::internal::now_ms()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub enum ScriptedTurn {
     Fail(ModelError),
     /// The model says this, and then its answer is cut.
     Cut(Vec<ModelEvent>),
+    /// The model says this, and then nothing more; its answer does not end.
+    Stall(Vec<ModelEvent>),
 }
 
 /// A model that says what was written down for it, a turn at a time, and keeps what it was asked. Clones are one model.
@@ -125,6 +127,9 @@ impl Model for ScriptedModel {
             Some(ScriptedTurn::Say(turn)) => Ok(stream::iter(events(turn).into_iter().map(Ok)).boxed()),
             Some(ScriptedTurn::Fail(error)) => Err(error),
             Some(ScriptedTurn::Cut(events)) => Ok(stream::iter(events.into_iter().map(Ok)).boxed()),
+            Some(ScriptedTurn::Stall(events)) => {
+                Ok(stream::iter(events.into_iter().map(Ok)).chain(stream::pending()).boxed())
+            }
             None => Err(ModelError::new(ModelErrorKind::Invalid, "the script has no more turns")),
         }
     }

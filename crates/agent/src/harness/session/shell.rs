@@ -1,0 +1,139 @@
+//! Commands of the caller, which the model is shown with the next prompt.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use eyot::{Command, ExecOptions, ExecResult, Outcome};
+use eyot_tools::{ToolOutput, bash_answer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::no_sandbox;
+use super::operation::{Operation, OperationResult, elapsed_ms};
+use crate::conversation::{ConversationEntry, MessageSource};
+use crate::event::AgentEventKind;
+use crate::failure::{AgentError, AgentResult};
+use crate::message::{
+    AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, timestamp_ms,
+};
+use crate::redaction::shown_arguments;
+use crate::usage::TokenUsage;
+
+/// Options of a command.
+#[derive(Debug, Clone, Default)]
+pub struct ShellOptions {
+    /// The working directory; `None`: the session's.
+    pub cwd: Option<String>,
+    /// Variables, layered over the sandbox's. Neither events nor the model are shown their values.
+    pub env: BTreeMap<String, String>,
+    /// It is killed when it has not ended after so many milliseconds; by default never.
+    pub timeout_ms: Option<u64>,
+}
+
+/// The result of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShellResult {
+    /// The standard output, as text.
+    pub stdout: String,
+    /// The standard error, as text.
+    pub stderr: String,
+    /// The exit code; 124 after a deadline, 128 and the number after a signal.
+    pub exit_code: i32,
+}
+
+impl OperationResult for ShellResult {
+    fn to_event(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+impl Operation {
+    pub(super) async fn shell(&self, command: String, options: ShellOptions) -> AgentResult<ShellResult> {
+        let arguments = arguments(&command, &options);
+        let call = ToolCall { id: Uuid::new_v4().to_string(), name: "bash".to_owned(), arguments };
+        self.scope.emit(AgentEventKind::ToolStart {
+            tool_name: call.name.clone(),
+            tool_call_id: call.id.clone(),
+            args: call.arguments.clone(),
+        });
+        let started = Instant::now();
+        let done = self.execute(&command, options).await;
+        let output = match &done {
+            Ok(result) => bash_answer(result, None),
+            Err(error) => ToolOutput::error(error.to_string()),
+        };
+        self.write_down(call, &command, output, started);
+        let result = done?;
+        match result.outcome {
+            Outcome::Cancelled => Err(self.abort.error()),
+            outcome => Ok(ShellResult {
+                stdout: result.stdout_text(),
+                stderr: result.stderr_text(),
+                exit_code: outcome.exit_code(),
+            }),
+        }
+    }
+
+    async fn execute(&self, command: &str, options: ShellOptions) -> AgentResult<ExecResult> {
+        let sandbox = self.session.source.sandbox().await?.ok_or_else(no_sandbox)?;
+        let ShellOptions { cwd, env, timeout_ms } = options;
+        let cancel = Some(self.abort.token().clone());
+        let options = ExecOptions { cwd, env, timeout_ms, cancel, ..ExecOptions::default() };
+        sandbox.exec(Command::Shell(command.to_owned()), options).await.map_err(AgentError::from)
+    }
+
+    /// The model sees the command as a tool call that it was asked for.
+    fn write_down(&self, call: ToolCall, command: &str, output: ToolOutput, started: Instant) {
+        let text = format!("Run this shell command:\n\n```bash\n{command}\n```");
+        let (id, name) = (call.id.clone(), call.name.clone());
+        self.append_shell(ChatMessage::user(text));
+        self.append_shell(ChatMessage::Assistant(AssistantMessage {
+            content: vec![ContentBlock::ToolCall(call)],
+            api: "flue-shell".to_owned(),
+            provider: "flue".to_owned(),
+            model: String::new(),
+            usage: TokenUsage::default(),
+            stop_reason: StopReason::ToolUse,
+            error_message: None,
+            timestamp: timestamp_ms(),
+        }));
+        let content = vec![ContentBlock::text(output.as_text())];
+        let details = json!({"command": command});
+        let result = json!({"content": content, "details": details});
+        let message = ChatMessage::ToolResult(ToolResultMessage {
+            tool_call_id: id.clone(),
+            tool_name: name.clone(),
+            content,
+            details,
+            is_error: output.is_error,
+            timestamp: timestamp_ms(),
+        });
+        let event = AgentEventKind::ToolCall {
+            tool_name: name,
+            tool_call_id: id,
+            is_error: output.is_error,
+            result,
+            duration_ms: elapsed_ms(started),
+        };
+        self.append_with_event(ConversationEntry::Message { message, source: MessageSource::Shell }, event);
+    }
+
+    fn append_shell(&self, message: ChatMessage) {
+        self.append(ConversationEntry::Message { message, source: MessageSource::Shell });
+    }
+}
+
+/// The arguments as they are shown and kept: without the values of variables.
+fn arguments(command: &str, options: &ShellOptions) -> Value {
+    let mut arguments = Map::new();
+    arguments.insert("command".to_owned(), json!(command));
+    if let Some(cwd) = &options.cwd {
+        arguments.insert("cwd".to_owned(), json!(cwd));
+    }
+    if !options.env.is_empty() {
+        arguments.insert("env".to_owned(), json!(options.env));
+    }
+    shown_arguments(&Value::Object(arguments))
+}
