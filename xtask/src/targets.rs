@@ -102,6 +102,7 @@ pub const TARGETS: &[Target] = &[
     quick("engine", "processes"),
     quick("engine", "store"),
     quick("tools", "tools"),
+    quick("agent", "runtime"),
     quick("providers", "scripts"),
     Target { threads: 1, ..quick("providers", "runaway") },
     quick("providers", "stuck"),
