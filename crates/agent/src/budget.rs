@@ -63,6 +63,13 @@ impl BudgetMeter {
         Ok(())
     }
 
+    /// Counts what was used before this process.
+    pub(crate) fn restore(&self, turns: u64, usage: TokenUsage) {
+        let mut used = self.lock();
+        used.turns += turns;
+        used.usage += usage;
+    }
+
     /// Counts what a turn took.
     pub(crate) fn charge(&self, usage: TokenUsage) {
         self.lock().usage += usage;

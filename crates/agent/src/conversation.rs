@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::{ChatMessage, ContentBlock, ToolCall, ToolResultMessage, UserMessage};
+use crate::message::{AssistantMessage, ChatMessage, ContentBlock, ToolCall, ToolResultMessage, UserMessage};
 use crate::usage::TokenUsage;
 
 /// An entry of a conversation.
@@ -23,6 +23,8 @@ pub enum ConversationEntry {
     Compaction(CompactionEntry),
     /// A task was given. It has a conversation of its own.
     Task(TaskEntry),
+    /// Everybody has heard of the end of the turn before it, whose tools all have answered.
+    TurnEnd,
 }
 
 /// A task that was given.
@@ -117,7 +119,9 @@ impl Conversation {
             ConversationEntry::Message { message, .. } => {
                 Some(ShownMessage { message: message.clone(), entry })
             }
-            ConversationEntry::Compaction(_) | ConversationEntry::Task(_) => None,
+            ConversationEntry::Compaction(_) | ConversationEntry::Task(_) | ConversationEntry::TurnEnd => {
+                None
+            }
         }));
         sort_results(&mut shown);
         shown
@@ -128,7 +132,9 @@ impl Conversation {
         let last = self.entries.iter().enumerate().rev();
         last.filter_map(|(index, entry)| match entry {
             ConversationEntry::Compaction(compaction) => Some((index, compaction)),
-            ConversationEntry::Message { .. } | ConversationEntry::Task(_) => None,
+            ConversationEntry::Message { .. } | ConversationEntry::Task(_) | ConversationEntry::TurnEnd => {
+                None
+            }
         })
         .next()
     }
@@ -152,12 +158,62 @@ impl Conversation {
         Vec::new()
     }
 
+    /// The last turn from this entry on whose tools have all answered, but whose end nobody has heard of.
+    pub(crate) fn untold_turn(&self, from: usize) -> Option<&AssistantMessage> {
+        let mut has_results = false;
+        for entry in self.entries[from.min(self.entries.len())..].iter().rev() {
+            match entry {
+                ConversationEntry::Message { message: ChatMessage::ToolResult(_), .. } => has_results = true,
+                ConversationEntry::Message { message: ChatMessage::Assistant(turn), .. } => {
+                    return Some(turn).filter(|_| has_results);
+                }
+                ConversationEntry::Task(_) => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The last turn from this entry on, if nothing was said or called after it.
+    pub(crate) fn last_turn(&self, from: usize) -> Option<&AssistantMessage> {
+        let said = self.entries[from.min(self.entries.len())..].iter().rev().find_map(|entry| match entry {
+            ConversationEntry::Message { message: ChatMessage::ToolResult(_), .. } => None,
+            ConversationEntry::Message { message, .. } => Some(message),
+            _ => None,
+        });
+        match said {
+            Some(ChatMessage::Assistant(turn)) => Some(turn),
+            _ => None,
+        }
+    }
+
+    /// The tool calls from this entry on that have an answer which is no failure.
+    pub(crate) fn answered_calls(&self, from: usize) -> Vec<ToolCall> {
+        let entries = &self.entries[from.min(self.entries.len())..];
+        let messages = || {
+            entries.iter().filter_map(|entry| match entry {
+                ConversationEntry::Message { message, .. } => Some(message),
+                _ => None,
+            })
+        };
+        let was_answered = |call: &&ToolCall| {
+            messages().filter_map(as_result).any(|result| result.tool_call_id == call.id && !result.is_error)
+        };
+        let calls = messages().filter_map(|message| match message {
+            ChatMessage::Assistant(turn) => Some(turn.tool_calls()),
+            _ => None,
+        });
+        calls.flatten().filter(was_answered).cloned().collect()
+    }
+
     /// The tokens that the entries from this number on took.
     pub(crate) fn usage_since(&self, entry: usize) -> TokenUsage {
         let spent = self.entries[entry.min(self.entries.len())..].iter().filter_map(|entry| match entry {
             ConversationEntry::Message { message: ChatMessage::Assistant(turn), .. } => Some(turn.usage),
             ConversationEntry::Compaction(compaction) => compaction.usage,
-            ConversationEntry::Message { .. } | ConversationEntry::Task(_) => None,
+            ConversationEntry::Message { .. } | ConversationEntry::Task(_) | ConversationEntry::TurnEnd => {
+                None
+            }
         });
         spent.fold(TokenUsage::default(), |sum, usage| sum + usage)
     }
@@ -211,7 +267,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::message::{AssistantMessage, StopReason};
+    use crate::message::StopReason;
 
     fn entry(message: ChatMessage) -> ConversationEntry {
         ConversationEntry::Message { message, source: MessageSource::Prompt }

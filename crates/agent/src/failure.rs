@@ -32,6 +32,8 @@ pub enum AgentError {
     },
     /// A budget is used up.
     Budget(BudgetLimit),
+    /// The handler of a run that was taken over does not do what it did before.
+    Nondeterministic(String),
     /// Everything else: the caller's mistake, or the sandbox's failure.
     Other(eyot::Error),
 }
@@ -48,6 +50,7 @@ impl AgentError {
             Self::Refused(_) => "RefusalError",
             Self::Model { .. } => "ModelError",
             Self::Budget(_) => "BudgetError",
+            Self::Nondeterministic(_) => "nondeterministic",
             Self::Other(_) => "Error",
         }
     }
@@ -75,6 +78,7 @@ impl fmt::Display for AgentError {
             Self::Refused(text) => write!(f, "the model refused: {text}"),
             Self::Model { asked, source } => write!(f, "{asked} failed: {source}"),
             Self::Budget(limit) => limit.fmt(f),
+            Self::Nondeterministic(message) => f.write_str(message),
             Self::Other(error) => error.fmt(f),
         }
     }
@@ -85,7 +89,11 @@ impl std::error::Error for AgentError {
         match self {
             Self::Model { source, .. } => Some(source),
             Self::Other(error) => Some(error),
-            Self::Aborted(_) | Self::GaveUp { .. } | Self::Refused(_) | Self::Budget(_) => None,
+            Self::Aborted(_)
+            | Self::GaveUp { .. }
+            | Self::Refused(_)
+            | Self::Budget(_)
+            | Self::Nondeterministic(_) => None,
         }
     }
 }

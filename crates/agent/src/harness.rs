@@ -21,6 +21,7 @@ use crate::skill::PackagedSkill;
 use crate::store::{AgentStore, MemoryStore};
 use crate::subagent::Subagent;
 use crate::system_prompt::SessionContext;
+use crate::usage::TokenUsage;
 pub use session::{
     BUILTIN_TOOL_NAMES, MAX_TASK_DEPTH, PromptOptions, PromptResponse, Session, ShellOptions, ShellResult,
     SkillChoice, SkillOptions, TaskOptions, create_tools,
@@ -164,6 +165,11 @@ impl Harness {
         Ok(Self { inner: Arc::new(inner) })
     }
 
+    /// Counts what it used before this process.
+    pub(crate) fn restore_budget(&self, turns: u64, usage: TokenUsage) {
+        self.inner.budget.restore(turns, usage);
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.inner.name
@@ -229,6 +235,11 @@ impl HarnessInner {
         format!("{}::{}::{session}", self.instance_id, self.name)
     }
 
+    /// The key of the conversation of a task.
+    pub(crate) fn task_key(&self, parent: &str, task_id: &str) -> String {
+        self.key_of(&task_name(parent, task_id))
+    }
+
     pub(crate) fn forget(&self, session: &str) {
         self.sessions().remove(session);
     }
@@ -260,7 +271,6 @@ impl HarnessInner {
         let (source, scope) = (self.source.clone(), self.scope.of_session(name));
         let place = SessionPlace { name: name.to_owned(), key, source, scope, depth: 0 };
         let session = SessionInner::new(place, Arc::clone(&self), self.config.clone(), conversation);
-        session.answer_interrupted();
         // Another caller may have opened it meanwhile.
         let inner = Arc::clone(self.sessions().entry(name.to_owned()).or_insert_with(|| Arc::new(session)));
         Ok(Session { inner })
@@ -283,12 +293,15 @@ impl HarnessInner {
             None => parent.source.clone(),
         };
         let config = task_config(&parent.config, subagent, &source).await?;
-        let name = format!("task:{}:{task_id}", parent.name);
+        let name = task_name(&parent.name, task_id);
         let key = self.key_of(&name);
         self.scope.journal().begin(&key);
+        self.scope.journal().written().await?;
+        let kept = self.store.conversation(&key).await?.unwrap_or_default();
         let scope = parent.scope.of_task(&parent.name, task_id, &name);
         let place = SessionPlace { name, key, source, scope, depth: parent.depth + 1 };
-        Ok(Arc::new(SessionInner::new(place, Arc::clone(self), config, Conversation::default())))
+        let conversation = Conversation::from_entries(kept);
+        Ok(Arc::new(SessionInner::new(place, Arc::clone(self), config, conversation)))
     }
 
     /// Deletes a conversation with those of its tasks.
@@ -305,6 +318,10 @@ impl HarnessInner {
         }
         Ok(())
     }
+}
+
+fn task_name(parent: &str, task_id: &str) -> String {
+    format!("task:{parent}:{task_id}")
 }
 
 /// The settings of a task's session: the subagent's, and where it says nothing those of the session that gives it.

@@ -12,7 +12,8 @@ use crate::conversation::ConversationEntry;
 use crate::event::{AgentEvent, AgentEventKind};
 use crate::observe::publish;
 use crate::redaction::redact_event;
-use crate::store::{AgentStore, StoreChange};
+use crate::step::RunSteps;
+use crate::store::{AgentStore, RunLease, StoreChange};
 
 /// The most changes that are written at once.
 const MAX_CHANGES: usize = 1_000;
@@ -20,8 +21,14 @@ const MAX_CHANGES: usize = 1_000;
 /// The journal of a run. Clones are one.
 #[derive(Clone)]
 pub(crate) struct RunJournal {
-    run_id: Option<String>,
+    run: Option<Arc<JournalRun>>,
     state: Arc<Mutex<JournalState>>,
+}
+
+/// The run that a journal is of.
+pub(crate) struct JournalRun {
+    pub(crate) lease: RunLease,
+    pub(crate) steps: RunSteps,
 }
 
 struct JournalState {
@@ -51,11 +58,17 @@ pub(crate) struct EventScope {
 
 impl RunJournal {
     /// A journal whose first event has this number. It ends with its last clone.
-    pub(crate) fn start(run_id: Option<String>, next_index: u64, store: Arc<dyn AgentStore>) -> Self {
+    pub(crate) fn start(run: Option<JournalRun>, next_index: u64, store: Arc<dyn AgentStore>) -> Self {
         let (writer, notes) = mpsc::unbounded_channel();
-        tokio::spawn(write(store, notes));
+        let lease = run.as_ref().map(|run| run.lease.clone());
+        tokio::spawn(write(store, lease, notes));
         let state = JournalState { next_index, listeners: Vec::new(), writer };
-        Self { run_id, state: Arc::new(Mutex::new(state)) }
+        Self { run: run.map(Arc::new), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// The steps of the run, if it is of one.
+    pub(crate) fn steps(&self) -> Option<&RunSteps> {
+        self.run.as_ref().map(|run| &run.steps)
     }
 
     /// The events that come from now on.
@@ -90,31 +103,38 @@ impl RunJournal {
         self.lock().writer.send(JournalNote::Changes(vec![change])).ok();
     }
 
-    /// Tells everybody of an event. It is written together with the entry, where there is one.
-    fn emit(&self, scope: &EventScope, kind: AgentEventKind, entry: Option<StoreChange>) {
-        let kind = redact_event(kind);
+    /// Tells everybody of events, in their order. They are written together with the changes that they are about.
+    fn emit(&self, scope: &EventScope, kinds: Vec<AgentEventKind>, changes: Vec<StoreChange>) {
+        let kinds: Vec<AgentEventKind> = kinds.into_iter().map(redact_event).collect();
         // Under the lock, so that the numbers are in the order in which everybody hears of the events.
         let mut state = self.lock();
-        let event = Arc::new(AgentEvent {
+        let mut noted = Vec::new();
+        for kind in kinds {
+            let event = Arc::new(self.event(scope, kind, state.next_index));
+            state.next_index += 1;
+            state.listeners.retain(|listener| listener.send(Arc::clone(&event)).is_ok());
+            publish(&event);
+            if self.run.is_some() {
+                noted.push(StoreChange::Event(event));
+            }
+        }
+        noted.extend(changes);
+        if !noted.is_empty() {
+            state.writer.send(JournalNote::Changes(noted)).ok();
+        }
+    }
+
+    fn event(&self, scope: &EventScope, kind: AgentEventKind, event_index: u64) -> AgentEvent {
+        AgentEvent {
             kind,
-            run_id: self.run_id.clone(),
-            event_index: state.next_index,
+            run_id: self.run.as_ref().map(|run| run.lease.id().to_owned()),
+            event_index,
             timestamp: humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string(),
             session: scope.session.clone(),
             parent_session: scope.parent_session.clone(),
             task_id: scope.task_id.clone(),
             harness: scope.harness.clone(),
             operation_id: scope.operation_id.clone(),
-        });
-        state.next_index += 1;
-        state.listeners.retain(|listener| listener.send(Arc::clone(&event)).is_ok());
-        publish(&event);
-        let mut changes: Vec<StoreChange> = entry.into_iter().collect();
-        if self.run_id.is_some() {
-            changes.push(StoreChange::Event(event));
-        }
-        if !changes.is_empty() {
-            state.writer.send(JournalNote::Changes(changes)).ok();
         }
     }
 
@@ -124,6 +144,18 @@ impl RunJournal {
 }
 
 impl EventScope {
+    /// The scope of a run.
+    pub(crate) fn of_run(journal: RunJournal) -> Self {
+        Self {
+            journal,
+            session: None,
+            parent_session: None,
+            task_id: None,
+            harness: None,
+            operation_id: None,
+        }
+    }
+
     /// The scope of a harness.
     pub(crate) fn of_harness(journal: RunJournal, harness: &str) -> Self {
         let harness = Some(harness.to_owned());
@@ -158,12 +190,32 @@ impl EventScope {
 
     /// Tells everybody of an event.
     pub(crate) fn emit(&self, kind: AgentEventKind) {
-        self.journal.emit(self, kind, None);
+        self.journal.emit(self, vec![kind], Vec::new());
     }
 
-    /// Tells everybody of an event, and adds the entry that it is about: both are written, or neither.
+    /// Tells everybody of an event, which is written together with these changes: all of it, or none.
+    pub(crate) fn emit_with(&self, kind: AgentEventKind, changes: Vec<StoreChange>) {
+        self.journal.emit(self, vec![kind], changes);
+    }
+
+    /// The same with the entry of a conversation that the event is about.
     pub(crate) fn emit_with_entry(&self, kind: AgentEventKind, key: &str, entry: ConversationEntry) {
-        self.journal.emit(self, kind, Some(appended(key, entry)));
+        self.journal.emit(self, vec![kind], vec![appended(key, entry)]);
+    }
+
+    /// The same with several events.
+    pub(crate) fn emit_all_with_entry(
+        &self,
+        kinds: Vec<AgentEventKind>,
+        key: &str,
+        entry: ConversationEntry,
+    ) {
+        self.journal.emit(self, kinds, vec![appended(key, entry)]);
+    }
+
+    /// The name of the session in the run.
+    pub(crate) fn session_path(&self) -> String {
+        session_path(self.harness.as_deref(), self.session.as_deref())
     }
 
     /// The journal.
@@ -172,12 +224,21 @@ impl EventScope {
     }
 }
 
+/// The name of a session in a run.
+pub(crate) fn session_path(harness: Option<&str>, session: Option<&str>) -> String {
+    format!("{}/{}", harness.unwrap_or_default(), session.unwrap_or_default())
+}
+
 fn appended(key: &str, entry: ConversationEntry) -> StoreChange {
     StoreChange::Append { key: key.to_owned(), entry: Box::new(entry) }
 }
 
 /// Writes down what comes in, until the journal has no clone any more.
-async fn write(store: Arc<dyn AgentStore>, mut notes: mpsc::UnboundedReceiver<JournalNote>) {
+async fn write(
+    store: Arc<dyn AgentStore>,
+    lease: Option<RunLease>,
+    mut notes: mpsc::UnboundedReceiver<JournalNote>,
+) {
     let mut waiting = Vec::new();
     let mut failure: Option<Error> = None;
     while notes.recv_many(&mut waiting, MAX_CHANGES).await > 0 {
@@ -190,7 +251,7 @@ async fn write(store: Arc<dyn AgentStore>, mut notes: mpsc::UnboundedReceiver<Jo
         }
         // After a failure nothing is written any more: what follows would have a gap before it.
         if failure.is_none() && !changes.is_empty() {
-            failure = store.commit(changes).await.err();
+            failure = store.commit(lease.as_ref(), changes).await.err();
         }
         for hearer in hearers {
             hearer.send(failure.as_ref().map_or(Ok(()), |error| Err(repeated(error)))).ok();

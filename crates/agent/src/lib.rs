@@ -18,9 +18,11 @@ mod model;
 mod observe;
 mod redaction;
 mod result_tools;
+mod run;
 mod sandbox_access;
 mod scripted;
 mod skill;
+mod step;
 mod store;
 mod subagent;
 mod system_prompt;
@@ -45,9 +47,14 @@ pub use model::{
 };
 pub use observe::{MAX_WAITING_EVENTS, Subscription, observe};
 pub use redaction::register_secret;
+pub use run::{Agents, RunContext, RunHandle};
 pub use sandbox_access::AgentSandbox;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use skill::{PackagedSkill, SkillHead};
-pub use store::{AgentStore, MemoryStore, StoreChange};
+pub use step::{RunStep, StepFailure, StepOutcome};
+pub use store::{
+    AgentStore, DEFAULT_RUN_LIMIT, EngineStore, MemoryStore, RunFilter, RunLease, RunRecord, RunStatus,
+    StoreChange,
+};
 pub use subagent::Subagent;
 pub use usage::{TokenCost, TokenPrices, TokenUsage};

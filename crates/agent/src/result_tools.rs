@@ -7,6 +7,8 @@ use eyot_tools::{ToolDef, ToolOutput};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
+use crate::message::ToolCall;
+
 /// The names of the two tools.
 pub(crate) const FINISH: &str = "finish";
 pub(crate) const GIVE_UP: &str = "give_up";
@@ -83,6 +85,17 @@ impl ResultTools {
     /// Returns what came of the prompt so far.
     pub(crate) fn outcome(&self) -> ResultOutcome {
         self.lock().clone()
+    }
+
+    /// Takes over what the model said before this process, by the calls that were taken then.
+    pub(crate) fn restore(&self, taken: &[ToolCall]) {
+        for call in taken {
+            match call.name.as_str() {
+                FINISH => drop(self.finish(call.arguments.clone())),
+                GIVE_UP => drop(self.give_up(&call.arguments)),
+                _ => {}
+            }
+        }
     }
 
     /// The two tools.

@@ -1,26 +1,130 @@
-//! Where conversations and events are kept.
+//! Where runs, their events and conversations are kept.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod in_engine;
+mod in_memory;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::Result;
+use eyot_engine::store::AgentRunLease;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::conversation::ConversationEntry;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, EventError};
+use crate::step::RunStep;
 
-/// A place where conversations and the events of runs are kept.
+pub use in_engine::EngineStore;
+pub use in_memory::MemoryStore;
+
+/// A place where runs, their events and conversations are kept.
 #[async_trait]
 pub trait AgentStore: Send + Sync {
     /// Returns the entries of the conversation of this key, or `None` if there is no such conversation.
     async fn conversation(&self, key: &str) -> Result<Option<Vec<ConversationEntry>>>;
 
-    /// Writes these changes, in their order: all of them, or none.
-    async fn commit(&self, changes: Vec<StoreChange>) -> Result<()>;
-
     /// Deletes the conversation of this key. One that is missing is fine.
     async fn delete_conversation(&self, key: &str) -> Result<()>;
+
+    /// Writes these changes, in their order: all of them, or none. Those of a run need its lease. `conflict`: the run was taken
+    /// over, or has ended.
+    async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()>;
+
+    /// Begins a run, which is the caller's as long as the lease is there. `already_exists`: there is one of this id.
+    async fn begin_run(&self, run: RunRecord) -> Result<RunLease>;
+
+    /// Takes over an active run whose owner is gone. `None`: it has ended, or its owner lives. `not_found`: there is none.
+    async fn take_run(&self, id: &str) -> Result<Option<RunLease>>;
+
+    /// Returns the ids of the active runs whose owner is gone, the oldest first.
+    async fn abandoned_runs(&self) -> Result<Vec<String>>;
+
+    /// Returns the run of this id, if there is one.
+    async fn run(&self, id: &str) -> Result<Option<RunRecord>>;
+
+    /// Returns the runs that are wanted, the newest first.
+    async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>>;
+
+    /// Returns the events of a run from this number on: at most so many.
+    async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>>;
+
+    /// Returns the steps of a run, with their sessions and numbers.
+    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, RunStep)>>;
 }
+
+/// The right to write a run. Dropped, it gives the run up. Clones are one.
+#[derive(Debug, Clone)]
+pub struct RunLease {
+    id: Arc<str>,
+    /// Of a run in the engine's store.
+    kept: Option<Arc<AgentRunLease>>,
+}
+
+impl RunLease {
+    /// The run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// A run of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRecord {
+    /// The id: `run_` and a ULID.
+    pub run_id: String,
+    /// The agent's instance.
+    pub instance_id: String,
+    /// The agent.
+    pub agent_name: String,
+    /// The state that it is in.
+    pub status: RunStatus,
+    /// The time at which it began, in milliseconds since 1970 (UTC).
+    pub started_ms: u64,
+    /// The time at which it ended, in milliseconds since 1970 (UTC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
+    /// The input.
+    #[serde(default)]
+    pub payload: Value,
+    /// The result.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub result: Value,
+    /// The failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<EventError>,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// It goes on.
+    Active,
+    /// It ended well.
+    Completed,
+    /// It failed.
+    Errored,
+}
+
+/// The runs that are wanted of a list.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// In this state.
+    pub status: Option<RunStatus>,
+    /// Of this agent.
+    pub agent_name: Option<String>,
+    /// Of this instance.
+    pub instance_id: Option<String>,
+    /// Behind this one: its start and its id.
+    pub before: Option<(u64, String)>,
+    /// At most so many; `None`: 100.
+    pub limit: Option<u64>,
+}
+
+/// The number of runs that a list has where nobody says another one.
+pub const DEFAULT_RUN_LIMIT: u64 = 100;
 
 /// A change of what is kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,46 +142,22 @@ pub enum StoreChange {
         /// The entry.
         entry: Box<ConversationEntry>,
     },
-    /// Adds an event to a run.
+    /// Adds an event to the run.
     Event(Arc<AgentEvent>),
-}
-
-/// A store that is forgotten with this process. It keeps conversations; events are for those who listen.
-#[derive(Debug, Default)]
-pub struct MemoryStore {
-    conversations: Mutex<HashMap<String, Vec<ConversationEntry>>>,
-}
-
-impl MemoryStore {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<ConversationEntry>>> {
-        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[async_trait]
-impl AgentStore for MemoryStore {
-    async fn conversation(&self, key: &str) -> Result<Option<Vec<ConversationEntry>>> {
-        Ok(self.lock().get(key).cloned())
-    }
-
-    async fn commit(&self, changes: Vec<StoreChange>) -> Result<()> {
-        let mut conversations = self.lock();
-        for change in changes {
-            match change {
-                StoreChange::Begin { key } => {
-                    conversations.entry(key).or_default();
-                }
-                StoreChange::Append { key, entry } => {
-                    conversations.entry(key).or_default().push(*entry);
-                }
-                StoreChange::Event(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    async fn delete_conversation(&self, key: &str) -> Result<()> {
-        self.lock().remove(key);
-        Ok(())
-    }
+    /// Notes a step of the run, in place of an older note of the same step.
+    Step {
+        /// The session.
+        session: String,
+        /// The number in the session.
+        number: u64,
+        /// The step.
+        step: Box<RunStep>,
+    },
+    /// Ends the run.
+    End {
+        /// The result.
+        result: Value,
+        /// The failure; without one it ended well.
+        error: Option<EventError>,
+    },
 }

@@ -4,6 +4,7 @@ mod compacting;
 mod operation;
 mod prompt;
 mod response;
+mod resuming;
 mod shell;
 mod task;
 mod tool_batch;
@@ -15,16 +16,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, Result};
 use eyot_tools::ToolDef;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::HarnessInner;
 use crate::call::{AbortSwitch, CallHandle};
 use crate::compaction::CompactionOptions;
-use crate::conversation::{Conversation, ConversationEntry, MessageSource};
+use crate::conversation::{Conversation, ConversationEntry};
 use crate::event::OperationKind;
 use crate::failure::AgentResult;
 use crate::journal::EventScope;
-use crate::message::{ChatMessage, ContentBlock, ToolResultMessage, timestamp_ms};
+use crate::message::ContentBlock;
 use crate::model::{Model, ThinkingLevel};
 use crate::sandbox_access::SandboxAccess;
 use crate::skill::{KnownSkill, PackagedSkill};
@@ -130,6 +131,15 @@ pub enum SkillChoice {
     Packaged(PackagedSkill),
 }
 
+impl SkillChoice {
+    fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Packaged(skill) => &skill.head().name,
+        }
+    }
+}
+
 impl From<&str> for SkillChoice {
     fn from(name: &str) -> Self {
         Self::Named(name.to_owned())
@@ -151,9 +161,10 @@ impl Session {
     /// Asks the model, and lets it work until it has an answer.
     pub fn prompt(&self, text: &str, options: PromptOptions) -> CallHandle<PromptResponse> {
         let (session, text) = (Arc::clone(&self.inner), text.to_owned());
+        let asked = json!([text, options.result]);
         self.call(move |abort| async move {
             session
-                .operate(OperationKind::Prompt, abort, async move |operation| {
+                .operate(OperationKind::Prompt, asked, abort, async move |operation| {
                     operation.prompt(text, options).await
                 })
                 .await
@@ -163,9 +174,10 @@ impl Session {
     /// Has the model run a skill.
     pub fn skill(&self, skill: impl Into<SkillChoice>, options: SkillOptions) -> CallHandle<PromptResponse> {
         let (session, skill) = (Arc::clone(&self.inner), skill.into());
+        let asked = json!([skill.name(), options.arguments, options.prompt.result]);
         self.call(move |abort| async move {
             session
-                .operate(OperationKind::Skill, abort, async move |operation| {
+                .operate(OperationKind::Skill, asked, abort, async move |operation| {
                     operation.skill(skill, options).await
                 })
                 .await
@@ -175,9 +187,10 @@ impl Session {
     /// Gives a task to a session of its own, which ends with it. This conversation does not hear of it.
     pub fn task(&self, text: &str, options: TaskOptions) -> CallHandle<PromptResponse> {
         let (session, text) = (Arc::clone(&self.inner), text.to_owned());
+        let asked = json!([text, options.agent, options.cwd, options.prompt.result]);
         self.call(move |abort| async move {
             session
-                .operate(OperationKind::Task, abort, async move |operation| {
+                .operate(OperationKind::Task, asked, abort, async move |operation| {
                     operation.task(text, options).await.map(|done| done.response)
                 })
                 .await
@@ -187,9 +200,11 @@ impl Session {
     /// Runs a command in the sandbox. The model is shown it and its output with the next prompt.
     pub fn shell(&self, command: &str, options: ShellOptions) -> CallHandle<ShellResult> {
         let (session, command) = (Arc::clone(&self.inner), command.to_owned());
+        let names: Vec<&String> = options.env.keys().collect();
+        let asked = json!([command, options.cwd, names]);
         self.call(move |abort| async move {
             session
-                .operate(OperationKind::Shell, abort, async move |operation| {
+                .operate(OperationKind::Shell, asked, abort, async move |operation| {
                     operation.shell(command, options).await
                 })
                 .await
@@ -201,7 +216,9 @@ impl Session {
         let session = Arc::clone(&self.inner);
         self.call(move |abort| async move {
             session
-                .operate(OperationKind::Compact, abort, async move |operation| operation.compact().await)
+                .operate(OperationKind::Compact, Value::Null, abort, async move |operation| {
+                    operation.compact().await
+                })
                 .await
         })
     }
@@ -278,27 +295,6 @@ impl SessionInner {
     fn append(&self, entry: ConversationEntry) {
         self.lock().push(entry.clone());
         self.scope.journal().append(&self.key, entry);
-    }
-
-    /// Answers the tool calls that went on when the process before this one ended.
-    pub(crate) fn answer_interrupted(&self) {
-        let open = self.lock().unanswered_calls();
-        for call in open {
-            let text = format!(
-                "The call of `{}` was interrupted: its process ended before it was done. It may have done a part of its work. \
-                 Look before you repeat it.",
-                call.name
-            );
-            let message = ChatMessage::ToolResult(ToolResultMessage {
-                tool_call_id: call.id,
-                tool_name: call.name,
-                content: vec![ContentBlock::text(text)],
-                details: Value::Null,
-                is_error: true,
-                timestamp: timestamp_ms(),
-            });
-            self.append(ConversationEntry::Message { message, source: MessageSource::Retry });
-        }
     }
 
     fn skill(&self, name: &str) -> Option<&KnownSkill> {

@@ -25,6 +25,7 @@ struct WrittenSummary {
 
 impl Operation {
     pub(super) async fn compact(&self) -> AgentResult<()> {
+        self.settle();
         let model = self.model(None, "compact")?;
         self.try_make_shorter(&model, CompactionReason::Manual).await
     }

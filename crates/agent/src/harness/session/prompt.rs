@@ -78,25 +78,34 @@ impl Operation {
             (self.model(model, &asked)?, thinking.unwrap_or(self.session.config.thinking));
         let toolbox = Toolbox::new(self, tools, results.as_ref(), skill.as_ref(), &model)?;
         let call = PromptCall { model, thinking, toolbox, asked, source };
-        let from = self.session.lock().entries().len();
-        let text = if results.is_some() { text + "\n" + FOOTER } else { text };
-        self.say(text, images, call.source);
+        self.settle();
+        let has_begun = self.is_resumed && self.session.lock().entries().len() > self.from;
+        if !has_begun {
+            let text = if results.is_some() { text + "\n" + FOOTER } else { text };
+            self.say(text, images, call.source);
+        }
         let data = match &results {
             None => {
-                self.run_turns(&call).await?;
+                if !self.rests() {
+                    self.run_turns(&call).await?;
+                }
                 None
             }
             Some(results) => Some(self.until_result(&call, results).await?),
         };
         let conversation = self.session.lock();
-        let (text, usage) = (conversation.last_text(), conversation.usage_since(from));
+        let (text, usage) = (conversation.last_text(), conversation.usage_since(self.from));
         Ok(PromptResponse { text, data, usage, model: call.model.info().id.clone() })
     }
 
     /// Lets the model work until it has given a result, reminding it where it ends without one.
     async fn until_result(&self, call: &PromptCall, results: &ResultTools) -> AgentResult<Value> {
+        results.restore(&self.session.lock().answered_calls(self.from));
+        let mut rests = self.rests();
         for _ in 0..=MAX_REMINDERS {
-            self.run_turns(call).await?;
+            if !std::mem::take(&mut rests) {
+                self.run_turns(call).await?;
+            }
             match results.outcome() {
                 ResultOutcome::Result(value) => return Ok(value),
                 ResultOutcome::GaveUp(reason) => return Err(self.gave_up(reason)),

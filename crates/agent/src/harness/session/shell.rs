@@ -51,6 +51,10 @@ impl OperationResult for ShellResult {
 
 impl Operation {
     pub(super) async fn shell(&self, command: String, options: ShellOptions) -> AgentResult<ShellResult> {
+        if self.is_resumed {
+            return self.resume_shell(&command);
+        }
+        self.settle();
         let arguments = arguments(&command, &options);
         let call = ToolCall { id: Uuid::new_v4().to_string(), name: "bash".to_owned(), arguments };
         self.scope.emit(AgentEventKind::ToolStart {
@@ -64,16 +68,27 @@ impl Operation {
             Ok(result) => bash_answer(result, None),
             Err(error) => ToolOutput::error(error.to_string()),
         };
-        self.write_down(call, &command, output, started);
-        let result = done?;
-        match result.outcome {
-            Outcome::Cancelled => Err(self.abort.error()),
-            outcome => Ok(ShellResult {
-                stdout: result.stdout_text(),
-                stderr: result.stderr_text(),
-                exit_code: outcome.exit_code(),
-            }),
+        let result = done.as_ref().ok().map(shell_result);
+        self.write_down(call, &command, output, result.as_ref(), started);
+        match (done?.outcome, result) {
+            (Outcome::Cancelled, _) | (_, None) => Err(self.abort.error()),
+            (_, Some(result)) => Ok(result),
         }
+    }
+
+    /// A command that a process before this one began. It is not run again.
+    fn resume_shell(&self, command: &str) -> AgentResult<ShellResult> {
+        let kept = self.session.lock().entries()[self.from..].iter().find_map(|entry| match entry {
+            ConversationEntry::Message { message: ChatMessage::ToolResult(result), .. } => {
+                Some(result.details["result"].clone())
+            }
+            _ => None,
+        });
+        if let Some(result) = kept.and_then(|kept| serde_json::from_value(kept).ok()) {
+            return Ok(result);
+        }
+        let message = format!("run `{command}`: it was interrupted, and may have done a part of its work");
+        Err(AgentError::conflict(message))
     }
 
     async fn execute(&self, command: &str, options: ShellOptions) -> AgentResult<ExecResult> {
@@ -85,11 +100,17 @@ impl Operation {
     }
 
     /// The model sees the command as a tool call that it was asked for.
-    fn write_down(&self, call: ToolCall, command: &str, output: ToolOutput, started: Instant) {
+    fn write_down(
+        &self,
+        call: ToolCall,
+        command: &str,
+        output: ToolOutput,
+        kept: Option<&ShellResult>,
+        started: Instant,
+    ) {
         let text = format!("Run this shell command:\n\n```bash\n{command}\n```");
         let (id, name) = (call.id.clone(), call.name.clone());
-        self.append_shell(ChatMessage::user(text));
-        self.append_shell(ChatMessage::Assistant(AssistantMessage {
+        let asked = ChatMessage::Assistant(AssistantMessage {
             content: vec![ContentBlock::ToolCall(call)],
             api: "flue-shell".to_owned(),
             provider: "flue".to_owned(),
@@ -98,10 +119,11 @@ impl Operation {
             stop_reason: StopReason::ToolUse,
             error_message: None,
             timestamp: timestamp_ms(),
-        }));
+        });
         let content = vec![ContentBlock::text(output.as_text())];
-        let details = json!({"command": command});
+        let details = json!({"command": command, "exitCode": kept.map_or(-1, |kept| kept.exit_code)});
         let result = json!({"content": content, "details": details});
+        let details = json!({"command": command, "result": kept});
         let message = ChatMessage::ToolResult(ToolResultMessage {
             tool_call_id: id.clone(),
             tool_name: name.clone(),
@@ -117,11 +139,17 @@ impl Operation {
             result,
             duration_ms: elapsed_ms(started),
         };
-        self.append_with_event(ConversationEntry::Message { message, source: MessageSource::Shell }, event);
+        let entry = |message| ConversationEntry::Message { message, source: MessageSource::Shell };
+        let entries = [ChatMessage::user(text), asked, message].map(entry);
+        self.append_all_with_event(entries.into_iter().chain([ConversationEntry::TurnEnd]), event);
     }
+}
 
-    fn append_shell(&self, message: ChatMessage) {
-        self.append(ConversationEntry::Message { message, source: MessageSource::Shell });
+fn shell_result(result: &ExecResult) -> ShellResult {
+    ShellResult {
+        stdout: result.stdout_text(),
+        stderr: result.stderr_text(),
+        exit_code: result.outcome.exit_code(),
     }
 }
 

@@ -44,11 +44,26 @@ struct TaskArguments {
 struct TaskGiver {
     session: Arc<SessionInner>,
     scope: EventScope,
+    /// The id of the task, if a process before this one gave it.
+    known: Option<String>,
 }
 
 impl Operation {
+    /// The task that a process before this one gave in this operation.
+    fn known_task(&self) -> Option<String> {
+        let conversation = self.session.lock();
+        conversation.entries()[self.from..].iter().find_map(|entry| match entry {
+            ConversationEntry::Task(task) => Some(task.task_id.clone()),
+            _ => None,
+        })
+    }
+
     pub(super) async fn task(&self, text: String, options: TaskOptions) -> AgentResult<TaskOutcome> {
-        let giver = TaskGiver { session: Arc::clone(&self.session), scope: self.scope.clone() };
+        let giver = TaskGiver {
+            session: Arc::clone(&self.session),
+            scope: self.scope.clone(),
+            known: self.known_task(),
+        };
         let mut given = std::pin::pin!(giver.give(text, options));
         tokio::select! {
             biased;
@@ -64,7 +79,8 @@ pub(super) fn task_tool(
     tools: Vec<ToolDef>,
     model: &Arc<dyn Model>,
 ) -> Result<ToolDef> {
-    let giver = TaskGiver { session: Arc::clone(&operation.session), scope: operation.scope.clone() };
+    let (session, scope) = (Arc::clone(&operation.session), operation.scope.clone());
+    let giver = TaskGiver { session, scope, known: None };
     let names: Vec<&str> =
         operation.session.config.subagents.iter().map(|agent| agent.name.as_str()).collect();
     let available = if names.is_empty() {
@@ -141,13 +157,19 @@ impl TaskGiver {
         if let Some(miss) = options.agent.as_deref().and_then(|name| self.miss(name)) {
             return Err(Error::new(ErrorKind::NotFound, miss).into());
         }
-        let task_id = Uuid::new_v4().to_string();
+        let task_id = self.known.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
         let scope = self.scope.about_task(&task_id);
-        scope.emit(AgentEventKind::TaskStart {
-            prompt: text.clone(),
-            role: options.agent.clone(),
-            cwd: options.cwd.clone(),
-        });
+        if self.known.is_none() {
+            let start = AgentEventKind::TaskStart {
+                prompt: text.clone(),
+                role: options.agent.clone(),
+                cwd: options.cwd.clone(),
+            };
+            let key = self.session.harness.task_key(&self.session.name, &task_id);
+            let entry = ConversationEntry::Task(TaskEntry { key, task_id: task_id.clone() });
+            self.session.lock().push(entry.clone());
+            scope.emit_with_entry(start, &self.session.key, entry);
+        }
         let started = Instant::now();
         let done = self.run(&task_id, text, options).await;
         let (is_error, result) = match &done {
@@ -162,8 +184,7 @@ impl TaskGiver {
         let TaskOptions { agent, cwd, prompt } = options;
         let subagent = agent.as_deref().and_then(|name| self.subagent(name));
         let child = self.session.harness.open_task(&self.session, task_id, subagent, cwd.as_deref()).await?;
-        let (session, key) = (child.name.clone(), child.key.clone());
-        self.session.append(ConversationEntry::Task(TaskEntry { key, task_id: task_id.to_owned() }));
+        let session = child.name.clone();
         let child = Session { inner: child };
         let response = child.prompt(&text, prompt).await;
         child.inner.close("the task is over");

@@ -16,15 +16,8 @@ use crate::redaction::shown_arguments;
 use crate::result_tools::{FINISH, GIVE_UP};
 
 impl Operation {
-    /// Runs the tools that a turn calls. `true`: all it called was the end of its task, and it was taken.
+    /// Runs the tools that a turn calls, of whose start everybody has heard. `true`: all it called was the end of its task, and it was taken.
     pub(super) async fn run_tools(&self, call: &PromptCall, tool_calls: Vec<ToolCall>) -> bool {
-        for tool_call in &tool_calls {
-            self.scope.emit(AgentEventKind::ToolStart {
-                tool_name: tool_call.name.clone(),
-                tool_call_id: tool_call.id.clone(),
-                args: shown_arguments(&tool_call.arguments),
-            });
-        }
         let ends_only = tool_calls.iter().all(|call| [FINISH, GIVE_UP].contains(&call.name.as_str()));
         let mut running: FuturesUnordered<_> =
             tool_calls.into_iter().map(|tool_call| self.run_tool(call, tool_call)).collect();
@@ -77,6 +70,15 @@ impl Operation {
                 timed_out(&tool_call.name, limit, run.await)
             }
         }
+    }
+}
+
+/// The event that tells of the start of a call.
+pub(super) fn tool_start(tool_call: &ToolCall) -> AgentEventKind {
+    AgentEventKind::ToolStart {
+        tool_name: tool_call.name.clone(),
+        tool_call_id: tool_call.id.clone(),
+        args: shown_arguments(&tool_call.arguments),
     }
 }
 

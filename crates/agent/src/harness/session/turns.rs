@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 
 use super::operation::{Operation, elapsed_ms};
 use super::prompt::PromptCall;
+use super::tool_batch::tool_start;
 use crate::compaction::{CompactionLimits, context_tokens, is_silent_overflow};
 use crate::conversation::ConversationEntry;
 use crate::event::{AgentEventKind, CompactionReason};
@@ -86,11 +87,13 @@ impl Operation {
         if tool_calls.is_empty() {
             self.append_with_event(entry, ended);
         } else {
-            self.append(entry);
-            // A tool may change the world: what it was called for is written down before.
+            self.session.lock().push(entry.clone());
+            let starts = tool_calls.iter().map(tool_start).collect();
+            self.scope.emit_all_with_entry(starts, &self.session.key, entry);
+            // A tool may change the world: that it begins is written down before.
             self.scope.journal().written().await?;
             is_last = self.run_tools(call, tool_calls).await;
-            self.scope.emit(with_duration(ended, started));
+            self.append_with_event(ConversationEntry::TurnEnd, with_duration(ended, started));
             self.abort.check()?;
         }
         let limits = CompactionLimits::new(&self.session.config.compaction, call.model.info());
