@@ -1,11 +1,13 @@
 //! Agents: models that work in sandboxes.
 #![forbid(unsafe_code)]
 
+mod mcp;
 mod message;
 mod model;
 mod scripted;
 mod usage;
 
+pub use mcp::{McpConnection, McpServerOptions, McpTransport, connect_mcp_server};
 pub use message::{
     AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, UserMessage,
 };

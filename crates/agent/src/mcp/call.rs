@@ -1,0 +1,82 @@
+//! A call of a server's tool, which always has an answer that a model can act on.
+
+use std::sync::Arc;
+
+use eyot_tools::{ToolContext, ToolOutput};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject};
+use rmcp::service::ServiceError;
+use tokio::time::timeout;
+
+use super::content;
+use super::link::McpLink;
+use super::unanswered::{may_have_run, reason};
+
+/// Calls a tool by the server's own name for it. Where the call is given up (cancelled, out of time, dropped), the server
+/// is told.
+pub(super) async fn call(
+    link: Arc<McpLink>,
+    tool: Arc<str>,
+    context: ToolContext,
+    arguments: JsonObject,
+) -> ToolOutput {
+    let server = link.server();
+    let answered = tokio::select! {
+        biased;
+        () = context.cancel.cancelled() => {
+            return ToolOutput::error(format!("the call of `{tool}` was cancelled; MCP server `{server}` was told to stop"));
+        }
+        () = link.closed().cancelled() => return ToolOutput::from(link.closed_error()),
+        answered = timeout(link.call_timeout(), send(&link, &tool, arguments)) => answered,
+    };
+    match answered {
+        Ok(Ok(result)) => output(&link, &result),
+        Ok(Err(sentence)) => ToolOutput::error(link.secrets().hide(&sentence)),
+        Err(_) => {
+            let seconds = link.call_timeout().as_secs_f64();
+            ToolOutput::error(format!(
+                "MCP server `{server}` did not answer the call of `{tool}` within {seconds} s and was told to stop; \
+                 what it has done so far may stay. Ask for less at once, or go on without this tool"
+            ))
+        }
+    }
+}
+
+fn output(link: &McpLink, result: &CallToolResult) -> ToolOutput {
+    let text = link.secrets().hide_credentials(content::text(result));
+    ToolOutput::text(text).with_error(result.is_error == Some(true))
+}
+
+/// Sends a call and waits for its answer. Dropped before, it tells the server that nobody waits any more. An error is a
+/// sentence for the model.
+async fn send(link: &McpLink, tool: &str, arguments: JsonObject) -> Result<CallToolResult, String> {
+    let server = link.server();
+    let (peer, http) = link.session().await.map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}\nhint: {hint}"),
+        None => error.to_string(),
+    })?;
+    let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+    match peer.call_tool_once(request).await {
+        Ok(CallToolResponse::Complete(result)) => Ok(result),
+        Ok(CallToolResponse::InputRequired(_)) => Err(format!(
+            "`{tool}` of MCP server `{server}` asks for input from a person, which there is none here; \
+             call it with everything it needs, or go on without it"
+        )),
+        Ok(_) => Err(format!(
+            "`{tool}` of MCP server `{server}` runs in the background only, which is not supported here; go on without it"
+        )),
+        Err(ServiceError::McpError(error)) => {
+            let (message, code) = (error.message, error.code.0);
+            Err(format!("MCP server `{server}` refused the call of `{tool}`: {message} (code {code})"))
+        }
+        Err(error) => Err(lost(server, tool, &reason(&http, &error), may_have_run(&error))),
+    }
+}
+
+fn lost(server: &str, tool: &str, reason: &str, may_have_run: bool) -> String {
+    let done =
+        if may_have_run { "It may have been carried out or not. " } else { "It was not carried out. " };
+    format!(
+        "the call of `{tool}` got no answer from MCP server `{server}`: {reason}. {done}\
+         Another call connects again; if that fails too, go on without this server"
+    )
+}
