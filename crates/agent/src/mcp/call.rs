@@ -29,7 +29,7 @@ pub(super) async fn call(
         answered = timeout(link.call_timeout(), send(&link, &tool, arguments)) => answered,
     };
     match answered {
-        Ok(Ok(result)) => output(&link, &result),
+        Ok(Ok(result)) => ToolOutput::text(content::text(&result)).with_error(result.is_error == Some(true)),
         Ok(Err(sentence)) => ToolOutput::error(link.secrets().hide(&sentence)),
         Err(_) => {
             let seconds = link.call_timeout().as_secs_f64();
@@ -39,11 +39,6 @@ pub(super) async fn call(
             ))
         }
     }
-}
-
-fn output(link: &McpLink, result: &CallToolResult) -> ToolOutput {
-    let text = link.secrets().hide_credentials(content::text(result));
-    ToolOutput::text(text).with_error(result.is_error == Some(true))
 }
 
 /// Sends a call and waits for its answer. Dropped before, it tells the server that nobody waits any more. An error is a

@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use eyot::{Error, ErrorKind, Result};
+use futures_util::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use sse_stream::Sse;
 use tokio_util::sync::CancellationToken;
 
 use super::events::{EventStream, events_of};
@@ -109,14 +111,28 @@ impl McpHttpClient {
         }
     }
 
-    /// Reads an answer as events.
+    /// Reads an answer as events, in which credentials are hidden.
     pub(super) fn events(&self, response: Response) -> EventStream {
-        events_of(response, self.stop.clone())
+        let client = self.clone();
+        let events = events_of(response, self.stop.clone()).map(move |event| match event {
+            Ok(event) => {
+                let data = event.data.map(|data| client.secrets.hide_credentials(data));
+                Ok(Sse { data, ..event })
+            }
+            Err(error) => {
+                client.note(HttpFailure::of_events(&error));
+                Err(error)
+            }
+        });
+        events.boxed()
     }
 
-    /// Reads an answer to its end.
-    pub(super) async fn body(&self, response: Response) -> Result<Vec<u8>, HttpFailure> {
-        self.bounded_body(response, MAX_MESSAGE_BYTES).await.map_err(|failure| self.note(failure))
+    /// Reads an answer to its end and hides credentials in it.
+    pub(super) async fn body(&self, response: Response) -> Result<String, HttpFailure> {
+        let body =
+            self.bounded_body(response, MAX_MESSAGE_BYTES).await.map_err(|failure| self.note(failure))?;
+        let body = String::from_utf8(body).map_err(|_| self.note(HttpFailure::Garbage))?;
+        Ok(self.secrets.hide_credentials(body))
     }
 
     async fn bounded_body(&self, mut response: Response, max_bytes: usize) -> Result<Vec<u8>, HttpFailure> {
@@ -135,14 +151,15 @@ impl McpHttpClient {
     }
 
     /// Returns the failure that an answer without success is, and its body.
-    pub(super) async fn refusal(&self, response: Response) -> (HttpFailure, Vec<u8>) {
+    pub(super) async fn refusal(&self, response: Response) -> (HttpFailure, String) {
         let status = response.status();
         if status.is_redirection() {
-            return (self.note(HttpFailure::Redirect(self.redirect_target(&response))), Vec::new());
+            return (self.note(HttpFailure::Redirect(self.redirect_target(&response))), String::new());
         }
         let shows_body = is_readable(&response);
         let body = self.bounded_body(response, MAX_REFUSAL_BYTES).await.unwrap_or_default();
-        let said = if shows_body { self.beginning(&body) } else { None };
+        let body = self.secrets.hide(&String::from_utf8_lossy(&body));
+        let said = if shows_body { Self::beginning(&body) } else { None };
         (self.note(HttpFailure::Refused { status: status.as_u16(), said }), body)
     }
 
@@ -153,9 +170,8 @@ impl McpHttpClient {
     }
 
     /// The beginning of what a server says, on one line.
-    fn beginning(&self, body: &[u8]) -> Option<String> {
-        let text = self.secrets.hide(&String::from_utf8_lossy(body));
-        let words: Vec<&str> = text.split_whitespace().collect();
+    fn beginning(body: &str) -> Option<String> {
+        let words: Vec<&str> = body.split_whitespace().collect();
         let line: String = words.join(" ").chars().filter(|letter| !letter.is_control()).collect();
         let mut beginning: String = line.chars().take(MAX_SAID_CHARS).collect();
         if beginning.len() < line.len() {

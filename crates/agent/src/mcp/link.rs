@@ -128,7 +128,11 @@ impl McpLink {
         let (url, headers) = (self.url.clone(), self.headers.clone());
         let http = McpHttpClient::new(url, headers, self.secrets.clone(), stop)?;
         match self.serve(&http).await {
-            Ok(running) => Ok(LiveSession { running, http, _stop: guard }),
+            Ok(running) => {
+                // What went wrong on the way is not the reason of a later end.
+                drop(http.take_failure());
+                Ok(LiveSession { running, http, _stop: guard })
+            }
             Err(failure) => Err(self.connect_error(&http, failure).await),
         }
     }

@@ -22,7 +22,7 @@ const CALL_TIMEOUT_MS: u64 = 60_000;
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpServerOptions {
-    /// The address of the server's endpoint, `http` or `https`.
+    /// The address of the server's endpoint, `http` or `https`, without user and password. Its query is a secret.
     pub url: String,
     /// The transport that the server speaks.
     pub transport: McpTransport,
@@ -86,10 +86,14 @@ impl McpServerOptions {
         let invalid =
             |reason: &str| Error::invalid("url", reason).with_hint("such as `http://localhost:3001/mcp`");
         let url = Url::parse(self.url.trim()).map_err(|_| invalid("of an MCP server is not a url"))?;
-        if matches!(url.scheme(), "http" | "https") && url.has_host() {
-            return Ok(url);
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(invalid("of an MCP server must begin with `http://` or `https://`"));
         }
-        Err(invalid("of an MCP server must begin with `http://` or `https://`"))
+        if !url.username().is_empty() || url.password().is_some() {
+            let error = Error::invalid("url", "of an MCP server must not hold a user or a password");
+            return Err(error.with_hint("set the header `authorization` instead"));
+        }
+        Ok(url)
     }
 
     /// Returns the time for connecting.

@@ -10,7 +10,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 /// The text that stands where a secret stood.
 const REDACTED: &str = "[redacted]";
 /// The shortest value that is looked for, in bytes: shorter ones stand in ordinary words.
-const MIN_SECRET_BYTES: usize = 6;
+const MIN_SECRET_BYTES: usize = 8;
 /// The longest part of a path that is shown, in bytes: longer ones may be keys.
 const MAX_SHOWN_PART_BYTES: usize = 24;
 
@@ -26,7 +26,7 @@ const RESERVED: [&str; 8] = [
     "mcp-session-id",
 ];
 
-/// Parts of the names of headers whose values are credentials.
+/// Parts of the names of headers and of parts of a query whose values are credentials.
 const CREDENTIAL_NAMES: [&str; 6] = ["auth", "cookie", "key", "token", "secret", "password"];
 
 /// The values to hide.
@@ -43,21 +43,20 @@ impl ConnectionSecrets {
     pub(super) fn of(url: &Url, headers: &BTreeMap<String, String>) -> Self {
         let mut secrets = Self::default();
         for (name, value) in headers {
-            let name = name.to_ascii_lowercase();
-            let is_credential = CREDENTIAL_NAMES.iter().any(|part| name.contains(part));
+            let is_credential = names_credential(name);
             secrets.add(value.trim(), is_credential);
             // `Bearer KEY`: the key alone as well.
             if let Some((_, key)) = value.trim().split_once(' ') {
                 secrets.add(key.trim(), is_credential);
             }
         }
-        secrets.add(url.username(), true);
-        secrets.add(url.password().unwrap_or_default(), true);
-        for (_, value) in url.query_pairs() {
-            secrets.add(&value, true);
+        for (name, value) in url.query_pairs() {
+            secrets.add(&value, names_credential(&name));
         }
+        // The same as they stand in the url, where some letters are written as `%20`.
         for pair in url.query().unwrap_or_default().split('&') {
-            secrets.add(pair.split_once('=').map_or(pair, |(_, value)| value), true);
+            let (name, value) = pair.split_once('=').unwrap_or(("", pair));
+            secrets.add(value, names_credential(name));
         }
         secrets.all.sort_by_key(|value| std::cmp::Reverse(value.len()));
         secrets.credentials.sort_by_key(|value| std::cmp::Reverse(value.len()));
@@ -71,6 +70,9 @@ impl ConnectionSecrets {
         self.all.push(value.to_owned());
         if is_credential {
             self.credentials.push(value.to_owned());
+            // As it stands in a message.
+            self.credentials
+                .extend(serde_json::to_string(value).map(|json| json[1..json.len() - 1].to_owned()));
         }
     }
 
@@ -79,7 +81,7 @@ impl ConnectionSecrets {
         hidden(text.to_owned(), &self.all)
     }
 
-    /// Hides the values that give access: for answers, in which other words must stay what they are.
+    /// Hides the values that give access: for the server's messages, in which other words must stay what they are.
     pub(super) fn hide_credentials(&self, text: String) -> String {
         hidden(text, &self.credentials)
     }
@@ -89,6 +91,11 @@ impl fmt::Debug for ConnectionSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectionSecrets").field("values", &self.all.len()).finish()
     }
+}
+
+fn names_credential(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    CREDENTIAL_NAMES.iter().any(|part| name.contains(part))
 }
 
 fn hidden(text: String, secrets: &[String]) -> String {
@@ -139,17 +146,13 @@ mod tests {
 
     #[test]
     fn values_are_hidden_with_and_without_their_scheme() {
-        let url = Url::parse("https://user:hunter22@host/mcp?api_key=k%20123456&x=1").unwrap();
-        let secrets = ConnectionSecrets::of(
-            &url,
-            &headers(&[("Authorization", "Bearer canary-1"), ("x-team", "purple")]),
-        );
-        let said = "Bearer canary-1, canary-1, k 123456, k%20123456, hunter22, purple, 1";
-        assert_eq!(
-            secrets.hide(said),
-            "[redacted], [redacted], [redacted], [redacted], [redacted], [redacted], 1"
-        );
-        assert!(secrets.hide_credentials(said.to_owned()).ends_with("[redacted], purple, 1"));
+        let url = Url::parse("https://host/mcp?api_key=k%20123456&x=1&mode=streaming").unwrap();
+        let headers = headers(&[("Authorization", "Bearer canary-1"), ("x-team", "purple-1")]);
+        let secrets = ConnectionSecrets::of(&url, &headers);
+        let said = "Bearer canary-1, canary-1, k 123456, k%20123456, purple-1, streaming, 1";
+        let credentials = "[redacted], [redacted], [redacted], [redacted], ";
+        assert_eq!(secrets.hide(said), format!("{credentials}[redacted], [redacted], 1"));
+        assert_eq!(secrets.hide_credentials(said.to_owned()), format!("{credentials}purple-1, streaming, 1"));
         assert!(!format!("{secrets:?}").contains("canary"));
     }
 

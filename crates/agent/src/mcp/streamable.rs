@@ -114,7 +114,7 @@ async fn accepted(
         _ if !wants_reply => Ok(StreamableHttpPostResponse::Accepted),
         AnswerType::Json => {
             let body = client.body(response).await.map_err(StreamableHttpError::Client)?;
-            match serde_json::from_slice(&body) {
+            match serde_json::from_str(&body) {
                 Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
                 Err(_) => Err(StreamableHttpError::Client(client.note(HttpFailure::Garbage))),
             }
@@ -137,7 +137,7 @@ async fn refused(
         return Err(StreamableHttpError::SessionExpired);
     }
     let (failure, body) = client.refusal(response).await;
-    let Ok(ServerJsonRpcMessage::Error(error)) = serde_json::from_slice(&body) else {
+    let Ok(ServerJsonRpcMessage::Error(error)) = serde_json::from_str(&body) else {
         return Err(StreamableHttpError::Client(failure));
     };
     if status == StatusCode::BAD_REQUEST && has_session && error.error.code == BAD_SESSION {

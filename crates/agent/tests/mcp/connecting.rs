@@ -43,10 +43,12 @@ async fn what_is_no_url_is_refused() {
 #[tokio::test]
 async fn options_that_cannot_work_are_refused_before_anything_is_sent() {
     let server = StubServer::start(|_| None);
+    let with_user = McpServerOptions::new(server.url("/mcp").replace("http://", "http://user:canary@"));
     let usual = || options(&server, TRANSPORTS[0]);
     for (options, reason) in [
         (McpServerOptions { timeout_ms: 0, ..usual() }, "`timeout_ms` must be at least 1"),
         (McpServerOptions { connect_timeout_ms: 0, ..usual() }, "`connect_timeout_ms` must be at least 1"),
+        (with_user, "`url` of an MCP server must not hold a user or a password"),
         (usual().with_header("Content-Type", "x"), "`headers` must not set `content-type`"),
         (usual().with_header("a b", "x"), "`headers` has a name"),
         (usual().with_header("x-a", "1\n2"), "`headers` has a value for `x-a`"),

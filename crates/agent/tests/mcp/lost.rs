@@ -33,8 +33,7 @@ async fn a_server_that_dies_gives_an_error_answer_and_the_next_call_finds_the_ne
         let text = output.as_text();
         assert!(output.is_error && text.contains("connection refused"), "{spoken:?}: {text}");
 
-        let _server =
-            StubServer::start_at(address, "/message", |asked| forgotten(asked, 404, "no such session"));
+        let _server = StubServer::start_at(address, "/message", restarted());
         let output = call(&connection, "mcp__stub__echo", json!({"n": 1})).await;
         assert_eq!((output.as_text().as_str(), output.is_error), (r#"{"n":1}"#, false), "{spoken:?}");
         connection.close().await;
@@ -42,12 +41,14 @@ async fn a_server_that_dies_gives_an_error_answer_and_the_next_call_finds_the_ne
 }
 
 /// Refuses the sessions of the server that was there before.
-fn forgotten(asked: &Asked, status: u16, body: &str) -> Option<Reply> {
-    static RENEWED: AtomicBool = AtomicBool::new(false);
-    let renews = asked.message["method"] == "initialize";
-    let is_known = RENEWED.fetch_or(renews, Ordering::SeqCst) || renews || asked.path != "/mcp";
-    let status = StatusCode::from_u16(status).unwrap();
-    (!is_known).then(|| Reply::Raw(raw(status, "application/json", body.to_owned())))
+fn restarted() -> impl Fn(&Asked) -> Option<Reply> + Send + Sync {
+    let has_session = AtomicBool::new(false);
+    move |asked| {
+        let begins = asked.message["method"] == "initialize";
+        let is_known = has_session.fetch_or(begins, Ordering::SeqCst) || begins || asked.path != "/mcp";
+        let refusal = || raw(StatusCode::NOT_FOUND, "text/plain", "no such session".to_owned());
+        (!is_known).then(|| Reply::Raw(refusal()))
+    }
 }
 
 /// A server that forgets its sessions when it is told to, and says so like this.

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
 
 /// The errors of npm if its registry cannot be reached.
-const OFFLINE: [&str; 6] = ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH"];
+const OFFLINE: [&str; 6] =
+    ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH"];
 
 /// The reason why there is no server.
 #[derive(Clone)]

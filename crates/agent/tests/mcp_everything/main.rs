@@ -39,7 +39,10 @@ fn rows() -> Vec<Row> {
         (
             "get-resource-links",
             json!({"count": 2}),
-            &["Here are 2 resource links", "[Resource link: Blob Resource 1 (demo://resource/dynamic/blob/1) - Resource 1: "],
+            &[
+                "Here are 2 resource links",
+                "[Resource link: Blob Resource 1 (demo://resource/dynamic/blob/1) - Resource 1: ",
+            ],
         ),
         (
             "get-resource-reference",
@@ -72,7 +75,11 @@ fn rows() -> Vec<Row> {
         ("toggle-simulated-logging", json!({}), &["Stopped simulated"]),
         ("toggle-subscriber-updates", json!({}), &["Started simulated"]),
         ("toggle-subscriber-updates", json!({}), &["Stopped simulated"]),
-        ("trigger-long-running-operation", json!({"duration": 0.2, "steps": 2}), &["completed. Duration: 0.2 seconds"]),
+        (
+            "trigger-long-running-operation",
+            json!({"duration": 0.2, "steps": 2}),
+            &["completed. Duration: 0.2 seconds"],
+        ),
         // Offered to every client, though it is a task only: the server refuses a plain call.
         ("simulate-research-query", json!({"topic": "tides"}), &[]),
     ]
@@ -103,7 +110,12 @@ fn trials(program: &Result<Program, Missing>) -> Vec<Trial> {
         trials.push(trial(&name("every_tool_is_called"), program, spoken, every_tool_is_called));
         trials.push(trial(&name("a_long_call_is_cancelled"), program, spoken, a_long_call_is_cancelled));
         trials.push(trial(&name("a_restart_is_survived"), program, spoken, a_restart_is_survived));
-        trials.push(trial(&name("the_other_transport_is_named"), program, spoken, the_other_transport_is_named));
+        trials.push(trial(
+            &name("the_other_transport_is_named"),
+            program,
+            spoken,
+            the_other_transport_is_named,
+        ));
     }
     trials
 }
@@ -212,7 +224,8 @@ async fn a_long_call_is_cancelled(server: Server) -> Result<(), Failed> {
     let connection = server.connect().await?;
     let context = context()?;
     let began = Instant::now();
-    let calling = call_in(&context, &connection, "trigger-long-running-operation", json!({"duration": 50, "steps": 5}));
+    let calling =
+        call_in(&context, &connection, "trigger-long-running-operation", json!({"duration": 50, "steps": 5}));
     let cancelling = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         context.cancel.cancel();
