@@ -1,6 +1,7 @@
 //! Requests to an MCP server, of which no error, log or `Debug` holds a secret.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use eyot::{Error, ErrorKind, Result};
@@ -35,6 +36,8 @@ pub(super) struct McpHttpClient {
     /// Ends everything that waits for the server.
     stop: CancellationToken,
     last_failure: Arc<Mutex<Option<HttpFailure>>>,
+    /// The server no longer knows the session.
+    is_forgotten: Arc<AtomicBool>,
 }
 
 /// The type of an answer's content.
@@ -59,12 +62,22 @@ impl McpHttpClient {
             .redirect(Policy::custom(follow_within_origin))
             .build()
             .map_err(|_| Error::new(ErrorKind::Internal, "make an HTTP client"))?;
-        Ok(Self { client, url, secrets, stop, last_failure: Arc::default() })
+        Ok(Self { client, url, secrets, stop, last_failure: Arc::default(), is_forgotten: Arc::default() })
     }
 
     /// Returns the url of the endpoint.
     pub(super) fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// Marks the session as one that the server no longer knows.
+    pub(super) fn forget_session(&self) {
+        self.is_forgotten.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the server no longer knows the session.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.is_forgotten.load(Ordering::Relaxed)
     }
 
     /// Returns the last failure and forgets it.

@@ -52,6 +52,12 @@ struct LiveSession {
     _stop: DropGuard,
 }
 
+impl LiveSession {
+    fn is_usable(&self) -> bool {
+        !self.running.is_transport_closed() && !self.http.is_forgotten()
+    }
+}
+
 /// The reason why there is no session.
 enum SessionFailure {
     Http(HttpFailure),
@@ -109,7 +115,7 @@ impl McpLink {
     /// Returns the session, opened again if it was lost.
     pub(super) async fn session(&self) -> Result<(Peer<RoleClient>, McpHttpClient)> {
         let mut session = self.session.lock().await;
-        if let Some(live) = session.as_ref().filter(|live| !live.running.is_transport_closed()) {
+        if let Some(live) = session.as_ref().filter(|live| live.is_usable()) {
             return Ok((live.running.peer().clone(), live.http.clone()));
         }
         *session = None;

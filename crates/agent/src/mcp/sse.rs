@@ -9,7 +9,6 @@ use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use sse_stream::Sse;
-use tokio_util::sync::CancellationToken;
 
 use super::events::EventStream;
 use super::failure::HttpFailure;
@@ -26,8 +25,6 @@ pub(super) struct SseTransport {
     client: McpHttpClient,
     events: EventStream,
     endpoint: Url,
-    /// Cancelled when the server no longer knows this stream.
-    forgotten: CancellationToken,
 }
 
 impl SseTransport {
@@ -35,7 +32,7 @@ impl SseTransport {
     pub(super) async fn connect(client: McpHttpClient) -> Result<Self, HttpFailure> {
         let mut events = client.open_events().await?;
         let endpoint = endpoint(&client, &mut events).await.map_err(|failure| client.note(failure))?;
-        Ok(Self { client, events, endpoint, forgotten: CancellationToken::new() })
+        Ok(Self { client, events, endpoint })
     }
 
     /// Returns the message of an event: `None` if it holds none, an error if it should and does not.
@@ -60,11 +57,7 @@ impl SseTransport {
 
     async fn next(&mut self) -> Result<ServerJsonRpcMessage, HttpFailure> {
         loop {
-            let event = tokio::select! {
-                () = self.forgotten.cancelled() => return Err(HttpFailure::Ended),
-                event = self.events.next() => event,
-            };
-            let event = event.ok_or(HttpFailure::Ended)?;
+            let event = self.events.next().await.ok_or(HttpFailure::Ended)?;
             if let Some(message) = Self::message(event.map_err(|error| HttpFailure::of_events(&error))?)? {
                 return Ok(message);
             }
@@ -101,7 +94,6 @@ impl Transport<RoleClient> for SseTransport {
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), HttpFailure>> + Send + 'static {
         let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
-        let forgotten = self.forgotten.clone();
         async move {
             let json = serde_json::to_vec(&message).map_err(|_| HttpFailure::Garbage)?;
             let response = client.send(client.message(endpoint, JSON, json).timeout(SEND_TIMEOUT)).await?;
@@ -109,8 +101,9 @@ impl Transport<RoleClient> for SseTransport {
                 return Ok(());
             }
             let failure = client.refusal(response).await.0;
+            // The server no longer knows this stream, though it may stay open.
             if matches!(failure, HttpFailure::Refused { status: 400 | 404 | 410, .. }) {
-                forgotten.cancel();
+                client.forget_session();
             }
             Err(failure)
         }

@@ -58,7 +58,7 @@ async fn no_secret_is_shown_logged_or_answered() {
             match asked.message["params"]["arguments"]["how"].as_str()? {
                 "answer" => Some(Reply::Result(json!({"content": [{"type": "text", "text": seen}]}))),
                 "error" => Some(Reply::Error(-1, Box::leak(seen.into_boxed_str()))),
-                "refusal" => Some(Reply::Raw(raw(StatusCode::FORBIDDEN, "text/plain", seen))),
+                "refusal" => Some(Reply::Raw(raw(StatusCode::FORBIDDEN, "text/plain", seen + "\n\n"))),
                 _ => Some(Reply::Raw(raw(StatusCode::OK, "text/plain", "data: nonsense\n\n".to_owned()))),
             }
         });
@@ -78,7 +78,7 @@ async fn no_secret_is_shown_logged_or_answered() {
 
         let server = StubServer::start(|asked| {
             let seen = format!("{} {:?}", asked.path, asked.headers);
-            Some(Reply::Raw(raw(StatusCode::BAD_REQUEST, "text/plain", seen)))
+            Some(Reply::Raw(raw(StatusCode::BAD_REQUEST, "text/plain", seen + "\n\n")))
         });
         let error = connect_mcp_server("stub", secret(super::options(&server, spoken))).await.unwrap_err();
         shown.push(format!("{error} {error:?} {:?}", error.hint()));
