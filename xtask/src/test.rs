@@ -90,7 +90,10 @@ impl Shared {
                 .waiting()
         }));
         jobs.extend(OF_NPM.iter().map(|(target, job)| {
-            Job::new(*job, move || self.install_by_npm(target)).needs(&["build", "apt"]).shares("npm").waiting()
+            Job::new(*job, move || self.install_by_npm(target))
+                .needs(&["build", "apt"])
+                .shares("npm")
+                .waiting()
         }));
         let of_ci = || TARGETS.iter().filter(|target| target.tier == Tier::Ci);
         let (on_engine, others): (Vec<_>, Vec<_>) = of_ci().partition(|target| target.on_engine);
