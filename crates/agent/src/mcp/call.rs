@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use eyot_tools::{ToolContext, ToolOutput};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject};
+use rmcp::model::{CallToolRequestParams, JsonObject, ServerResult};
 use rmcp::service::ServiceError;
 use tokio::time::timeout;
 
-use super::content;
+use super::failure::HttpFailure;
 use super::link::McpLink;
 use super::unanswered::{may_have_run, reason};
+use super::{content, request};
 
 /// Calls a tool by the server's own name for it. Where the call is given up (cancelled, out of time, dropped), the server
 /// is told.
@@ -26,10 +27,10 @@ pub(super) async fn call(
             return ToolOutput::error(format!("the call of `{tool}` was cancelled; MCP server `{server}` was told to stop"));
         }
         () = link.closed().cancelled() => return ToolOutput::from(link.closed_error()),
-        answered = timeout(link.call_timeout(), send(&link, &tool, arguments)) => answered,
+        answered = timeout(link.call_timeout(), send(&link, &tool, &context, arguments)) => answered,
     };
     match answered {
-        Ok(Ok(result)) => ToolOutput::text(content::text(&result)).with_error(result.is_error == Some(true)),
+        Ok(Ok(output)) => output,
         Ok(Err(sentence)) => ToolOutput::error(link.secrets().hide(&sentence)),
         Err(_) => {
             let seconds = link.call_timeout().as_secs_f64();
@@ -41,24 +42,31 @@ pub(super) async fn call(
     }
 }
 
-/// Sends a call and waits for its answer. Dropped before, it tells the server that nobody waits any more. An error is a
-/// sentence for the model.
-async fn send(link: &McpLink, tool: &str, arguments: JsonObject) -> Result<CallToolResult, String> {
+/// Sends a call and waits for its answer. An error is a sentence for the model.
+async fn send(
+    link: &McpLink,
+    tool: &str,
+    context: &ToolContext,
+    arguments: JsonObject,
+) -> Result<ToolOutput, String> {
     let server = link.server();
     let (peer, http) = link.session().await.map_err(|error| match error.hint() {
         Some(hint) => format!("{error}\nhint: {hint}"),
         None => error.to_string(),
     })?;
-    let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-    match peer.call_tool_once(request).await {
-        Ok(CallToolResponse::Complete(result)) => Ok(result),
-        Ok(CallToolResponse::InputRequired(_)) => Err(format!(
+    let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+    match request::send(&peer, link.handler(), context.clone(), asked).await {
+        Ok(ServerResult::CallToolResult(result)) => {
+            Ok(ToolOutput::text(content::text(&result)).with_error(result.is_error == Some(true)))
+        }
+        Ok(ServerResult::InputRequiredResult(_)) => Err(format!(
             "`{tool}` of MCP server `{server}` asks for input from a person, which there is none here; \
              call it with everything it needs, or go on without it"
         )),
-        Ok(_) => Err(format!(
+        Ok(ServerResult::CreateTaskResult(_)) => Err(format!(
             "`{tool}` of MCP server `{server}` runs in the background only, which is not supported here; go on without it"
         )),
+        Ok(_) => Err(lost(server, tool, &HttpFailure::Garbage.to_string(), true)),
         Err(ServiceError::McpError(error)) => {
             let (message, code) = (error.message, error.code.0);
             Err(format!("MCP server `{server}` refused the call of `{tool}`: {message} (code {code})"))

@@ -20,6 +20,7 @@ use super::failure::{HttpFailure, MAX_MESSAGE_BYTES};
 use super::http::McpHttpClient;
 use super::listing::{self, ListingFailure};
 use super::options::{McpServerOptions, McpTransport};
+use super::progress::McpClientHandler;
 use super::secrets::{ConnectionSecrets, checked_headers, shown_url};
 use super::sse::SseTransport;
 use super::unanswered::reason;
@@ -38,7 +39,7 @@ pub(super) struct McpLink {
     headers: HeaderMap,
     secrets: ConnectionSecrets,
     transport: McpTransport,
-    client: ClientConfig,
+    handler: McpClientHandler,
     connect_timeout: Duration,
     call_timeout: Duration,
     closed: CancellationToken,
@@ -47,7 +48,7 @@ pub(super) struct McpLink {
 
 /// A session with the server. Dropped, it ends everything that waits for the server.
 struct LiveSession {
-    running: RunningService<RoleClient, ClientConfig>,
+    running: RunningService<RoleClient, McpClientHandler>,
     http: McpHttpClient,
     _stop: DropGuard,
 }
@@ -75,7 +76,7 @@ impl McpLink {
             secrets: ConnectionSecrets::of(&url, &options.headers),
             url,
             transport: options.transport,
-            client: ClientConfig::new(ClientCapabilities::default(), identity),
+            handler: McpClientHandler::new(ClientConfig::new(ClientCapabilities::default(), identity)),
             connect_timeout: options.connect_timeout()?,
             call_timeout: options.call_timeout()?,
             closed: CancellationToken::new(),
@@ -91,6 +92,11 @@ impl McpLink {
     /// Returns the values that nothing may show.
     pub(super) fn secrets(&self) -> &ConnectionSecrets {
         &self.secrets
+    }
+
+    /// Returns the client as the server sees it.
+    pub(super) fn handler(&self) -> &McpClientHandler {
+        &self.handler
     }
 
     /// Returns the time for a call.
@@ -146,8 +152,8 @@ impl McpLink {
     async fn serve(
         &self,
         http: &McpHttpClient,
-    ) -> Result<RunningService<RoleClient, ClientConfig>, SessionFailure> {
-        let (client, closed) = (self.client.clone(), self.closed.child_token());
+    ) -> Result<RunningService<RoleClient, McpClientHandler>, SessionFailure> {
+        let (client, closed) = (self.handler.clone(), self.closed.child_token());
         let served = match self.transport {
             McpTransport::StreamableHttp => {
                 let transport = StreamableHttpClientTransport::with_client(http.clone(), self.streamable());

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use eyot_agent::{McpServerOptions, connect_mcp_server};
+use eyot_tools::ToolProgress;
 use serde_json::json;
 
-use super::stub::{Reply, StubServer};
+use super::stub::{Reply, StubServer, endless, event, response};
 use super::{TRANSPORTS, call, call_in, connect, context, options, until};
 
 #[tokio::test]
@@ -132,6 +134,29 @@ async fn calls_run_side_by_side() {
             output = slow => panic!("{output:?}"),
             () = quick => {}
         }
+    }
+}
+
+#[tokio::test]
+async fn progress_is_reported() {
+    for spoken in TRANSPORTS {
+        let server = StubServer::start(|asked| {
+            (asked.message["method"] == "tools/call").then(|| {
+                let token = &asked.message["params"]["_meta"]["progressToken"];
+                let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
+                    "params": {"progressToken": token, "progress": 2, "total": 5}});
+                let body = event("message", &progress.to_string());
+                Reply::Raw(response(StatusCode::OK, "text/event-stream", endless(&body, ": go on\n\n")))
+            })
+        });
+        let connection = connect(&server, spoken).await;
+        let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
+        let context = context().with_progress(move |progress| drop(heard.send(progress)));
+        tokio::select! {
+            output = call_in(&context, &connection, "mcp__stub__echo", json!({})) => panic!("{output:?}"),
+            progress = hear.recv() => assert_eq!(progress.unwrap(), ToolProgress::new(2, "2 of 5")),
+        }
+        connection.close().await;
     }
 }
 
