@@ -45,8 +45,8 @@ pub struct McpConnection {
 /// named by type and size.
 ///
 /// A call always has an answer. It is an error answer when the server says so, is gone, or does not answer within
-/// `timeout_ms`. What the server reports of its progress goes to the call's context. A session that was lost or has expired is opened again by the next call. A call that is cancelled ends at
-/// once, and the server is told.
+/// `timeout_ms`. What the server reports of its progress goes to the call's context. A session that was lost or has expired
+/// is opened again by the next call. A call that is cancelled ends at once, and the server is told.
 ///
 /// Errors: `invalid` (an option, an address that is not an MCP server, two tools of the same name), `permission` (HTTP 401
 /// and 403), `not_found` (HTTP 404), `unavailable` (nothing answers there, or it refuses), `timeout`, `too_large` (more

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use eyot_tools::{ToolContext, ToolOutput};
-use rmcp::model::{CallToolRequestParams, JsonObject, ServerResult};
+use rmcp::model::{CallToolRequestParams, CustomResult, JsonObject, ServerResult};
 use rmcp::service::ServiceError;
 use tokio::time::timeout;
 
@@ -56,23 +56,36 @@ async fn send(
     })?;
     let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     match request::send(&peer, link.handler(), context.clone(), asked).await {
-        Ok(ServerResult::CallToolResult(result)) => {
-            Ok(ToolOutput::text(content::text(&result)).with_error(result.is_error == Some(true)))
-        }
-        Ok(ServerResult::InputRequiredResult(_)) => Err(format!(
-            "`{tool}` of MCP server `{server}` asks for input from a person, which there is none here; \
-             call it with everything it needs, or go on without it"
-        )),
-        Ok(ServerResult::CreateTaskResult(_)) => Err(format!(
-            "`{tool}` of MCP server `{server}` runs in the background only, which is not supported here; go on without it"
-        )),
-        Ok(_) => Err(lost(server, tool, &HttpFailure::Garbage.to_string(), true)),
+        Ok(result) => answer(server, tool, &result),
         Err(ServiceError::McpError(error)) => {
             let (message, code) = (error.message, error.code.0);
             Err(format!("MCP server `{server}` refused the call of `{tool}`: {message} (code {code})"))
         }
         Err(error) => Err(lost(server, tool, &reason(&http, &error), may_have_run(&error))),
     }
+}
+
+/// Returns what the server has answered. An error is a sentence for the model.
+fn answer(server: &str, tool: &str, result: &ServerResult) -> Result<ToolOutput, String> {
+    let (text, is_error) = match result {
+        ServerResult::CallToolResult(result) => (content::text(result), result.is_error == Some(true)),
+        ServerResult::InputRequiredResult(_) => {
+            return Err(format!(
+                "`{tool}` of MCP server `{server}` asks for input from a person, and there is none here; \
+                 call it with everything it needs, or go on without it"
+            ));
+        }
+        ServerResult::CreateTaskResult(_) => {
+            return Err(format!(
+                "`{tool}` of MCP server `{server}` runs in the background only, which is not supported here; \
+                 go on without it"
+            ));
+        }
+        ServerResult::CustomResult(CustomResult(result)) => content::text_of_unknown(result)
+            .ok_or_else(|| lost(server, tool, &HttpFailure::Garbage.to_string(), true))?,
+        _ => return Err(lost(server, tool, &HttpFailure::Garbage.to_string(), true)),
+    };
+    Ok(ToolOutput::text(text).with_error(is_error))
 }
 
 fn lost(server: &str, tool: &str, reason: &str, may_have_run: bool) -> String {

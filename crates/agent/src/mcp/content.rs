@@ -2,16 +2,32 @@
 
 use eyot_tools::clip;
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+use serde::Deserialize;
+use serde_json::Value;
 
 /// Returns the text of an answer, clipped as every tool's is. Images and sound are named by type and size: their content is
 /// no text.
 pub(super) fn text(result: &CallToolResult) -> String {
-    let mut parts = Vec::new();
-    if let Some(structured) = &result.structured_content {
-        // `{:#}` is what JavaScript makes of it with an indent of 2.
-        parts.push(format!("Structured content:\n{structured:#}"));
-    }
-    parts.extend(result.content.iter().map(part));
+    joined(result.structured_content.as_ref(), result.content.iter().map(part))
+}
+
+/// Returns the same of an answer with content of a kind that is not known here, which is shown as JSON, and whether it is an
+/// error. `None`: it is not the answer of a tool.
+pub(super) fn text_of_unknown(result: &Value) -> Option<(String, bool)> {
+    let content = result.get("content")?.as_array()?;
+    let parts = content.iter().map(|item| match ContentBlock::deserialize(item) {
+        Ok(block) => part(&block),
+        Err(_) => item.to_string(),
+    });
+    let is_error = result.get("isError").and_then(Value::as_bool).unwrap_or_default();
+    Some((joined(result.get("structuredContent"), parts), is_error))
+}
+
+fn joined(structured: Option<&Value>, content: impl Iterator<Item = String>) -> String {
+    // `{:#}` is what JavaScript makes of it with an indent of 2.
+    let mut parts: Vec<String> =
+        structured.map(|structured| format!("Structured content:\n{structured:#}")).into_iter().collect();
+    parts.extend(content);
     parts.retain(|part| !part.is_empty());
     if parts.is_empty() {
         return "(MCP tool returned no content)".to_owned();
@@ -52,7 +68,7 @@ fn linked(link: &Resource) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

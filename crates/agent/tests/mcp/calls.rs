@@ -187,3 +187,17 @@ async fn told_to_stop(server: &StubServer) {
     let call = server.messages("tools/call").remove(0);
     assert_eq!(server.messages("notifications/cancelled")[0]["params"]["requestId"], call["id"]);
 }
+
+#[tokio::test]
+async fn content_of_an_unknown_kind_is_shown_as_json() {
+    let server = StubServer::start(|asked| {
+        (asked.message["method"] == "tools/call").then(|| {
+            let film = json!({"type": "film", "frames": 3});
+            Reply::Result(json!({"content": [{"type": "text", "text": "a film"}, film], "isError": true}))
+        })
+    });
+    let connection = connect(&server, TRANSPORTS[0]).await;
+    let output = call(&connection, "mcp__stub__echo", json!({})).await;
+    let expected = "a film\n\n{\"frames\":3,\"type\":\"film\"}";
+    assert_eq!((output.as_text().as_str(), output.is_error), (expected, true));
+}
