@@ -14,6 +14,7 @@ mod listing;
 mod naming;
 mod options;
 mod progress;
+mod questions;
 mod request;
 mod secrets;
 mod sse;

@@ -34,6 +34,9 @@ pub(super) enum HttpFailure {
     /// The answer is too long.
     #[error("it sent a message of more than {} MiB", MAX_MESSAGE_BYTES >> 20)]
     TooLarge,
+    /// The server asks too much of this side.
+    #[error("it sends requests faster than they are answered")]
+    TooManyRequests,
     /// The stream of events wants messages to go to another server.
     #[error("its `endpoint` event names another server, `{0}`")]
     ForeignEndpoint(String),

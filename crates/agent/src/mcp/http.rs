@@ -4,16 +4,18 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, ErrorKind};
 use futures_util::StreamExt;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use rmcp::model::ClientJsonRpcMessage;
 use sse_stream::Sse;
 use tokio_util::sync::CancellationToken;
 
 use super::events::{EventStream, events_of};
 use super::failure::{HttpFailure, MAX_MESSAGE_BYTES};
+use super::questions::{AnswerGuard, WaitingRequests};
 use super::secrets::{ConnectionSecrets, shown_url};
 
 /// The most bytes of a refusal that are read.
@@ -38,6 +40,7 @@ pub(super) struct McpHttpClient {
     last_failure: Arc<Mutex<Option<HttpFailure>>>,
     /// The server no longer knows the session.
     is_forgotten: Arc<AtomicBool>,
+    waiting: WaitingRequests,
 }
 
 /// The type of an answer's content.
@@ -55,14 +58,22 @@ impl McpHttpClient {
         headers: HeaderMap,
         secrets: ConnectionSecrets,
         stop: CancellationToken,
-    ) -> Result<Self> {
+    ) -> eyot::Result<Self> {
         let client = reqwest::Client::builder()
             .user_agent(concat!("eyot/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
             .redirect(Policy::custom(follow_within_origin))
             .build()
             .map_err(|_| Error::new(ErrorKind::Internal, "make an HTTP client"))?;
-        Ok(Self { client, url, secrets, stop, last_failure: Arc::default(), is_forgotten: Arc::default() })
+        Ok(Self {
+            client,
+            url,
+            secrets,
+            stop,
+            last_failure: Arc::default(),
+            is_forgotten: Arc::default(),
+            waiting: WaitingRequests::default(),
+        })
     }
 
     /// Returns the url of the endpoint.
@@ -127,17 +138,24 @@ impl McpHttpClient {
     /// Reads an answer as events, in which credentials are hidden.
     pub(super) fn events(&self, response: Response) -> EventStream {
         let client = self.clone();
-        let events = events_of(response, self.stop.clone()).map(move |event| match event {
-            Ok(event) => {
-                let data = event.data.map(|data| client.secrets.hide_credentials(data));
-                Ok(Sse { data, ..event })
-            }
-            Err(error) => {
-                client.note(HttpFailure::of_events(&error));
-                Err(error)
-            }
+        events_of(response, self.stop.clone()).map(move |event| client.event(event)).boxed()
+    }
+
+    fn event(&self, event: Result<Sse, sse_stream::Error>) -> Result<Sse, sse_stream::Error> {
+        let counted = event.and_then(|event| {
+            let data = event.data.map(|data| self.secrets.hide_credentials(data));
+            self.waiting
+                .count(data.as_deref().unwrap_or_default())
+                .map_err(|failure| sse_stream::Error::Body(Box::new(failure)))?;
+            Ok(Sse { data, ..event })
         });
-        events.boxed()
+        counted.inspect_err(|error| drop(self.note(HttpFailure::of_events(error))))
+    }
+
+    /// Returns what is held while this message is sent, if it answers a request of the server.
+    pub(super) fn answering(&self, message: &ClientJsonRpcMessage) -> Option<AnswerGuard> {
+        let answers = matches!(message, ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_));
+        answers.then(|| self.waiting.answer())
     }
 
     /// Reads an answer to its end and hides credentials in it.

@@ -94,7 +94,9 @@ impl Transport<RoleClient> for SseTransport {
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), HttpFailure>> + Send + 'static {
         let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
+        let answering = client.answering(&message);
         async move {
+            let _answering = answering;
             let json = serde_json::to_vec(&message).map_err(|_| HttpFailure::Garbage)?;
             let response = client.send(client.message(endpoint, JSON, json).timeout(SEND_TIMEOUT)).await?;
             if response.status().is_success() {

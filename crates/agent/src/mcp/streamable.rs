@@ -34,6 +34,7 @@ impl StreamableHttpClient for McpHttpClient {
         _auth_header: Option<String>,
         headers: Headers,
     ) -> StreamableResult<StreamableHttpPostResponse> {
+        let _answering = self.answering(&message);
         let json = serde_json::to_vec(&message)?;
         let request = self.message(self.url().clone(), &format!("{JSON}, {EVENTS}"), json);
         let response = self.send(with_headers(request, headers, session_id.as_deref())).await;

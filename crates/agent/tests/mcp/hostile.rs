@@ -170,3 +170,28 @@ async fn a_request_of_the_server_is_refused_and_the_call_goes_on() {
         assert_eq!(refused.message["error"]["code"], -32601, "{}", refused.message);
     }
 }
+
+#[tokio::test]
+async fn a_server_that_asks_without_an_end_is_given_up() {
+    for spoken in TRANSPORTS {
+        let server = StubServer::start(|asked| {
+            let is_answer = asked.message.get("result").is_some();
+            if is_answer {
+                return Some(Reply::Never);
+            }
+            let pings = || endless("", "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\n");
+            (asked.message["method"] == "tools/call")
+                .then(|| Reply::Raw(response(StatusCode::OK, EVENTS, pings())))
+        });
+        let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let connection = connect(&server, spoken).await;
+        let output = call(&connection, "mcp__stub__echo", json!({})).await;
+        assert!(
+            output.is_error && output.as_text().contains("sends requests faster"),
+            "{spoken:?}: {output:?}"
+        );
+        let metrics = tokio::runtime::Handle::current().metrics();
+        assert!(metrics.num_alive_tasks() < before + 500, "{}", metrics.num_alive_tasks());
+        tokio::time::timeout(super::HANG, connection.close()).await.unwrap();
+    }
+}
