@@ -13,6 +13,7 @@ mod event;
 mod failure;
 mod harness;
 mod journal;
+mod mcp;
 mod message;
 mod model;
 mod observe;
@@ -38,6 +39,7 @@ pub use harness::{
     BUILTIN_TOOL_NAMES, DEFAULT_NAME, Harness, HarnessOptions, MAX_TASK_DEPTH, PromptOptions, PromptResponse,
     Session, ShellOptions, ShellResult, SkillChoice, SkillOptions, TaskOptions, create_tools, init,
 };
+pub use mcp::{McpConnection, McpServerOptions, McpTransport, connect_mcp_server};
 pub use message::{
     AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, UserMessage,
 };

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::operation::Operation;
+use super::shell::SHELL_API;
 use crate::conversation::{ConversationEntry, MessageSource};
 use crate::event::AgentEventKind;
 use crate::message::{
@@ -23,8 +24,10 @@ impl Operation {
             self.interrupt(call);
         }
         let untold = self.session.lock().untold_turn(self.from).cloned();
-        if let Some(turn) = untold {
-            self.append_with_event(ConversationEntry::TurnEnd, turn_event(&turn));
+        match untold {
+            Some(turn) if turn.api == SHELL_API => self.append(ConversationEntry::TurnEnd),
+            Some(turn) => self.append_with_event(ConversationEntry::TurnEnd, turn_event(&turn)),
+            None => {}
         }
     }
 

@@ -20,6 +20,9 @@ use crate::message::{
 use crate::redaction::shown_arguments;
 use crate::usage::TokenUsage;
 
+/// The protocol of the turns that stand for a command of the caller. No model was asked.
+pub(super) const SHELL_API: &str = "flue-shell";
+
 /// Options of a command.
 #[derive(Debug, Clone, Default)]
 pub struct ShellOptions {
@@ -51,17 +54,18 @@ impl OperationResult for ShellResult {
 
 impl Operation {
     pub(super) async fn shell(&self, command: String, options: ShellOptions) -> AgentResult<ShellResult> {
-        if self.is_resumed {
-            return self.resume_shell(&command);
-        }
         self.settle();
-        let arguments = arguments(&command, &options);
-        let call = ToolCall { id: Uuid::new_v4().to_string(), name: "bash".to_owned(), arguments };
-        self.scope.emit(AgentEventKind::ToolStart {
-            tool_name: call.name.clone(),
-            tool_call_id: call.id.clone(),
-            args: call.arguments.clone(),
-        });
+        if self.is_resumed && self.session.lock().entries().len() > self.from {
+            return self.kept_result(&command);
+        }
+        let call = ToolCall {
+            id: Uuid::new_v4().to_string(),
+            name: "bash".to_owned(),
+            arguments: arguments(&command, &options),
+        };
+        self.write_start(&call, &command);
+        // A command may change the world: that it begins is written down before.
+        self.scope.journal().written().await?;
         let started = Instant::now();
         let done = self.execute(&command, options).await;
         let output = match &done {
@@ -69,26 +73,26 @@ impl Operation {
             Err(error) => ToolOutput::error(error.to_string()),
         };
         let result = done.as_ref().ok().map(shell_result);
-        self.write_down(call, &command, output, result.as_ref(), started);
+        self.write_end(call, &command, &output, result.as_ref(), started);
         match (done?.outcome, result) {
             (Outcome::Cancelled, _) | (_, None) => Err(self.abort.error()),
             (_, Some(result)) => Ok(result),
         }
     }
 
-    /// A command that a process before this one began. It is not run again.
-    fn resume_shell(&self, command: &str) -> AgentResult<ShellResult> {
-        let kept = self.session.lock().entries()[self.from..].iter().find_map(|entry| match entry {
+    /// The result of a command that a process before this one began. It is not run again.
+    fn kept_result(&self, command: &str) -> AgentResult<ShellResult> {
+        let conversation = self.session.lock();
+        let kept = conversation.entries()[self.from..].iter().find_map(|entry| match entry {
             ConversationEntry::Message { message: ChatMessage::ToolResult(result), .. } => {
-                Some(result.details["result"].clone())
+                serde_json::from_value(result.details.get("result")?.clone()).ok()
             }
             _ => None,
         });
-        if let Some(result) = kept.and_then(|kept| serde_json::from_value(kept).ok()) {
-            return Ok(result);
-        }
-        let message = format!("run `{command}`: it was interrupted, and may have done a part of its work");
-        Err(AgentError::conflict(message))
+        kept.ok_or_else(|| {
+            let message = format!("run `{command}`: it was interrupted, and may have done a part of its work");
+            AgentError::conflict(message)
+        })
     }
 
     async fn execute(&self, command: &str, options: ShellOptions) -> AgentResult<ExecResult> {
@@ -100,19 +104,11 @@ impl Operation {
     }
 
     /// The model sees the command as a tool call that it was asked for.
-    fn write_down(
-        &self,
-        call: ToolCall,
-        command: &str,
-        output: ToolOutput,
-        kept: Option<&ShellResult>,
-        started: Instant,
-    ) {
+    fn write_start(&self, call: &ToolCall, command: &str) {
         let text = format!("Run this shell command:\n\n```bash\n{command}\n```");
-        let (id, name) = (call.id.clone(), call.name.clone());
         let asked = ChatMessage::Assistant(AssistantMessage {
-            content: vec![ContentBlock::ToolCall(call)],
-            api: "flue-shell".to_owned(),
+            content: vec![ContentBlock::ToolCall(call.clone())],
+            api: SHELL_API.to_owned(),
             provider: "flue".to_owned(),
             model: String::new(),
             usage: TokenUsage::default(),
@@ -120,29 +116,45 @@ impl Operation {
             error_message: None,
             timestamp: timestamp_ms(),
         });
+        let event = AgentEventKind::ToolStart {
+            tool_name: call.name.clone(),
+            tool_call_id: call.id.clone(),
+            args: call.arguments.clone(),
+        };
+        self.append_all_with_event([ChatMessage::user(text), asked].into_iter().map(entry), event);
+    }
+
+    fn write_end(
+        &self,
+        call: ToolCall,
+        command: &str,
+        output: &ToolOutput,
+        kept: Option<&ShellResult>,
+        started: Instant,
+    ) {
         let content = vec![ContentBlock::text(output.as_text())];
         let details = json!({"command": command, "exitCode": kept.map_or(-1, |kept| kept.exit_code)});
-        let result = json!({"content": content, "details": details});
-        let details = json!({"command": command, "result": kept});
+        let event = AgentEventKind::ToolCall {
+            tool_name: call.name.clone(),
+            tool_call_id: call.id.clone(),
+            is_error: output.is_error,
+            result: json!({"content": content, "details": details}),
+            duration_ms: elapsed_ms(started),
+        };
         let message = ChatMessage::ToolResult(ToolResultMessage {
-            tool_call_id: id.clone(),
-            tool_name: name.clone(),
+            tool_call_id: call.id,
+            tool_name: call.name,
             content,
-            details,
+            details: json!({"command": command, "result": kept}),
             is_error: output.is_error,
             timestamp: timestamp_ms(),
         });
-        let event = AgentEventKind::ToolCall {
-            tool_name: name,
-            tool_call_id: id,
-            is_error: output.is_error,
-            result,
-            duration_ms: elapsed_ms(started),
-        };
-        let entry = |message| ConversationEntry::Message { message, source: MessageSource::Shell };
-        let entries = [ChatMessage::user(text), asked, message].map(entry);
-        self.append_all_with_event(entries.into_iter().chain([ConversationEntry::TurnEnd]), event);
+        self.append_all_with_event([entry(message), ConversationEntry::TurnEnd].into_iter(), event);
     }
+}
+
+fn entry(message: ChatMessage) -> ConversationEntry {
+    ConversationEntry::Message { message, source: MessageSource::Shell }
 }
 
 fn shell_result(result: &ExecResult) -> ShellResult {
