@@ -3,6 +3,7 @@
 
 mod message;
 mod model;
+mod models;
 mod scripted;
 mod usage;
 
@@ -12,6 +13,10 @@ pub use message::{
 pub use model::{
     DEFAULT_MAX_TOKENS, Model, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest,
     ModelStream, ModelTurn, ThinkingLevel, ToolDeclaration,
+};
+pub use models::{
+    ApiKey, ModelFacts, ModelOptions, ProviderRegistration, ProviderSettings, RetryModel, configure_provider,
+    register_provider, resolve_model, resolve_model_with,
 };
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use usage::{TokenCost, TokenPrices, TokenUsage};
