@@ -5,6 +5,8 @@ mod message;
 mod model;
 mod models;
 mod scripted;
+#[cfg(feature = "testing")]
+pub mod standin;
 mod usage;
 
 pub use message::{

@@ -13,7 +13,6 @@ use super::secret::ApiKey;
 use super::transport::WireRequest;
 use super::wire::{self, WireModel};
 use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
-use crate::usage::TokenPrices;
 
 /// The version of Anthropic's API whose requests are made here.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -209,7 +208,7 @@ fn built_in_info(found: &builtin::BuiltinProvider, id: &str) -> ModelInfo {
         reasoning: facts.reasoning.unwrap_or_default(),
         // Each current model of the vendors sees images; one of another server may not.
         images: facts.images.unwrap_or(builtin::is_vendors(&found.base_url)),
-        prices: facts.prices.unwrap_or(TokenPrices::default()),
+        prices: facts.prices.unwrap_or_default(),
     }
 }
 

@@ -52,7 +52,8 @@ impl Transport {
             .with_stream_header_timeout(Duration::from_millis(self.options.answer_timeout_ms))
             .with_stream_read_timeout(Duration::from_millis(self.options.idle_timeout_ms));
         let target = ServiceTarget {
-            endpoint: Endpoint::from_static(""),
+            // Not used: the address is that of the override.
+            endpoint: Endpoint::from_static("http://127.0.0.1/"),
             auth: AuthData::RequestOverride { url: request.url, headers: Headers::from(request.headers) },
             // No name that genai knows something about: it would add fields of its own.
             model: ModelIden::new(adapter(request.api), "model"),

@@ -55,7 +55,7 @@ fn input(model: &WireModel, request: &ModelRequest) -> Vec<Value> {
         let role = if model.info.reasoning { "developer" } else { "system" };
         items.push(json!({"role": role, "content": prompt}));
     }
-    let messages = readable(model, &request.messages, |id| call_id(id));
+    let messages = readable(model, &request.messages, call_id);
     for (number, message) in messages.iter().enumerate() {
         match message {
             ChatMessage::User(said) => {

@@ -1,0 +1,8 @@
+//! Models by their names, over stand-ins for the vendors' HTTP APIs.
+#![allow(clippy::unwrap_used)]
+
+mod failures;
+mod history;
+mod setup;
+mod streams;
+mod waits;
