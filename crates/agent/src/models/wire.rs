@@ -1,12 +1,14 @@
 //! The bodies of requests, one function for each API: a [`ModelRequest`] in, the vendor's JSON out.
 //!
-//! They are the bodies that pi-ai 0.76, the model library of Flue's runtime, sends for the same conversation. These differences
-//! are meant:
+//! They are the bodies that pi-ai 0.76, the model library of Flue's runtime, sends for the same conversation; the test in
+//! `pi_bodies.rs` compares them. These differences are meant:
 //!
 //! - Arguments of a tool call that are not a JSON object go back as `{"INVALID_JSON": text}`, which is how Anthropic's guide to
 //!   streamed arguments sends such a text. pi-ai guesses at an object.
 //! - The answer of a tool call that the conversation no longer has is left out. APIs refuse it.
+//! - An answer of a tool that is empty stays empty for OpenAI. pi-ai writes that an image is attached.
 //! - Anthropic: a tool's schema is sent whole, with `$defs` and `additionalProperties`. pi-ai keeps `properties` and `required`.
+//! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes.
 //! - OpenAI: the most tokens to write is always sent. pi-ai sends it where the caller gave one.
 //! - Chat completions for a server that is not OpenAI's: instructions have the role `system`, the most tokens are
 //!   `max_tokens`, and `store` is not sent, because this is what those servers know. pi-ai goes by a list of host names.
@@ -19,6 +21,8 @@
 pub(super) mod anthropic;
 pub(super) mod chat_completions;
 mod history;
+#[cfg(test)]
+mod pi_bodies;
 pub(super) mod responses;
 
 use serde_json::{Value, json};
