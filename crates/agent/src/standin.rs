@@ -197,9 +197,13 @@ fn check(asked: &StandInRequest, vendor: Vendor) -> Result<VendorApi, StandInFai
         _ => return Err(refuse(404, "not_found_error", "there is nothing at this path")),
     };
     let header = |name: &str| asked.headers.get(name).map(String::as_str).unwrap_or_default();
+    let bearer = header("authorization").strip_prefix("Bearer ").is_some_and(|key| !key.is_empty());
     let has_key = match vendor {
-        Vendor::Anthropic => !header("x-api-key").is_empty() && !header("anthropic-version").is_empty(),
-        Vendor::Openai => header("authorization").strip_prefix("Bearer ").is_some_and(|key| !key.is_empty()),
+        // Anthropic takes its keys in both headers; its client sends the second since 1.0.
+        Vendor::Anthropic => {
+            !header("anthropic-version").is_empty() && (!header("x-api-key").is_empty() || bearer)
+        }
+        Vendor::Openai => bearer,
     };
     if !has_key {
         return Err(refuse(401, "authentication_error", "the key is missing"));

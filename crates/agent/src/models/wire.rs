@@ -8,6 +8,9 @@
 //! - The answer of a tool call that the conversation no longer has is left out. APIs refuse it.
 //! - An answer of a tool that is empty stays empty for OpenAI. pi-ai writes that an image is attached.
 //! - Anthropic: a tool's schema is sent whole, with `$defs` and `additionalProperties`. pi-ai keeps `properties` and `required`.
+//! - Anthropic: reasoning whose text was left out goes back with its signature. pi-ai leaves it out.
+//! - Anthropic: models that always reason are asked for low effort when reasoning is off. pi-ai asks them not to reason, which
+//!   the API refuses.
 //! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes.
 //! - OpenAI: the most tokens to write is always sent. pi-ai sends it where the caller gave one.
 //! - Chat completions for a server that is not OpenAI's: instructions have the role `system`, the most tokens are
@@ -16,6 +19,8 @@
 //!   refuses that.
 //! - Responses: a text has the id `msg_` and its message's number. pi-ai keeps the id that the API gave it.
 //! - Responses: a tool call of another model has no item id. pi-ai makes one up from a hash where the provider differs.
+//! - Responses: a tool call's item id is sent where the reasoning before it is. The API refuses one without the other.
+//! - OpenAI: `minimal` is `low` for the models that do not know it.
 //! - Responses: encrypted reasoning is always asked for where a model reasons, because some models reason without being asked.
 
 pub(super) mod anthropic;
@@ -62,10 +67,12 @@ impl WireModel {
         let (off, has_highest) = match self.style {
             _ if !self.info.reasoning => return None,
             Some(ReasoningStyle::Effort { off, has_highest }) => (off, has_highest),
-            Some(ReasoningStyle::Budget | ReasoningStyle::Adaptive(_)) | None => (None, false),
+            Some(ReasoningStyle::Budget | ReasoningStyle::Adaptive { .. }) | None => (None, false),
         };
         match request.thinking {
             ThinkingLevel::Off => off,
+            // Models that know `none` or `xhigh` do not know `minimal`.
+            ThinkingLevel::Minimal if off.is_some() || has_highest => Some("low"),
             ThinkingLevel::Minimal => Some("minimal"),
             ThinkingLevel::Low => Some("low"),
             ThinkingLevel::Medium => Some("medium"),

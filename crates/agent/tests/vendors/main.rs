@@ -111,11 +111,7 @@ fn reads_a_turn_that_was_cut_short(clients: &Clients, api: &str) -> Result<(), F
     let read = ask(clients, api, 1, vec![turn])?;
     match api {
         "messages" => same(&read["answer"]["stop_reason"], &json!("max_tokens")),
-        // This client makes an error of it where it is to read an answer.
-        "completions" => same(
-            &json!(read["error"]["text"].as_str().is_some_and(|text| text.contains("ength"))),
-            &json!(true),
-        ),
+        "completions" => same(&read["answer"]["choices"][0]["finish_reason"], &json!("length")),
         _ => same(&read["answer"]["incomplete_details"]["reason"], &json!("max_output_tokens")),
     }
 }
@@ -125,10 +121,7 @@ fn reads_a_refusal(clients: &Clients, api: &str) -> Result<(), Failed> {
     let read = ask(clients, api, 1, vec![turn])?;
     match api {
         "messages" => same(&read["answer"]["stop_reason"], &json!("refusal")),
-        "completions" => same(
-            &json!(read["error"]["text"].as_str().is_some_and(|text| text.contains("ilter"))),
-            &json!(true),
-        ),
+        "completions" => same(&read["answer"]["choices"][0]["finish_reason"], &json!("content_filter")),
         _ => same(&read["answer"]["output"][0]["content"][0]["refusal"], &json!("I can't do that.")),
     }
 }

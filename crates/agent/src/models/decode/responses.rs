@@ -91,8 +91,11 @@ impl ResponsesDecoder {
         let counts = &response["usage"];
         let count = |value: &Value| value.as_u64().unwrap_or_default();
         let usage = self.turn.usage_mut();
-        usage.cache_read = count(&counts["input_tokens_details"]["cached_tokens"]);
-        usage.input = count(&counts["input_tokens"]).saturating_sub(usage.cache_read);
+        let details = &counts["input_tokens_details"];
+        usage.cache_read = count(&details["cached_tokens"]);
+        usage.cache_write = count(&details["cache_write_tokens"]);
+        let cached = usage.cache_read.saturating_add(usage.cache_write);
+        usage.input = count(&counts["input_tokens"]).saturating_sub(cached);
         usage.output = count(&counts["output_tokens"]);
         let stop_reason = match response["incomplete_details"]["reason"].as_str() {
             Some("content_filter") => StopReason::Refusal,

@@ -40,7 +40,7 @@ pub(in crate::models) fn body(model: &WireModel, request: &ModelRequest) -> Valu
 
 /// Returns whether the API is to be asked, by a header, for reasoning between tool calls. Models that adapt do so unasked.
 pub(in crate::models) fn wants_interleaved_reasoning(model: &WireModel) -> bool {
-    !matches!(model.style, Some(ReasoningStyle::Adaptive(_)))
+    !matches!(model.style, Some(ReasoningStyle::Adaptive { .. }))
 }
 
 fn cache_mark() -> Value {
@@ -58,13 +58,21 @@ fn reasoning(model: &WireModel, request: &ModelRequest) -> ReasoningFields {
     if !model.info.reasoning {
         return ReasoningFields { max_tokens, thinking: None, effort: None };
     }
-    if request.thinking == ThinkingLevel::Off {
-        return ReasoningFields { max_tokens, thinking: Some(json!({"type": "disabled"})), effort: None };
-    }
-    if let Some(ReasoningStyle::Adaptive(highest)) = model.style {
-        let thinking = json!({"type": "adaptive", "display": "summarized"});
-        let effort = effort(request.thinking, highest);
-        return ReasoningFields { max_tokens, thinking: Some(thinking), effort: Some(effort) };
+    let is_off = request.thinking == ThinkingLevel::Off;
+    match model.style {
+        // The least effort is all that can be asked for.
+        Some(ReasoningStyle::Adaptive { can_stop: false, .. }) if is_off => {
+            return ReasoningFields { max_tokens, thinking: None, effort: Some("low") };
+        }
+        _ if is_off => {
+            return ReasoningFields { max_tokens, thinking: Some(json!({"type": "disabled"})), effort: None };
+        }
+        Some(ReasoningStyle::Adaptive { highest, .. }) => {
+            let thinking = json!({"type": "adaptive", "display": "summarized"});
+            let effort = effort(request.thinking, highest);
+            return ReasoningFields { max_tokens, thinking: Some(thinking), effort: Some(effort) };
+        }
+        _ => {}
     }
     let (max_tokens, budget) = budget(model, request);
     let thinking = json!({"type": "enabled", "budget_tokens": budget, "display": "summarized"});

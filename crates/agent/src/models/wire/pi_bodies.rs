@@ -19,7 +19,11 @@ fn model(name: &str) -> WireModel {
     let effort = ReasoningStyle::Effort { off: None, has_highest: false };
     let (api, style, is_vendors) = match name {
         "anthropic" => (ModelApi::AnthropicMessages, ReasoningStyle::Budget, true),
-        "adaptive" => (ModelApi::AnthropicMessages, ReasoningStyle::Adaptive(Some("max")), true),
+        "adaptive" => (
+            ModelApi::AnthropicMessages,
+            ReasoningStyle::Adaptive { highest: Some("max"), can_stop: true },
+            true,
+        ),
         "completions" => (ModelApi::OpenaiCompletions, effort, true),
         "local" => (ModelApi::OpenaiCompletions, effort, false),
         "responses" => {

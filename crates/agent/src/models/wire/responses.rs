@@ -6,7 +6,7 @@ use super::history::{is_same_model, readable};
 use super::{
     WireModel, arguments_object, data_url, has_images, id_parts, joined_text, plain_id, prompt_cache_key,
 };
-use crate::message::{ChatMessage, ContentBlock, ToolCall, ToolResultMessage};
+use crate::message::{AssistantMessage, ChatMessage, ContentBlock, ToolCall, ToolResultMessage};
 use crate::model::{ModelRequest, ToolDeclaration};
 
 /// The longest id of a tool call that the API takes.
@@ -65,9 +65,9 @@ fn input(model: &WireModel, request: &ModelRequest) -> Vec<Value> {
                 }
             }
             ChatMessage::Assistant(said) => {
-                let is_own = is_same_model(model, said);
+                let reasons = is_same_model(model, said) && has_reasoning(said, model.store);
                 items.extend(
-                    said.content.iter().filter_map(|block| output_item(block, number, is_own, model.store)),
+                    said.content.iter().filter_map(|block| output_item(block, number, reasons, model.store)),
                 );
             }
             ChatMessage::ToolResult(result) => items.push(tool_result(result)),
@@ -90,7 +90,7 @@ fn part(block: &ContentBlock) -> Option<Value> {
     }
 }
 
-fn output_item(block: &ContentBlock, number: usize, is_own: bool, is_stored: bool) -> Option<Value> {
+fn output_item(block: &ContentBlock, number: usize, reasons: bool, is_stored: bool) -> Option<Value> {
     match block {
         ContentBlock::Thinking { thinking_signature, .. } => {
             reasoning_item(thinking_signature.as_deref()?, is_stored)
@@ -102,7 +102,7 @@ fn output_item(block: &ContentBlock, number: usize, is_own: bool, is_stored: boo
             "status": "completed",
             "id": format!("msg_{number}"),
         })),
-        ContentBlock::ToolCall(call) => Some(function_call(call, is_own)),
+        ContentBlock::ToolCall(call) => Some(function_call(call, reasons)),
         ContentBlock::Image { .. } => None,
     }
 }
@@ -114,8 +114,18 @@ fn reasoning_item(signature: &str, is_stored: bool) -> Option<Value> {
     (item["type"] == "reasoning" && is_known).then_some(item)
 }
 
+/// Returns whether reasoning of the turn goes back.
+fn has_reasoning(said: &AssistantMessage, is_stored: bool) -> bool {
+    said.content.iter().any(|block| match block {
+        ContentBlock::Thinking { thinking_signature: Some(signature), .. } => {
+            reasoning_item(signature, is_stored).is_some()
+        }
+        _ => false,
+    })
+}
+
 /// A tool call. Its item's id belongs to the reasoning before it, and is sent where that is sent.
-fn function_call(call: &ToolCall, is_own: bool) -> Value {
+fn function_call(call: &ToolCall, reasons: bool) -> Value {
     let (call_id, item_id) = id_parts(&call.id);
     let mut item = json!({
         "type": "function_call",
@@ -123,7 +133,7 @@ fn function_call(call: &ToolCall, is_own: bool) -> Value {
         "name": call.name,
         "arguments": arguments_object(&call.arguments).to_string(),
     });
-    if let Some(item_id) = item_id.filter(|_| is_own) {
+    if let Some(item_id) = item_id.filter(|_| reasons) {
         item["id"] = json!(item_id);
     }
     item
