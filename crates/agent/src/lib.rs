@@ -17,8 +17,8 @@ pub use model::{
     ModelStream, ModelTurn, ThinkingLevel, ToolDeclaration,
 };
 pub use models::{
-    ApiKey, ModelFacts, ModelOptions, ProviderRegistration, ProviderSettings, RetryModel, configure_provider,
-    register_provider, resolve_model, resolve_model_with,
+    ApiKey, ModelFacts, ModelOptions, ModelProviderSettings, ProviderRegistration, RetryModel,
+    configure_provider, register_provider, resolve_model, resolve_model_with,
 };
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use usage::{TokenCost, TokenPrices, TokenUsage};

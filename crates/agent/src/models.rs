@@ -12,6 +12,7 @@ mod decode;
 mod facts;
 mod failure;
 mod http_model;
+mod key;
 mod options;
 mod registry;
 mod retry;
@@ -26,7 +27,7 @@ use eyot::Result;
 
 pub use facts::ModelFacts;
 pub use options::ModelOptions;
-pub use registry::{ProviderRegistration, ProviderSettings, configure_provider, register_provider};
+pub use registry::{ModelProviderSettings, ProviderRegistration, configure_provider, register_provider};
 pub use retry::RetryModel;
 pub use secret::ApiKey;
 #[allow(unused_imports, reason = "events, logs and stored messages of runs are cleaned with it")]

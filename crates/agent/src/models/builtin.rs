@@ -3,7 +3,6 @@
 use reqwest::Url;
 
 use super::facts::{self, FactRow};
-use super::target::KeySource;
 use crate::model::ModelApi;
 
 /// The names of the providers that are built in.
@@ -68,15 +67,6 @@ pub(super) fn find(
             row: None,
         }),
         _ => None,
-    }
-}
-
-/// The key that a provider of this name takes from the environment when none was given.
-pub(super) fn optional_key(provider: &str) -> KeySource {
-    match provider {
-        "anthropic" => KeySource::Variable { name: "ANTHROPIC_API_KEY", is_needed: false },
-        "openai" => KeySource::Variable { name: "OPENAI_API_KEY", is_needed: false },
-        _ => KeySource::None,
     }
 }
 

@@ -57,7 +57,7 @@ pub struct ProviderRegistration {
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
-pub struct ProviderSettings {
+pub struct ModelProviderSettings {
     /// Another address. The protocol stays.
     pub base_url: Option<String>,
     /// More headers. They replace those of the registration that have the same name.
@@ -71,7 +71,7 @@ pub struct ProviderSettings {
 #[derive(Default)]
 struct ProviderTables {
     registrations: HashMap<String, ProviderRegistration>,
-    settings: HashMap<String, ProviderSettings>,
+    settings: HashMap<String, ModelProviderSettings>,
 }
 
 static PROVIDERS: LazyLock<RwLock<ProviderTables>> = LazyLock::new(RwLock::default);
@@ -88,7 +88,7 @@ pub fn register_provider(name: impl Into<String>, registration: ProviderRegistra
 
 /// Sets another address, key or headers for the models of a provider, for the whole process. Later settings take the place of
 /// earlier ones as a whole. Models that were resolved before stay as they are.
-pub fn configure_provider(provider: impl Into<String>, settings: ProviderSettings) {
+pub fn configure_provider(provider: impl Into<String>, settings: ModelProviderSettings) {
     settings.api_key.iter().for_each(ApiKey::remember);
     remember_headers(&settings.headers);
     let mut tables = PROVIDERS.write().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ pub(super) fn registration(name: &str) -> Option<ProviderRegistration> {
 }
 
 /// The settings of a provider.
-pub(super) fn settings(provider: &str) -> ProviderSettings {
+pub(super) fn settings(provider: &str) -> ModelProviderSettings {
     let tables = PROVIDERS.read().unwrap_or_else(PoisonError::into_inner);
     tables.settings.get(provider).cloned().unwrap_or_default()
 }
@@ -153,9 +153,9 @@ impl fmt::Debug for ProviderRegistration {
     }
 }
 
-impl fmt::Debug for ProviderSettings {
+impl fmt::Debug for ModelProviderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProviderSettings")
+        f.debug_struct("ModelProviderSettings")
             .field("base_url", &self.base_url.as_deref().map(HiddenUrl))
             .field("api_key", &self.api_key)
             .field("headers", &HiddenHeaders(&self.headers))

@@ -8,11 +8,11 @@ use reqwest::header::HeaderValue;
 
 use super::builtin;
 use super::facts::{FactRow, ModelFacts};
-use super::registry::{self, ProviderRegistration, ProviderSettings};
-use super::secret::ApiKey;
+use super::key::KeySource;
+use super::registry::{self, ModelProviderSettings, ProviderRegistration};
 use super::transport::WireRequest;
 use super::wire::{self, WireModel};
-use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
+use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelError, ModelInfo, ModelRequest};
 
 /// The version of Anthropic's API whose requests are made here.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -25,21 +25,6 @@ pub(super) struct ModelTarget {
     url: String,
     key: KeySource,
     headers: BTreeMap<String, String>,
-}
-
-/// The place where a key comes from.
-pub(super) enum KeySource {
-    /// It was given.
-    Given(ApiKey),
-    /// This variable, which is read when the key is needed.
-    Variable {
-        /// Its name.
-        name: &'static str,
-        /// Nothing works without it.
-        is_needed: bool,
-    },
-    /// There is none.
-    None,
 }
 
 impl ModelTarget {
@@ -81,7 +66,7 @@ impl ModelTarget {
         let settings = registry::settings(slug);
         let base_url = settings.base_url.as_deref().unwrap_or(&registration.base_url);
         let key = settings.api_key.clone().or(registration.api_key);
-        let key = key.map_or_else(|| builtin::optional_key(slug), KeySource::Given);
+        let key = key.map_or_else(|| KeySource::of_environment(slug), KeySource::Given);
         Self::new(info, None, base_url, key, registration.headers, &settings)
     }
 
@@ -103,7 +88,7 @@ impl ModelTarget {
         base_url: &str,
         key: KeySource,
         headers: BTreeMap<String, String>,
-        settings: &ProviderSettings,
+        settings: &ModelProviderSettings,
     ) -> Result<Self> {
         let url = endpoint(&info, base_url)?;
         let all = headers.into_iter().chain(settings.headers.clone());
@@ -117,12 +102,12 @@ impl ModelTarget {
         Ok(Self { model, url, key, headers })
     }
 
-    /// The request for a turn. [`ModelErrorKind::Unauthorized`]: the key is missing.
+    /// The request for a turn. [`crate::ModelErrorKind::Unauthorized`]: the key is missing.
     pub(super) fn request(&self, request: &ModelRequest) -> Result<WireRequest, ModelError> {
         let mut headers = self.own_headers(request);
         let (name, _) = self.key_header("");
         if !self.headers.contains_key(name)
-            && let Some(key) = self.key()?
+            && let Some(key) = self.key.read(&self.model.info.provider)?
         {
             let (name, value) = self.key_header(key.expose());
             headers.insert(name.to_owned(), value);
@@ -163,29 +148,6 @@ impl ModelTarget {
         match self.model.info.api {
             ModelApi::AnthropicMessages => ("x-api-key", key.to_owned()),
             _ => ("authorization", format!("Bearer {key}")),
-        }
-    }
-
-    fn key(&self) -> Result<Option<ApiKey>, ModelError> {
-        let (name, is_needed) = match &self.key {
-            KeySource::Given(key) => return Ok(Some(key.clone())),
-            KeySource::None => return Ok(None),
-            KeySource::Variable { name, is_needed } => (*name, *is_needed),
-        };
-        match std::env::var(name).ok().filter(|key| !key.trim().is_empty()) {
-            Some(key) => {
-                let key = ApiKey::from(key.trim());
-                key.remember();
-                Ok(Some(key))
-            }
-            None if is_needed => Err(ModelError::new(
-                ModelErrorKind::Unauthorized,
-                format!(
-                    "the provider `{}` has no key: set {name}, or give one with `configure_provider`",
-                    self.model.info.provider
-                ),
-            )),
-            None => Ok(None),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use eyot_agent::standin::StandInTurn;
 use eyot_agent::{
-    ApiKey, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelOptions, ProviderRegistration,
-    ProviderSettings, configure_provider, register_provider, resolve_model, resolve_model_with,
+    ApiKey, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelOptions, ModelProviderSettings,
+    ProviderRegistration, configure_provider, register_provider, resolve_model, resolve_model_with,
 };
 use serde_json::json;
 
@@ -112,7 +112,7 @@ fn a_key_is_in_no_debug() {
         ProviderRegistration::new(ModelApi::OpenaiCompletions, format!("http://u:{KEY}@host/v1"));
     registration.api_key = Some(ApiKey::from(KEY));
     registration.headers.insert("x-auth-token".to_owned(), KEY.to_owned());
-    let mut settings = ProviderSettings::default();
+    let mut settings = ModelProviderSettings::default();
     settings.api_key = Some(ApiKey::from(KEY));
     settings.headers.insert("authorization".to_owned(), KEY.to_owned());
     let shown = format!("{registration:?} {settings:?}");
@@ -157,7 +157,7 @@ async fn a_key_that_is_missing_is_told_by_the_first_turn() {
 #[tokio::test]
 async fn settings_of_a_provider_replace_its_address_key_and_headers() {
     let vendor = Vendor::playing(ModelApi::OpenaiResponses, [StandInTurn::text("x")]).await;
-    let mut settings = ProviderSettings::default();
+    let mut settings = ModelProviderSettings::default();
     settings.base_url = Some(vendor.stand_in.url().to_owned());
     settings.api_key = Some(ApiKey::from("another-key"));
     settings.headers.insert("X-Team".to_owned(), "blue".to_owned());

@@ -1,8 +1,8 @@
 //! The models with the vendors' own servers, where there is a key.
 
 use eyot_agent::{
-    ApiKey, AssistantMessage, ChatMessage, ContentBlock, ModelEvent, ModelRequest, ModelTurn,
-    ProviderSettings, StopReason, ThinkingLevel, ToolDeclaration, ToolResultMessage, configure_provider,
+    ApiKey, AssistantMessage, ChatMessage, ContentBlock, ModelEvent, ModelProviderSettings, ModelRequest,
+    ModelTurn, StopReason, ThinkingLevel, ToolDeclaration, ToolResultMessage, configure_provider,
     resolve_model,
 };
 use futures_util::StreamExt;
@@ -33,7 +33,7 @@ fn trial(model: &'static str, variable: &str) -> Trial {
 /// Lets a model call a tool, and gives it the answer.
 fn talk(name: &str, key: String) -> Result<(), Failed> {
     let (provider, _) = name.split_once('/').ok_or("no provider")?;
-    let mut settings = ProviderSettings::default();
+    let mut settings = ModelProviderSettings::default();
     settings.api_key = Some(ApiKey::from(key));
     configure_provider(provider.split('-').next().unwrap_or(provider), settings);
     tokio::runtime::Runtime::new()?.block_on(async {

@@ -23,7 +23,7 @@ pub(super) fn readable(
     rewrite_id: impl Fn(&str) -> String,
 ) -> Vec<ChatMessage> {
     let mut history =
-        History { model, rewrite_id, new_ids: HashMap::new(), open: Vec::new(), done: Vec::new() };
+        ReadableHistory { model, rewrite_id, new_ids: HashMap::new(), open: Vec::new(), done: Vec::new() };
     for message in messages {
         history.add(message);
     }
@@ -31,7 +31,7 @@ pub(super) fn readable(
     history.done
 }
 
-struct History<'a, F> {
+struct ReadableHistory<'a, F> {
     model: &'a WireModel,
     rewrite_id: F,
     /// The rewritten ids by the old ones.
@@ -41,7 +41,7 @@ struct History<'a, F> {
     done: Vec<ChatMessage>,
 }
 
-impl<F: Fn(&str) -> String> History<'_, F> {
+impl<F: Fn(&str) -> String> ReadableHistory<'_, F> {
     fn add(&mut self, message: &ChatMessage) {
         match message {
             ChatMessage::User(said) => {
