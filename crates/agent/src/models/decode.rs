@@ -5,6 +5,8 @@
 
 mod anthropic;
 mod chat_completions;
+#[cfg(test)]
+mod hostile;
 mod responses;
 mod turn;
 

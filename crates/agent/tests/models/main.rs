@@ -3,6 +3,7 @@
 
 mod failures;
 mod history;
+mod logs;
 mod setup;
 mod streams;
 mod waits;
