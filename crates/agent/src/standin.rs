@@ -1,7 +1,7 @@
 //! Stand-ins for the vendors' HTTP APIs, for tests: they play a script and keep what they were asked.
 //!
 //! A stand-in listens on this machine alone, until it is dropped. A request is checked as the vendor would: without a key it is
-//! answered 401, at another path 404, and what is no JSON, or does not ask for a stream, 400.
+//! answered 401, at another path 404, and what is no JSON, does not ask for a stream, or has a tool call without its answer, 400.
 //!
 //! ```
 //! use eyot_agent::standin::{StandIn, StandInTurn};
@@ -18,6 +18,7 @@
 
 mod anthropic;
 mod chat_completions;
+mod conversation;
 mod frames;
 mod responses;
 mod turn;
@@ -210,6 +211,9 @@ fn check(asked: &StandInRequest, vendor: Vendor) -> Result<VendorApi, StandInFai
     }
     if asked.body["stream"] != true || !asked.body["model"].is_string() {
         return Err(refuse(400, "invalid_request_error", "this stand-in answers streams alone"));
+    }
+    if let Some(fault) = conversation::fault(&asked.body) {
+        return Err(refuse(400, "invalid_request_error", &fault));
     }
     Ok(api)
 }

@@ -4,9 +4,9 @@
 //! which `extra_body` puts each field of the real one, and a sink that it hands each frame before it reads it itself.
 //! What genai does is the connection, the status and headers of a failure, timeouts, and the framing of the stream.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,11 +23,14 @@ use super::failure;
 use super::options::ModelOptions;
 use crate::model::{ModelApi, ModelError, ModelErrorKind};
 
-/// The way to a provider. Clones share their connections.
-#[derive(Clone)]
+/// The clients of this process by their connect timeouts: models share their connections and the certificates of this machine,
+/// which are read once.
+static CLIENTS: Mutex<BTreeMap<u64, genai::Client>> = Mutex::new(BTreeMap::new());
+
+/// The way to a provider.
+#[derive(Clone, Copy)]
 pub(super) struct Transport {
     options: ModelOptions,
-    client: Arc<OnceLock<genai::Client>>,
 }
 
 /// A request that is ready to be sent.
@@ -40,7 +43,7 @@ pub(super) struct WireRequest {
 
 impl Transport {
     pub(super) fn new(options: ModelOptions) -> Self {
-        Self { options, client: Arc::default() }
+        Self { options }
     }
 
     /// Prepares a request. It is sent when its frames are asked for.
@@ -58,30 +61,31 @@ impl Transport {
             // No name that genai knows something about: it would add fields of its own.
             model: ModelIden::new(adapter(request.api), "model"),
         };
-        let sent = self.client()?.exec_chat_stream(target, ChatRequest::from_user("-"), Some(&options)).await;
+        let client = client(self.options.connect_timeout_ms)?;
+        let sent = client.exec_chat_stream(target, ChatRequest::from_user("-"), Some(&options)).await;
         match sent {
             Ok(answer) => Ok(FrameStream { stream: Some(answer.stream), frames, ending: None }),
             Err(failure) => Err(failure::of_transport(&failure)
                 .unwrap_or_else(|| ModelError::new(ModelErrorKind::Invalid, "the request can't be sent"))),
         }
     }
+}
 
-    /// The client, which is made at the first use: it reads the certificates of this machine.
-    fn client(&self) -> Result<&genai::Client, ModelError> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
-        }
-        let http = reqwest::Client::builder()
-            .connect_timeout(Duration::from_millis(self.options.connect_timeout_ms))
-            .user_agent(concat!("eyot/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|_| ModelError::new(ModelErrorKind::Unreachable, "no HTTP client can be made here"))?;
-        let client = genai::Client::builder()
-            .with_reqwest(http)
-            .build()
-            .map_err(|_| ModelError::new(ModelErrorKind::Unreachable, "no HTTP client can be made here"))?;
-        Ok(self.client.get_or_init(|| client))
+/// The client with this connect timeout.
+fn client(connect_timeout_ms: u64) -> Result<genai::Client, ModelError> {
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(client) = clients.get(&connect_timeout_ms) {
+        return Ok(client.clone());
     }
+    let none = || ModelError::new(ModelErrorKind::Unreachable, "no HTTP client can be made here");
+    let http = reqwest::Client::builder()
+        .connect_timeout(Duration::from_millis(connect_timeout_ms))
+        .user_agent(concat!("eyot/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|_| none())?;
+    let client = genai::Client::builder().with_reqwest(http).build().map_err(|_| none())?;
+    clients.insert(connect_timeout_ms, client.clone());
+    Ok(client)
 }
 
 fn adapter(api: ModelApi) -> AdapterKind {
