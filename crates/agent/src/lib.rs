@@ -16,6 +16,7 @@ mod journal;
 mod mcp;
 mod message;
 mod model;
+mod models;
 mod observe;
 mod redaction;
 mod result_tools;
@@ -23,6 +24,8 @@ mod run;
 mod sandbox_access;
 mod scripted;
 mod skill;
+#[cfg(feature = "testing")]
+pub mod standin;
 mod step;
 mod store;
 mod subagent;
@@ -46,6 +49,10 @@ pub use message::{
 pub use model::{
     DEFAULT_MAX_TOKENS, Model, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest,
     ModelStream, ModelTurn, ThinkingLevel, ToolDeclaration,
+};
+pub use models::{
+    ApiKey, ModelFacts, ModelOptions, ModelProviderSettings, ProviderRegistration, RetryModel,
+    configure_provider, register_provider, resolve_model, resolve_model_with,
 };
 pub use observe::{MAX_WAITING_EVENTS, Subscription, observe};
 pub use redaction::register_secret;

@@ -15,7 +15,7 @@ fn schema() -> Value {
 }
 
 fn tool(name: &str) -> ToolDef {
-    ToolDef::new(name, "A tool.", schema(), async |_, _| Ok(ToolOutput::text("done"))).unwrap()
+    ToolDef::new(name, "A tool.", schema(), async |_, _| Ok(ToolOutput::text("done"))).expect("a tool")
 }
 
 fn with_tools(tools: Vec<ToolDef>) -> PromptOptions {

@@ -90,7 +90,8 @@ impl Operation {
             _ => None,
         });
         kept.ok_or_else(|| {
-            let message = format!("run `{command}`: it was interrupted, and may have done a part of its work");
+            let message =
+                format!("run `{command}`: it was interrupted, and may have done a part of its work");
             AgentError::conflict(message)
         })
     }
