@@ -10,6 +10,7 @@ mod call;
 mod compaction;
 mod conversation;
 mod event;
+mod event_size;
 mod failure;
 mod harness;
 mod journal;
@@ -67,3 +68,8 @@ pub use store::{
 };
 pub use subagent::Subagent;
 pub use usage::{TokenCost, TokenPrices, TokenUsage};
+
+/// The examples of the page about agents compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/agents.md")]
+struct AgentExamples;

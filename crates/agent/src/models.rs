@@ -30,8 +30,6 @@ pub use options::ModelOptions;
 pub use registry::{ModelProviderSettings, ProviderRegistration, configure_provider, register_provider};
 pub use retry::RetryModel;
 pub use secret::ApiKey;
-#[allow(unused_imports, reason = "events, logs and stored messages of runs are cleaned with it")]
-pub(crate) use secret::redact;
 
 use crate::model::Model;
 use http_model::HttpModel;

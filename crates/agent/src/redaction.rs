@@ -9,12 +9,12 @@ use crate::event::{AgentEventKind, LogLevel};
 /// Stands in the place of a secret.
 pub(crate) const REDACTED: &str = "<redacted>";
 /// A shorter secret is not looked for: it would stand in half of all texts.
-const MIN_SECRET_BYTES: usize = 6;
+const MIN_SECRET_BYTES: usize = 8;
 
 static SECRETS: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
-/// Registers a secret, such as a key: in this process no event shows it from now on. One of less than six bytes is not
-/// looked for.
+/// Registers a secret, such as a key: in this process no event shows it from now on. One of less than eight bytes is
+/// not looked for.
 pub fn register_secret(secret: &str) {
     if secret.len() < MIN_SECRET_BYTES {
         return;

@@ -1,7 +1,7 @@
 //! Streams of answers: the vendors' frames in, events of ours out, one decoder for each API.
 //!
-//! Frames are read as they stand on the wire. genai's own events lose the order of the pieces, the signatures of reasoning
-//! next to each other, and the details of a refusal.
+//! Frames are read as they stand on the wire: the order of the pieces, the signatures of reasoning and the details of a
+//! refusal go back to the vendor as they came.
 
 mod anthropic;
 mod chat_completions;

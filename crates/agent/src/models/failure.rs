@@ -10,8 +10,8 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
-use super::secret::redact;
 use crate::model::{ModelError, ModelErrorKind};
+use crate::redaction::redact;
 
 /// The most characters of a vendor's message that an error repeats.
 const MOST_MESSAGE_CHARS: usize = 2000;
@@ -89,39 +89,8 @@ pub(super) fn of_stream(event: &Value) -> ModelError {
     error(kind, &format!("the provider broke off its answer: {}", reason.unwrap_or("it gives no reason")))
 }
 
-/// The failure of genai's transport. `None`: a frame that genai itself can't read, which is ours to read.
-pub(super) fn of_transport(failure: &genai::Error) -> Option<ModelError> {
-    match failure {
-        genai::Error::HttpError { status, headers, body, .. } => Some(of_status(*status, headers, body)),
-        genai::Error::WebStream { error, .. } => Some(of_web_stream(error.as_ref())),
-        genai::Error::StreamParse { .. }
-        | genai::Error::ChatResponse { .. }
-        | genai::Error::JsonValueExt(_)
-        | genai::Error::SerdeJson(_)
-        | genai::Error::InvalidJsonResponseElement { .. } => None,
-        other => Some(error(ModelErrorKind::Invalid, &format!("the request can't be sent: {other}"))),
-    }
-}
-
-fn of_web_stream(failure: &(dyn StdError + Send + Sync + 'static)) -> ModelError {
-    if let Some(failure) = failure.downcast_ref::<genai::Error>().and_then(of_transport) {
-        return failure;
-    }
-    if let Some(timeout) = failure.downcast_ref::<genai::webc::StreamTimeout>() {
-        let what = match timeout {
-            genai::webc::StreamTimeout::Headers => "the provider did not answer in time",
-            genai::webc::StreamTimeout::Read => "the model's answer did not go on in time",
-        };
-        return ModelError::new(ModelErrorKind::Timeout, what);
-    }
-    match failure.downcast_ref::<reqwest::Error>() {
-        Some(failure) => of_request(failure),
-        None => error(ModelErrorKind::Malformed, &format!("the model's answer is not text: {failure}")),
-    }
-}
-
 /// The failure of a connection. The address is not repeated: it may have a password in it.
-fn of_request(failure: &reqwest::Error) -> ModelError {
+pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
     let cause = root_cause(failure);
     if failure.is_builder() {
         return error(ModelErrorKind::Invalid, "the request can't be sent: a header or the address is wrong");
@@ -147,7 +116,7 @@ fn root_cause(failure: &reqwest::Error) -> String {
 
 fn error(kind: ModelErrorKind, message: &str) -> ModelError {
     let short: String = message.chars().take(MOST_MESSAGE_CHARS).collect();
-    ModelError::new(kind, redact(&short))
+    ModelError::new(kind, redact(short))
 }
 
 fn kind_of_status(status: StatusCode) -> ModelErrorKind {

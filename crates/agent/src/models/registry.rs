@@ -7,8 +7,9 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use serde::Deserialize;
 
 use super::facts::ModelFacts;
-use super::secret::{ApiKey, REDACTED};
+use super::secret::ApiKey;
 use crate::model::ModelApi;
+use crate::redaction::REDACTED;
 use crate::usage::TokenPrices;
 
 /// A provider as it is registered: an address, the protocol that it speaks, and facts about its models.

@@ -114,7 +114,6 @@ impl ModelTarget {
         }
         headers.extend(self.headers.clone());
         Ok(WireRequest {
-            api: self.model.info.api,
             url: self.url.clone(),
             headers: headers.into_iter().collect(),
             body: wire::body(&self.model, request),

@@ -1,31 +1,33 @@
-//! The way to a provider: genai sends the request and cuts its answer into frames.
+//! The way to a provider: a request is sent, and its answer is cut into frames.
 //!
-//! The body, the address and the headers are ours, and so is the reading of frames: genai is given a request of one word, over
-//! which `extra_body` puts each field of the real one, and a sink that it hands each frame before it reads it itself.
-//! What genai does is the connection, the status and headers of a failure, timeouts, and the framing of the stream.
+//! No redirect is followed: it would carry the key to another server.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::Stream;
-use genai::adapter::AdapterKind;
-use genai::chat::{ChatFrameSink, ChatOptions, ChatRequest, ChatStream, FrameCtx, RawFrameRef};
-use genai::resolver::{AuthData, Endpoint};
-use genai::{Headers, ModelIden, ServiceTarget};
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
 use serde_json::Value;
-use tracing::dispatcher::{self, Dispatch};
+use sse_stream::{Sse, SseStream};
+use tokio::time::timeout;
 
 use super::decode::StreamFrame;
 use super::failure;
 use super::options::ModelOptions;
-use crate::model::{ModelApi, ModelError, ModelErrorKind};
+use crate::event_size::EventSize;
+use crate::model::{ModelError, ModelErrorKind};
+
+/// The most bytes of one frame of an answer.
+const MAX_FRAME_BYTES: usize = 16 << 20;
+/// The most bytes of the body of a failure that are read.
+const MAX_FAILURE_BYTES: usize = 64 << 10;
 
 /// The clients of this process by their connect timeouts: models share their connections and the certificates of this machine,
 /// which are read once.
-static CLIENTS: Mutex<BTreeMap<u64, genai::Client>> = Mutex::new(BTreeMap::new());
+static CLIENTS: Mutex<BTreeMap<u64, Client>> = Mutex::new(BTreeMap::new());
 
 /// The way to a provider.
 #[derive(Clone, Copy)]
@@ -35,128 +37,120 @@ pub(super) struct Transport {
 
 /// A request that is ready to be sent.
 pub(super) struct WireRequest {
-    pub(super) api: ModelApi,
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Value,
 }
+
+/// The frames of an answer. Dropping it ends the request.
+pub(super) type FrameStream = BoxStream<'static, Result<StreamFrame, ModelError>>;
 
 impl Transport {
     pub(super) fn new(options: ModelOptions) -> Self {
         Self { options }
     }
 
-    /// Prepares a request. It is sent when its frames are asked for.
+    /// Sends a request, and waits for the beginning of its answer.
     pub(super) async fn send(&self, request: WireRequest) -> Result<FrameStream, ModelError> {
-        let frames = Arc::new(FrameQueue::default());
-        let options = ChatOptions::default()
-            .with_extra_body(request.body)
-            .with_raw_frame_sink_arc(frames.clone())
-            .with_stream_header_timeout(Duration::from_millis(self.options.answer_timeout_ms))
-            .with_stream_read_timeout(Duration::from_millis(self.options.idle_timeout_ms));
-        let target = ServiceTarget {
-            // Not used: the address is that of the override.
-            endpoint: Endpoint::from_static("http://127.0.0.1/"),
-            auth: AuthData::RequestOverride { url: request.url, headers: Headers::from(request.headers) },
-            // No name that genai knows something about: it would add fields of its own.
-            model: ModelIden::new(adapter(request.api), "model"),
-        };
-        let client = client(self.options.connect_timeout_ms)?;
-        let sent = client.exec_chat_stream(target, ChatRequest::from_user("-"), Some(&options)).await;
-        match sent {
-            Ok(answer) => Ok(FrameStream { stream: Some(answer.stream), frames, ending: None }),
-            Err(failure) => Err(failure::of_transport(&failure)
-                .unwrap_or_else(|| ModelError::new(ModelErrorKind::Invalid, "the request can't be sent"))),
+        let mut sending = client(self.options.connect_timeout_ms)?.post(request.url).json(&request.body);
+        for (name, value) in &request.headers {
+            sending = sending.header(name, value);
+        }
+        let answer_time = Duration::from_millis(self.options.answer_timeout_ms);
+        let answer = timeout(answer_time, sending.send())
+            .await
+            .map_err(|_| ModelError::new(ModelErrorKind::Timeout, "the provider did not answer in time"))?
+            .map_err(|error| failure::of_request(&error))?;
+        let idle_time = Duration::from_millis(self.options.idle_timeout_ms);
+        if answer.status().is_success() {
+            Ok(frames(answer, idle_time))
+        } else {
+            Err(failed(answer, idle_time).await)
         }
     }
 }
 
 /// The client with this connect timeout.
-fn client(connect_timeout_ms: u64) -> Result<genai::Client, ModelError> {
+fn client(connect_timeout_ms: u64) -> Result<Client, ModelError> {
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(client) = clients.get(&connect_timeout_ms) {
         return Ok(client.clone());
     }
-    let none = || ModelError::new(ModelErrorKind::Unreachable, "no HTTP client can be made here");
-    let http = reqwest::Client::builder()
+    let client = Client::builder()
         .connect_timeout(Duration::from_millis(connect_timeout_ms))
+        .redirect(Policy::none())
         .user_agent(concat!("eyot/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|_| none())?;
-    let client = genai::Client::builder().with_reqwest(http).build().map_err(|_| none())?;
+        .map_err(|_| ModelError::new(ModelErrorKind::Unreachable, "no HTTP client can be made here"))?;
     clients.insert(connect_timeout_ms, client.clone());
     Ok(client)
 }
 
-fn adapter(api: ModelApi) -> AdapterKind {
-    match api {
-        ModelApi::AnthropicMessages => AdapterKind::Anthropic,
-        ModelApi::OpenaiResponses => AdapterKind::OpenAIResp,
-        ModelApi::OpenaiCompletions | ModelApi::InProcess => AdapterKind::OpenAI,
-    }
-}
-
-/// Keeps the frames that genai hands over until they are asked for.
-#[derive(Default)]
-struct FrameQueue(Mutex<VecDeque<StreamFrame>>);
-
-impl FrameQueue {
-    fn pop(&self) -> Option<StreamFrame> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-}
-
-impl ChatFrameSink for FrameQueue {
-    fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
-        let frame = StreamFrame { event: frame.event.map(str::to_owned), data: frame.data.to_owned() };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(frame);
-    }
-}
-
-/// The frames of an answer. Dropping it ends the request.
-pub(super) struct FrameStream {
-    /// `None`: it has ended.
-    stream: Option<ChatStream>,
-    frames: Arc<FrameQueue>,
-    /// The failure with which it ended, until it is told.
-    ending: Option<ModelError>,
-}
-
-impl Stream for FrameStream {
-    type Item = Result<StreamFrame, ModelError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Some(frame) = self.frames.pop() {
-                return Poll::Ready(Some(Ok(frame)));
-            }
-            let Some(stream) = &mut self.stream else {
-                return Poll::Ready(self.ending.take().map(Err));
-            };
-            match poll_silently(stream, cx) {
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Ready(Some(Err(failure))) => {
-                    if let Some(failure) = failure::of_transport(&failure) {
-                        self.stream = None;
-                        self.ending = Some(failure);
-                    }
-                }
-                Poll::Ready(None) => self.stream = None,
-                Poll::Pending if self.frames.is_empty() => return Poll::Pending,
-                Poll::Pending => {}
-            }
+/// The failure that an answer tells of: its status, its headers, and the beginning of its body.
+async fn failed(answer: Response, idle_time: Duration) -> ModelError {
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let mut body = Vec::new();
+    let mut pieces = answer.bytes_stream();
+    while let Ok(Some(Ok(piece))) = timeout(idle_time, pieces.next()).await {
+        body.extend_from_slice(&piece);
+        if body.len() >= MAX_FAILURE_BYTES {
+            body.truncate(MAX_FAILURE_BYTES);
+            break;
         }
     }
+    failure::of_status(status, &headers, &String::from_utf8_lossy(&body))
 }
 
-/// Polls genai without its log: it logs the bodies of errors, in which a provider may repeat the key.
-fn poll_silently(
-    stream: &mut ChatStream,
-    cx: &mut Context<'_>,
-) -> Poll<Option<genai::Result<genai::chat::ChatStreamEvent>>> {
-    dispatcher::with_default(&Dispatch::none(), || Pin::new(stream).poll_next(cx))
+/// The frames of an answer, each within this time of the one before it.
+fn frames(answer: Response, idle_time: Duration) -> FrameStream {
+    let mut size = EventSize::default();
+    let bytes = answer.bytes_stream().map(move |piece| {
+        let piece = piece.map_err(|error| failure::of_request(&error))?;
+        if size.add(&piece) > MAX_FRAME_BYTES {
+            let message = format!("the model's answer has a piece of more than {MAX_FRAME_BYTES} bytes");
+            return Err(ModelError::new(ModelErrorKind::Malformed, message));
+        }
+        Ok(piece)
+    });
+    let events = SseStream::from_bytes_stream(bytes).map_err(of_events).boxed();
+    in_time(events, idle_time).map_ok(frame).boxed()
+}
+
+/// The same events. If one is not there in time, a failure is in its place, and nothing follows.
+fn in_time(
+    events: BoxStream<'static, Result<Sse, ModelError>>,
+    idle_time: Duration,
+) -> impl Stream<Item = Result<Sse, ModelError>> {
+    stream::unfold(Some(events), move |events| async move {
+        let mut events = events?;
+        match timeout(idle_time, events.next()).await {
+            Ok(Some(Ok(event))) => Some((Ok(event), Some(events))),
+            Ok(Some(Err(failure))) => Some((Err(failure), None)),
+            Ok(None) => None,
+            Err(_) => {
+                let late = "the model's answer did not go on in time";
+                Some((Err(ModelError::new(ModelErrorKind::Timeout, late)), None))
+            }
+        }
+    })
+}
+
+fn frame(event: Sse) -> StreamFrame {
+    StreamFrame { event: event.event, data: event.data.unwrap_or_default() }
+}
+
+fn of_events(error: sse_stream::Error) -> ModelError {
+    let malformed = |error: &dyn std::fmt::Display| {
+        ModelError::new(
+            ModelErrorKind::Malformed,
+            format!("the model's answer is no stream of events: {error}"),
+        )
+    };
+    match error {
+        sse_stream::Error::Body(error) => match error.downcast::<ModelError>() {
+            Ok(failure) => *failure,
+            Err(error) => malformed(&error),
+        },
+        error => malformed(&error),
+    }
 }
