@@ -14,7 +14,8 @@ use super::transport::WireRequest;
 use super::wire::{self, WireModel};
 use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelError, ModelInfo, ModelRequest};
 
-/// The version of Anthropic's API whose requests are made here.
+/// The version of Anthropic's API whose requests are made here. 2026-10-21 refuses fields that are never sent here (sampling,
+/// documents in the model's messages, citations in the user's); other servers that speak the protocol know the older one.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// Asks Anthropic for reasoning between tool calls.
 const INTERLEAVED_REASONING: &str = "interleaved-thinking-2025-05-14";

@@ -25,6 +25,8 @@
 
 pub(super) mod anthropic;
 pub(super) mod chat_completions;
+#[cfg(test)]
+mod efforts;
 mod history;
 #[cfg(test)]
 mod pi_bodies;
