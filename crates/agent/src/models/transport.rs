@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use reqwest::redirect::Policy;
@@ -90,8 +91,8 @@ fn client(connect_timeout_ms: u64) -> Result<Client, ModelError> {
 async fn failed(answer: Response, idle_time: Duration) -> ModelError {
     let (status, headers) = (answer.status(), answer.headers().clone());
     let mut body = Vec::new();
-    let mut pieces = answer.bytes_stream();
-    while let Ok(Some(Ok(piece))) = timeout(idle_time, pieces.next()).await {
+    let mut pieces = std::pin::pin!(in_time(answer, idle_time));
+    while let Some(Ok(piece)) = pieces.next().await {
         body.extend_from_slice(&piece);
         if body.len() >= MAX_FAILURE_BYTES {
             body.truncate(MAX_FAILURE_BYTES);
@@ -101,32 +102,28 @@ async fn failed(answer: Response, idle_time: Duration) -> ModelError {
     failure::of_status(status, &headers, &String::from_utf8_lossy(&body))
 }
 
-/// The frames of an answer, each within this time of the one before it.
+/// The frames of an answer, which may not stand still for longer than this.
 fn frames(answer: Response, idle_time: Duration) -> FrameStream {
     let mut size = EventSize::default();
-    let bytes = answer.bytes_stream().map(move |piece| {
-        let piece = piece.map_err(|error| failure::of_request(&error))?;
+    let pieces = in_time(answer, idle_time).map(move |piece| {
+        let piece = piece?;
         if size.add(&piece) > MAX_FRAME_BYTES {
             let message = format!("the model's answer has a piece of more than {MAX_FRAME_BYTES} bytes");
             return Err(ModelError::new(ModelErrorKind::Malformed, message));
         }
         Ok(piece)
     });
-    let events = SseStream::from_bytes_stream(bytes).map_err(of_events).boxed();
-    in_time(events, idle_time).map_ok(frame).boxed()
+    SseStream::from_bytes_stream(pieces.boxed()).map_ok(frame).map_err(of_events).boxed()
 }
 
-/// The same events. If one is not there in time, a failure is in its place, and nothing follows.
-fn in_time(
-    events: BoxStream<'static, Result<Sse, ModelError>>,
-    idle_time: Duration,
-) -> impl Stream<Item = Result<Sse, ModelError>> {
-    stream::unfold(Some(events), move |events| async move {
-        let mut events = events?;
-        match timeout(idle_time, events.next()).await {
-            Ok(Some(Ok(event))) => Some((Ok(event), Some(events))),
-            Ok(Some(Err(failure))) => Some((Err(failure), None)),
-            Ok(None) => None,
+/// The body of an answer. If it stands still for longer than this, a failure is the end of it.
+fn in_time(answer: Response, idle_time: Duration) -> impl Stream<Item = Result<Bytes, ModelError>> {
+    stream::unfold(Some(answer), move |answer| async move {
+        let mut answer = answer?;
+        match timeout(idle_time, answer.chunk()).await {
+            Ok(Ok(Some(piece))) => Some((Ok(piece), Some(answer))),
+            Ok(Ok(None)) => None,
+            Ok(Err(error)) => Some((Err(failure::of_request(&error)), None)),
             Err(_) => {
                 let late = "the model's answer did not go on in time";
                 Some((Err(ModelError::new(ModelErrorKind::Timeout, late)), None))
