@@ -58,15 +58,12 @@ impl Operation {
     }
 
     /// Returns whether a process before this one had come to the end of the work: the model called no tool any more, or
-    /// nothing but the end of its task.
+    /// nothing but the end of its task, which was taken.
     pub(super) fn rests(&self) -> bool {
         let conversation = self.session.lock();
-        let ends = |call: &ToolCall| [FINISH, GIVE_UP].contains(&call.name.as_str());
-        self.is_resumed
-            && conversation.last_turn(self.from).is_some_and(|turn| {
-                let mut calls = turn.tool_calls().peekable();
-                calls.peek().is_none() || calls.all(ends)
-            })
+        let taken = conversation.answered_calls(self.from);
+        let ends = |call: &ToolCall| [FINISH, GIVE_UP].contains(&call.name.as_str()) && taken.contains(call);
+        self.is_resumed && conversation.last_turn(self.from).is_some_and(|turn| turn.tool_calls().all(ends))
     }
 }
 
