@@ -57,11 +57,11 @@ pub use models::{
 };
 pub use observe::{MAX_WAITING_EVENTS, Subscription, observe};
 pub use redaction::register_secret;
-pub use run::{Agents, RunContext, RunHandle};
+pub use run::{AgentContext, Agents, RunHandle};
 pub use sandbox_access::AgentSandbox;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use skill::{PackagedSkill, SkillHead};
-pub use step::{RunStep, StepFailure, StepOutcome};
+pub use step::{AgentStep, StepFailure, StepOutcome};
 pub use store::{
     AgentStore, DEFAULT_RUN_LIMIT, EngineStore, MemoryStore, RunFilter, RunLease, RunRecord, RunStatus,
     StoreChange,

@@ -23,7 +23,7 @@ use crate::step::RunSteps;
 use crate::store::{AgentStore, RunRecord, RunStatus, StoreChange};
 use past::{RunPast, UsedBefore};
 
-type Handler = Arc<dyn Fn(RunContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
+type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
 
 /// The agents of a program, and their runs. Clones are one.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub struct Agents {
 
 /// The surroundings of a run, for the agent's handler.
 #[derive(Clone)]
-pub struct RunContext {
+pub struct AgentContext {
     inner: Arc<RunInner>,
 }
 
@@ -68,7 +68,7 @@ impl Agents {
     /// name.
     pub fn register<Run, Fut>(&self, name: &str, handler: Run) -> Result<()>
     where
-        Run: Fn(RunContext) -> Fut + Send + Sync + 'static,
+        Run: Fn(AgentContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = AgentResult<Value>> + Send + 'static,
     {
         let mut handlers = self.handlers();
@@ -160,7 +160,7 @@ impl Agents {
             written_logs: AtomicU64::new(past.logs),
             used_before: past.used,
         };
-        let task = tokio::spawn(carry_out(handler, RunContext { inner: Arc::new(inner) }));
+        let task = tokio::spawn(carry_out(handler, AgentContext { inner: Arc::new(inner) }));
         RunHandle { id, task, events }
     }
 
@@ -180,7 +180,7 @@ impl Agents {
 }
 
 /// Calls the handler, and ends the run with what came of it.
-async fn carry_out(handler: Handler, context: RunContext) -> AgentResult<Value> {
+async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value> {
     let started = Instant::now();
     let called = tokio::spawn(handler(context.clone())).await;
     let done = called.unwrap_or_else(|error| {
@@ -208,7 +208,7 @@ async fn carry_out(handler: Handler, context: RunContext) -> AgentResult<Value> 
     done
 }
 
-impl RunContext {
+impl AgentContext {
     /// The run.
     pub fn run_id(&self) -> &str {
         &self.inner.record.run_id

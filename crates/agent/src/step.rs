@@ -18,7 +18,7 @@ use crate::model::{ModelError, ModelErrorKind};
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RunStep {
+pub struct AgentStep {
     /// The call.
     pub kind: OperationKind,
     /// What it was called with.
@@ -110,7 +110,7 @@ pub(crate) struct RunSteps {
 #[derive(Debug, Default)]
 struct StepState {
     /// The steps that are written down, by session and number.
-    known: HashMap<(String, u64), RunStep>,
+    known: HashMap<(String, u64), AgentStep>,
     /// The number of the next step of each session.
     next: HashMap<String, u64>,
     divergence: Option<String>,
@@ -124,12 +124,12 @@ pub(crate) struct NumberedStep {
     pub(crate) session: String,
     pub(crate) number: u64,
     /// As it was written down by a process before this one; `None`: it is new.
-    pub(crate) known: Option<RunStep>,
+    pub(crate) known: Option<AgentStep>,
 }
 
 impl RunSteps {
     /// The steps of a run that goes on, by session and number.
-    pub(crate) fn known(steps: Vec<(String, u64, RunStep)>, open_turns: Vec<String>) -> Self {
+    pub(crate) fn known(steps: Vec<(String, u64, AgentStep)>, open_turns: Vec<String>) -> Self {
         let known = steps.into_iter().map(|(session, number, step)| ((session, number), step)).collect();
         Self { state: Mutex::new(StepState { known, open_turns, ..StepState::default() }) }
     }
@@ -186,8 +186,8 @@ mod tests {
 
     use super::*;
 
-    fn step(asked: &str) -> RunStep {
-        RunStep {
+    fn step(asked: &str) -> AgentStep {
+        AgentStep {
             kind: OperationKind::Prompt,
             asked: json!(asked),
             operation_id: "op".into(),

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::conversation::ConversationEntry;
 use crate::event::{AgentEvent, EventError};
-use crate::step::RunStep;
+use crate::step::AgentStep;
 
 pub use in_engine::EngineStore;
 pub use in_memory::MemoryStore;
@@ -50,7 +50,7 @@ pub trait AgentStore: Send + Sync {
     async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>>;
 
     /// Returns the steps of a run, with their sessions and numbers.
-    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, RunStep)>>;
+    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, AgentStep)>>;
 }
 
 /// The right to write a run. Dropped, it gives the run up. Clones are one.
@@ -151,7 +151,7 @@ pub enum StoreChange {
         /// The number in the session.
         number: u64,
         /// The step.
-        step: Box<RunStep>,
+        step: Box<AgentStep>,
     },
     /// Ends the run.
     End {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunStatus, StoreChange};
 use crate::conversation::ConversationEntry;
 use crate::event::AgentEvent;
-use crate::step::RunStep;
+use crate::step::AgentStep;
 
 /// The engine's store: what is in it outlives the process, and another process may go on with its runs.
 #[derive(Debug, Clone)]
@@ -109,7 +109,7 @@ impl AgentStore for EngineStore {
         events.iter().map(|event| read(event)).collect()
     }
 
-    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, RunStep)>> {
+    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, AgentStep)>> {
         let run = run.to_owned();
         let steps = self.blocking(move |store| store.agent_steps(&run)).await?;
         steps.into_iter().map(|(session, number, step)| Ok((session, number, read(&step)?))).collect()

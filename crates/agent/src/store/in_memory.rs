@@ -10,7 +10,7 @@ use super::{AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunSt
 use crate::conversation::ConversationEntry;
 use crate::event::AgentEvent;
 use crate::message::timestamp_ms;
-use crate::step::RunStep;
+use crate::step::AgentStep;
 
 /// A store that is forgotten with this process.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ struct KeptAgents {
 struct KeptRun {
     record: RunRecord,
     events: Vec<AgentEvent>,
-    steps: BTreeMap<(String, u64), RunStep>,
+    steps: BTreeMap<(String, u64), AgentStep>,
 }
 
 impl MemoryStore {
@@ -129,7 +129,7 @@ impl AgentStore for MemoryStore {
         Ok(events.iter().filter(|event| event.event_index >= from).take(limit).cloned().collect())
     }
 
-    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, RunStep)>> {
+    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, AgentStep)>> {
         let kept = self.lock();
         let steps = kept.runs.get(run).into_iter().flat_map(|run| &run.steps);
         Ok(steps.map(|((session, number), step)| (session.clone(), *number, step.clone())).collect())

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use eyot::Result;
 use eyot_agent::{
-    AgentEvent, AgentStore, ConversationEntry, EngineStore, RunFilter, RunLease, RunRecord, RunStep,
+    AgentEvent, AgentStep, AgentStore, ConversationEntry, EngineStore, RunFilter, RunLease, RunRecord,
     StoreChange,
 };
 use rustix::process::{Signal, getpid, kill_process};
@@ -78,7 +78,7 @@ impl AgentStore for KillingStore {
         self.inner.events(run, from, limit).await
     }
 
-    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, RunStep)>> {
+    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, AgentStep)>> {
         self.inner.steps(run).await
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot_agent::{
-    AgentResult, AgentSandbox, ChatMessage, ContentBlock, HarnessOptions, LogLevel, Model, ModelError,
-    ModelEvent, ModelInfo, ModelRequest, ModelStream, ModelTurn, PromptOptions, RunContext, ScriptedModel,
+    AgentContext, AgentResult, AgentSandbox, ChatMessage, ContentBlock, HarnessOptions, LogLevel, Model,
+    ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, ModelTurn, PromptOptions, ScriptedModel,
     ShellOptions, StopReason, TaskOptions, TokenUsage, ToolCall,
 };
 use eyot_providers::memory::MemoryProvider;
@@ -25,7 +25,7 @@ struct Worker {
 }
 
 /// The work. The other handler asks for something else.
-pub(crate) async fn work(context: RunContext, folder: PathBuf, is_other: bool) -> AgentResult<Value> {
+pub(crate) async fn work(context: AgentContext, folder: PathBuf, is_other: bool) -> AgentResult<Value> {
     context.log(LogLevel::Info, "begins", Map::new());
     let options = HarnessOptions {
         model: Some(Arc::new(Worker { info: ScriptedModel::new([]).info().clone() })),

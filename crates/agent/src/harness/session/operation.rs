@@ -13,7 +13,7 @@ use crate::conversation::ConversationEntry;
 use crate::event::{AgentEventKind, LogLevel, OperationKind};
 use crate::failure::{AgentError, AgentResult};
 use crate::journal::EventScope;
-use crate::step::{NumberedStep, RunStep, StepFailure, StepOutcome};
+use crate::step::{AgentStep, NumberedStep, StepFailure, StepOutcome};
 use crate::store::StoreChange;
 use crate::usage::TokenUsage;
 
@@ -31,7 +31,7 @@ pub(super) struct Operation {
 /// The step of a run that an operation is, where it is one.
 struct OperationStep {
     numbered: Option<NumberedStep>,
-    step: RunStep,
+    step: AgentStep,
 }
 
 impl OperationStep {
@@ -128,7 +128,7 @@ impl SessionInner {
             None => None,
         };
         let known = numbered.as_ref().and_then(|numbered| numbered.known.clone());
-        let step = known.unwrap_or_else(|| RunStep {
+        let step = known.unwrap_or_else(|| AgentStep {
             kind,
             asked,
             operation_id: format!("op_{}", ulid::Ulid::generate()),
