@@ -31,9 +31,9 @@ const CARGO: &str = "cargo";
 /// The factor by which tests that run beside others are more patient. No rule is weaker for it: only
 /// waits and the deadlines that must not come too soon are longer.
 const SLOWNESS: &str = "2";
-/// The target that installs clients of MCP by npm before it tests, and the job that has it do so.
-const MCP_CLIENTS: &str = "mcp_clients";
-const INSTALL_MCP_CLIENTS: &str = "install mcp_clients";
+/// The targets that install clients or servers of MCP by npm before they test, and the jobs that have them do so.
+static OF_NPM: [(&str, &str); 2] =
+    [("mcp_clients", "install mcp_clients"), ("mcp_everything", "install mcp_everything")];
 
 /// The state that jobs share.
 struct Shared {
@@ -89,8 +89,12 @@ impl Shared {
                 .shares(part.installer)
                 .waiting()
         }));
-        let install = || self.install_mcp_clients();
-        jobs.push(Job::new(INSTALL_MCP_CLIENTS, install).needs(&["build", "apt"]).shares("npm").waiting());
+        jobs.extend(OF_NPM.iter().map(|(target, job)| {
+            Job::new(*job, move || self.install_by_npm(target))
+                .needs(&["build", "apt"])
+                .shares("npm")
+                .waiting()
+        }));
         let of_ci = || TARGETS.iter().filter(|target| target.tier == Tier::Ci);
         let (on_engine, others): (Vec<_>, Vec<_>) = of_ci().partition(|target| target.on_engine);
         jobs.extend(on_engine.into_iter().map(|target| self.target(target)));
@@ -230,10 +234,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the tests install their clients, and run none: a test waits for the network in a place
-    /// that another could use.
-    fn install_mcp_clients(&self) -> Result<(), String> {
-        let target = TARGETS.iter().find(|target| target.name == MCP_CLIENTS);
+    /// Has the tests of a target install what they need, and run none: a test waits for the network in a
+    /// place that another could use.
+    fn install_by_npm(&self, name: &str) -> Result<(), String> {
+        let target = TARGETS.iter().find(|target| target.name == name);
         let built = self.program(target.ok_or("there is no such target")?)?;
         let mut install = (as_root(built, 1, None).command)();
         run_program(install.args(["--exact", "no test has this name"]))
@@ -293,8 +297,10 @@ fn sharing<'a>(job: Job<'a>, target: &Target, is_on_engine: bool) -> Job<'a> {
     match target.name {
         _ if is_on_engine => job.needs(&[ENGINE]).shares(ENGINE),
         OF_PROTECTIONS => job.shares(LIMITS),
-        MCP_CLIENTS => job.needs(&[INSTALL_MCP_CLIENTS]),
-        _ => job,
+        name => match OF_NPM.iter().find(|(target, _)| *target == name) {
+            Some((_, install)) => job.needs(&[*install]),
+            None => job,
+        },
     }
 }
 

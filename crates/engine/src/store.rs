@@ -8,6 +8,7 @@
 //! work. The same holds for a task of a process that lives on: see [`Claim`]. Nothing is synced on each change: a power failure may lose the last ones, and leaves a whole file.
 
 mod abandoned;
+mod agent_runs;
 mod anchors;
 mod changing;
 mod claim;
@@ -38,6 +39,7 @@ use eyot::{Error, ErrorKind, Result};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use rustix::fs::statvfs;
 
+pub use agent_runs::{AgentChange, AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus};
 pub use anchors::Anchor;
 pub use claim::Claim;
 pub use keys::KeyRow;

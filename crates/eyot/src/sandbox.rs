@@ -78,6 +78,8 @@ pub struct Sandbox {
     alias: Option<SandboxName>,
     /// The directory that no path of this handle leads out of.
     beneath: Option<SandboxPath>,
+    /// The working directory of this handle, if that is not the sandbox's own.
+    cwd: Option<SandboxPath>,
 }
 
 struct SandboxInner {
@@ -109,7 +111,7 @@ impl Sandbox {
         let lifetime = Lifetime::default();
         let inner =
             SandboxInner { info, driver, keeper, observer, event, env, lifetime, _follower: follower };
-        Self { inner: Arc::new(inner), alias: None, beneath: None }
+        Self { inner: Arc::new(inner), alias: None, beneath: None, cwd: None }
     }
 
     /// Returns whether its backend is connected: a handle that is not is best made anew, since what
@@ -147,7 +149,21 @@ impl Sandbox {
 
     /// The working directory: where commands start and what relative paths are resolved against.
     pub fn cwd(&self) -> &SandboxPath {
-        self.inner.driver.workdir()
+        self.cwd.as_ref().unwrap_or_else(|| self.inner.driver.workdir())
+    }
+
+    /// A handle on the same sandbox with another working directory: its commands start there, and its relative paths are
+    /// resolved against it. Nothing is looked up; a command in a directory that is missing fails.
+    ///
+    /// ```
+    /// # async fn example(sandbox: eyot::Sandbox) -> eyot::Result<()> {
+    /// let project = sandbox.with_cwd("project")?;
+    /// project.write("notes.txt", "in the project").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_cwd(&self, directory: &str) -> Result<Self> {
+        Ok(Self { cwd: Some(self.place(directory)?.path), ..self.clone() })
     }
 
     /// Resolves a path against the working directory, without asking the sandbox. Two spellings of one path give one

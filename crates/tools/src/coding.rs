@@ -18,6 +18,9 @@ use eyot::Result;
 
 use super::set::Toolset;
 
+pub use bash::bash_answer;
+pub use read::show_lines;
+
 /// The longest file that a tool reads into memory or writes, in bytes: 64 MiB.
 pub(super) const MAX_FILE_BYTES: u64 = 64 << 20;
 /// The most lines of a text that a model is shown.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use eyot::{Result, Sandbox, SandboxName};
+use eyot::{Result, Sandbox, SandboxName, SandboxPath};
 use eyot_engine::{DEFAULT_SANDBOX, SandboxPool};
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +15,10 @@ pub struct ToolContext {
     pub pool: SandboxPool,
     /// The one that is meant when a call names none; by default [`DEFAULT_SANDBOX`].
     pub sandbox: SandboxName,
+    /// In its place, a handle: a call that names no sandbox gets this one, and the pool is not asked.
+    pub handle: Option<Sandbox>,
+    /// The working directory in the sandbox of a call that names none; by default the sandbox's own.
+    pub cwd: Option<SandboxPath>,
     /// Ends the call: a command is killed and answers with its output so far, everything else is given up.
     pub cancel: CancellationToken,
     /// Hears what a long call has done so far; must not block.
@@ -50,13 +54,25 @@ impl ToolContext {
     /// Makes a context of this pool, for calls without cancel and progress.
     pub fn new(pool: SandboxPool) -> Self {
         let sandbox = SandboxName::parse(DEFAULT_SANDBOX).expect("`default` is a name");
-        Self { pool, sandbox, cancel: CancellationToken::new(), progress: None }
+        Self { pool, sandbox, handle: None, cwd: None, cancel: CancellationToken::new(), progress: None }
     }
 
     /// The same context with another sandbox for calls that name none.
     #[must_use]
     pub fn with_sandbox(self, sandbox: SandboxName) -> Self {
         Self { sandbox, ..self }
+    }
+
+    /// The same context with this handle for calls that name no sandbox.
+    #[must_use]
+    pub fn with_handle(self, handle: Sandbox) -> Self {
+        Self { handle: Some(handle), ..self }
+    }
+
+    /// The same context with another working directory in the sandbox of a call that names none.
+    #[must_use]
+    pub fn with_cwd(self, cwd: SandboxPath) -> Self {
+        Self { cwd: Some(cwd), ..self }
     }
 
     /// The same context with another cancel.
@@ -73,7 +89,17 @@ impl ToolContext {
 
     /// The sandbox that a call means, made or woken if need be.
     pub async fn sandbox(&self, named: Option<&str>) -> Result<Sandbox> {
-        self.pool.get(self.name(named)).await
+        if named.is_some() {
+            return self.pool.get(self.name(named)).await;
+        }
+        let sandbox = match &self.handle {
+            Some(handle) => handle.clone(),
+            None => self.pool.get(self.name(None)).await?,
+        };
+        match &self.cwd {
+            Some(cwd) => sandbox.with_cwd(cwd.as_str()),
+            None => Ok(sandbox),
+        }
     }
 
     /// The name of the sandbox that a call means.

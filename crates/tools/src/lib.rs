@@ -30,6 +30,7 @@ mod workspace;
 pub use anthropic::{AnthropicToolsOptions, anthropic_tools};
 pub use call::handle_tool_call;
 pub use clip::{ClippedText, MAX_TEXT_BYTES, clip};
+pub use coding::{bash_answer, show_lines};
 pub use context::{ToolContext, ToolProgress};
 pub use definition::{MAX_TOOL_NAME_BYTES, ToolDef};
 pub use format::ToolFormat;

@@ -13,6 +13,7 @@ const MIGRATION_STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0004_keys.sql")),
     M::up(include_str!("migrations/0005_anchors.sql")),
     M::up(include_str!("migrations/0006_process.sql")),
+    M::up(include_str!("migrations/0007_agents.sql")),
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(MIGRATION_STEPS);
 

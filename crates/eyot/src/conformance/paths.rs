@@ -10,6 +10,7 @@ cases! {
     the_working_directory_is_the_one_that_was_asked_for_and_is_there(workspace) needs [];
     a_command_without_a_directory_starts_in_the_working_directory(workspace) needs [Shell];
     a_command_s_directory_is_resolved_as_a_file_s_path_is(workspace) needs [Shell];
+    a_handle_with_another_working_directory_starts_there_and_leaves_the_others_alone(workspace) needs [Shell];
     a_relative_and_an_absolute_path_name_the_same_file(workspace) needs [];
     dots_double_slashes_and_a_final_slash_do_not_matter(workspace) needs [];
     two_spellings_of_one_path_resolve_to_one_string(workspace) needs [];
@@ -43,6 +44,19 @@ async fn a_command_s_directory_is_resolved_as_a_file_s_path_is(sandbox: Sandbox)
         let printed = sandbox.exec("pwd", options).await?.stdout_text();
         ensure_eq!(printed.trim_end(), expected.as_str());
     }
+    Ok(())
+}
+
+async fn a_handle_with_another_working_directory_starts_there_and_leaves_the_others_alone(
+    sandbox: Sandbox,
+) -> Check {
+    sandbox.create_dir("project/deep", CreateDirOptions { recursive: true }).await?;
+    let project = sandbox.with_cwd("project")?;
+    project.write("here", "1").await?;
+    ensure_eq!(sandbox.read_text("project/here").await?, "1");
+    ensure_eq!(output(&project, "pwd").await?, format!("{}/project", sandbox.cwd()));
+    ensure_eq!(output(&project.with_cwd("deep/..")?, "pwd").await?, project.cwd().as_str());
+    ensure_eq!(output(&sandbox, "pwd").await?, sandbox.cwd().as_str());
     Ok(())
 }
 

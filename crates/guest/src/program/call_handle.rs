@@ -9,7 +9,7 @@ use crate::protocol::{Event, Failure, Kind, Reply};
 
 /// A call of a connection.
 #[derive(Debug, Clone)]
-pub struct CallHandle {
+pub struct GuestCall {
     /// The connection.
     pub connection: u32,
     /// The call's number on it.
@@ -17,7 +17,7 @@ pub struct CallHandle {
     outbox: Arc<Outbox>,
 }
 
-impl CallHandle {
+impl GuestCall {
     /// The call with that number of that connection.
     pub fn new(connection: u32, call: u32, outbox: Arc<Outbox>) -> Self {
         Self { connection, call, outbox }

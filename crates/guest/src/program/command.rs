@@ -1,6 +1,6 @@
 //! A command that was started: its processes, its streams, and to whom they go.
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::failure::failure;
 use super::input_writer::InputWriter;
 use super::last_words::LastWords;
@@ -17,9 +17,9 @@ use std::os::fd::{AsFd, OwnedFd};
 #[derive(Debug)]
 pub enum OutputSink {
     /// A call, which ends with the command.
-    Call(CallHandle),
+    Call(GuestCall),
     /// The log of a started process. Until it runs, a call waits for word of that.
-    Log(u32, Option<CallHandle>),
+    Log(u32, Option<GuestCall>),
     /// The output of a kept command, by its number.
     Kept(u32),
     /// Discarded. The rest of the command may go on writing all the same.
@@ -60,13 +60,13 @@ pub struct Command {
     /// The command's tree is being killed. The answer comes when that is done.
     pub being_killed: bool,
     /// The calls that wait for the whole tree to be dead.
-    pub killers: Vec<CallHandle>,
+    pub killers: Vec<GuestCall>,
     /// The command's reaper was killed, and the processes that escaped are being killed.
     pub lost_reaper: bool,
     /// Output is discarded, because no client waits for it.
     pub muted: bool,
     /// The call that feeds a kept command.
-    pub feeder: Option<CallHandle>,
+    pub feeder: Option<GuestCall>,
     /// The output of a kept command waits for its reader.
     pub waits_for_room: bool,
     /// A kept command is being killed, and its output waits no more.
@@ -243,7 +243,7 @@ impl Command {
     }
 
     /// Answers the call and lets go of it.
-    pub fn settle(&mut self, result: &Result<Reply, Failure>) -> Option<CallHandle> {
+    pub fn settle(&mut self, result: &Result<Reply, Failure>) -> Option<GuestCall> {
         self.progress = CommandProgress::Settled;
         self.input = None;
         let sink = std::mem::replace(&mut self.sink, OutputSink::Discard);
@@ -271,7 +271,7 @@ impl Command {
     ///
     /// # Errors
     /// `conflict` when it takes no input, or has not read what the call before sent.
-    pub fn take_feeder(&mut self, handle: CallHandle) -> Result<Option<CallHandle>, Failure> {
+    pub fn take_feeder(&mut self, handle: GuestCall) -> Result<Option<GuestCall>, Failure> {
         let Some(input) = self.input.as_mut().filter(|input| input.takes_more()) else {
             return Err(failure("conflict", "the command does not read its input any more"));
         };

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::command::{Command, CommandProgress, OutputSink};
 use super::connection::Call;
 use super::failure::{failure, internal};
@@ -36,7 +36,7 @@ struct CommandPipes {
 
 impl Guest {
     /// Runs a command for a call.
-    pub(super) fn begin_exec(&mut self, handle: CallHandle, exec: Exec) {
+    pub(super) fn begin_exec(&mut self, handle: GuestCall, exec: Exec) {
         let id = self.next_id();
         match self.start_command(id, exec, OutputSink::Call(handle.clone())) {
             Ok(()) => {
@@ -48,7 +48,7 @@ impl Guest {
     }
 
     /// Starts a process that outlives the call.
-    pub(super) fn begin_start(&mut self, handle: CallHandle, mut exec: Exec, terms: ProcessTerms) {
+    pub(super) fn begin_start(&mut self, handle: GuestCall, mut exec: Exec, terms: ProcessTerms) {
         if terms.input.len() > WINDOW as usize {
             let message = format!("a process is started with at most {WINDOW} bytes of input");
             return handle.answer(&Err(failure("invalid", message)));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::call_ids::CallIds;
 use super::failure::failure;
 use super::file_call::FileCall;
@@ -85,8 +85,8 @@ impl Connection {
     }
 
     /// The call with that number.
-    pub fn handle(&self, call: u32) -> CallHandle {
-        CallHandle::new(self.id, call, Arc::clone(&self.outbox))
+    pub fn handle(&self, call: u32) -> GuestCall {
+        GuestCall::new(self.id, call, Arc::clone(&self.outbox))
     }
 
     /// Tells whether the client has proved itself.

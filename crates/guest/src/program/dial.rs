@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::failure::failure;
 use super::input_writer::InputWriter;
 use super::output_stream::{OutputStream, ReadOutcome};
@@ -14,7 +14,7 @@ use crate::protocol::{CHANNEL_MAIN, Event, Failure, MAX_PAYLOAD_BYTES, Reply};
 
 /// A connection to a port.
 pub struct Dial {
-    handle: CallHandle,
+    handle: GuestCall,
     id: u32,
     port: u16,
     poll: Arc<Poll>,
@@ -33,7 +33,7 @@ impl Dial {
     ///
     /// # Errors
     /// `unavailable` when nothing listens, `quota` when no socket can be made.
-    pub fn new(handle: CallHandle, id: u32, port: u16, poll: Arc<Poll>) -> Result<Self, Failure> {
+    pub fn new(handle: GuestCall, id: u32, port: u16, poll: Arc<Poll>) -> Result<Self, Failure> {
         let (writer, tried_v6) = match connect(id, port, false, &poll) {
             Ok(writer) => (writer, false),
             Err(_) => (connect(id, port, true, &poll).map_err(|error| refused(port, &error))?, true),
@@ -43,7 +43,7 @@ impl Dial {
     }
 
     /// The call.
-    pub fn handle(&self) -> &CallHandle {
+    pub fn handle(&self) -> &GuestCall {
         &self.handle
     }
 

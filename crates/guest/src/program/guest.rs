@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::access::AccessRule;
 use super::activity::Activity;
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::command::Command;
 use super::connection::{Call, Connection};
 use super::deadlines::{Deadline, Deadlines};
@@ -95,7 +95,7 @@ pub struct Guest {
 /// Why the guest ends.
 pub enum GuestEnd {
     /// A client asked for it and waits for the answer.
-    Asked(CallHandle),
+    Asked(GuestCall),
     /// The operator of the guest's container asked for it.
     Stopped,
     /// A deadline has passed.
@@ -230,13 +230,13 @@ impl Guest {
     }
 
     /// Answers a call that is over, and forgets it.
-    pub(super) fn finish(&mut self, handle: &CallHandle, result: &Result<Reply, Failure>) {
+    pub(super) fn finish(&mut self, handle: &GuestCall, result: &Result<Reply, Failure>) {
         handle.answer(result);
         self.forget_call(handle);
     }
 
     /// Forgets a call that was answered.
-    pub(super) fn forget_call(&mut self, handle: &CallHandle) {
+    pub(super) fn forget_call(&mut self, handle: &GuestCall) {
         self.activity.note();
         if let Some(connection) = self.connections.get_mut(&handle.connection) {
             connection.calls.remove(&handle.call);
@@ -244,7 +244,7 @@ impl Guest {
     }
 
     /// Remembers an open call.
-    pub(super) fn open_call(&mut self, handle: &CallHandle, call: Call) {
+    pub(super) fn open_call(&mut self, handle: &GuestCall, call: Call) {
         if let Some(connection) = self.connections.get_mut(&handle.connection) {
             connection.calls.insert(handle.call, call);
         }

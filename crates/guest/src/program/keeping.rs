@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::command::{Command, CommandProgress, OutputSink};
 use super::connection::Call;
 use super::failure::failure;
@@ -16,7 +16,7 @@ use crate::protocol::{Control, Exec, Failure, KeepTerms, Reply, Status, StopCaus
 
 impl Guest {
     /// Runs a command that outlives its call.
-    pub(super) fn begin_keep(&mut self, handle: CallHandle, exec: Exec, terms: KeepTerms) {
+    pub(super) fn begin_keep(&mut self, handle: GuestCall, exec: Exec, terms: KeepTerms) {
         let id = self.next_id();
         let (text, is_terminal) = (text_of(&exec.command), exec.terminal.is_some());
         let kept = match self.kept.add(id, text, is_terminal, terms, handle.clone()) {
@@ -33,7 +33,7 @@ impl Guest {
     }
 
     /// Attaches a call to a kept command.
-    pub(super) fn begin_attach(&mut self, handle: CallHandle, id: &str, from: Option<u64>) {
+    pub(super) fn begin_attach(&mut self, handle: GuestCall, id: &str, from: Option<u64>) {
         let attached = self.kept.find(id).and_then(|kept| {
             let Some(command) = self.kept.get(kept) else { return Ok((kept, Vec::new())) };
             command.attach(handle.clone(), from).map(|finished| (kept, finished))
@@ -49,7 +49,7 @@ impl Guest {
     }
 
     /// Takes a kept command's input from a call from now on.
-    pub(super) fn begin_kept_input(&mut self, handle: CallHandle, id: &str) {
+    pub(super) fn begin_kept_input(&mut self, handle: GuestCall, id: &str) {
         let number = self.kept_command(id);
         let begun = number.and_then(|number| {
             let command = self.commands.get_mut(&number);
@@ -94,7 +94,7 @@ impl Guest {
     }
 
     /// A call waits for the end of a kept command.
-    pub(super) fn begin_kept_wait(&mut self, handle: CallHandle, id: &str) {
+    pub(super) fn begin_kept_wait(&mut self, handle: GuestCall, id: &str) {
         let kept = match self.kept.find(id) {
             Ok(kept) => kept,
             Err(failure) => return handle.answer(&Err(failure)),

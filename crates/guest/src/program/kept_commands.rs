@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::failure::{failure, internal};
 use super::kept_reader::KeptReader;
 use super::processes::{Finished, since_epoch_ms};
@@ -31,7 +31,7 @@ pub struct KeptCommand {
     reader: Option<KeptReader>,
     /// The time from which on nobody read it, if nobody does.
     left: Instant,
-    waiters: Vec<CallHandle>,
+    waiters: Vec<GuestCall>,
     end: Option<KeptEnd>,
 }
 
@@ -62,7 +62,7 @@ impl KeptCommands {
         text: String,
         is_terminal: bool,
         terms: KeepTerms,
-        handle: CallHandle,
+        handle: GuestCall,
     ) -> Result<u32, Failure> {
         if self.table.values().filter(|kept| kept.is_terminal == is_terminal).count() >= MAX_KEPT {
             return Err(failure("quota", quota_message(is_terminal)));
@@ -144,7 +144,7 @@ impl KeptCommand {
     }
 
     /// Returns the call that waits for its start, if it has not started.
-    pub fn take_starter(&mut self) -> Option<CallHandle> {
+    pub fn take_starter(&mut self) -> Option<GuestCall> {
         if self.has_started { None } else { self.reader.take().map(|reader| reader.handle) }
     }
 
@@ -184,7 +184,7 @@ impl KeptCommand {
     /// # Errors
     /// `conflict` when output is no longer kept from there on, `invalid` for a position that
     /// nothing has had.
-    pub fn attach(&mut self, handle: CallHandle, from: Option<u64>) -> Result<Vec<Finished>, Failure> {
+    pub fn attach(&mut self, handle: GuestCall, from: Option<u64>) -> Result<Vec<Finished>, Failure> {
         let (first, next) = (self.output.first(), self.output.next());
         let from = from.unwrap_or(first);
         if from < first {
@@ -241,7 +241,7 @@ impl KeptCommand {
     }
 
     /// A call waits for its end.
-    pub fn wait(&mut self, handle: CallHandle) -> Option<Finished> {
+    pub fn wait(&mut self, handle: GuestCall) -> Option<Finished> {
         if self.end.is_some() {
             return Some((handle, Ok(Reply::Kept(self.record()))));
         }
@@ -254,7 +254,7 @@ impl KeptCommand {
         let duration_ms = self.started.elapsed().as_millis() as u64;
         self.end = Some(KeptEnd { status, cause: self.stop, output_open, duration_ms });
         let mut finished = self.pump();
-        let waiters: Vec<CallHandle> = self.waiters.drain(..).collect();
+        let waiters: Vec<GuestCall> = self.waiters.drain(..).collect();
         let record = self.record();
         finished.extend(waiters.into_iter().map(|handle| (handle, Ok(Reply::Kept(record.clone())))));
         finished

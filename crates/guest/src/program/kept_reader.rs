@@ -1,6 +1,6 @@
 //! A call that reads the output of a kept command, piece by piece as its client takes them.
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use crate::kept_output::{KeptOutput, PIECE_BYTES};
 use crate::protocol::{CHANNEL_STDERR, LOG_PREFIX_BYTES, WINDOW};
 
@@ -8,14 +8,14 @@ use crate::protocol::{CHANNEL_STDERR, LOG_PREFIX_BYTES, WINDOW};
 #[derive(Debug)]
 pub struct KeptReader {
     /// The call.
-    pub handle: CallHandle,
+    pub handle: GuestCall,
     next: u64,
     credit: [u64; 2],
 }
 
 impl KeptReader {
     /// Begins at this position.
-    pub fn new(handle: CallHandle, next: u64) -> Self {
+    pub fn new(handle: GuestCall, next: u64) -> Self {
         Self { handle, next, credit: [u64::from(WINDOW); 2] }
     }
 

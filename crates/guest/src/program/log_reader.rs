@@ -1,6 +1,6 @@
 //! A call that reads a started process's log, piece by piece as its client takes them.
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use crate::log_ring::{LogRing, Positions, StreamSelection};
 use crate::protocol::{
     CHANNEL_STDERR, CHANNEL_STDOUT, LOG_PREFIX_BYTES, LogRange, LogRequest, MAX_PAYLOAD_BYTES, WINDOW,
@@ -10,7 +10,7 @@ use crate::protocol::{
 #[derive(Debug)]
 pub struct LogReader {
     /// The call.
-    pub handle: CallHandle,
+    pub handle: GuestCall,
     wanted: StreamSelection,
     next: Positions,
     /// The position at which to stop; `None` to follow.
@@ -20,7 +20,7 @@ pub struct LogReader {
 
 impl LogReader {
     /// Begins where the request says.
-    pub fn new(handle: CallHandle, request: &LogRequest, log: &LogRing) -> Self {
+    pub fn new(handle: GuestCall, request: &LogRequest, log: &LogRing) -> Self {
         let wanted = StreamSelection::new(request.stream);
         let next = match (request.tail, request.tail_lines) {
             (Some(bytes), _) => log.tail_bytes(bytes, wanted),

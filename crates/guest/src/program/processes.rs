@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::failure::failure;
 use super::log_reader::LogReader;
 use crate::log_ring::LogRing;
@@ -22,7 +22,7 @@ pub struct Process {
     timeout: Option<Duration>,
     deadline: Option<Instant>,
     log: LogRing,
-    waiters: Vec<CallHandle>,
+    waiters: Vec<GuestCall>,
     readers: Vec<LogReader>,
 }
 
@@ -35,7 +35,7 @@ pub struct Processes {
 }
 
 /// A call that came to its end.
-pub type Finished = (CallHandle, Result<Reply, Failure>);
+pub type Finished = (GuestCall, Result<Reply, Failure>);
 
 impl Processes {
     /// None yet; each will keep so many bytes of its log. Their numbers begin behind `last_id`.
@@ -168,7 +168,7 @@ impl Process {
     }
 
     /// A call waits for its end.
-    pub fn wait(&mut self, handle: CallHandle) -> Option<Finished> {
+    pub fn wait(&mut self, handle: GuestCall) -> Option<Finished> {
         if self.has_ended() {
             return Some((handle, Ok(Reply::Process(self.record.clone()))));
         }
@@ -177,7 +177,7 @@ impl Process {
     }
 
     /// A call reads its log.
-    pub fn read_log(&mut self, handle: CallHandle, request: &LogRequest) -> Vec<Finished> {
+    pub fn read_log(&mut self, handle: GuestCall, request: &LogRequest) -> Vec<Finished> {
         let reader = LogReader::new(handle, request, &self.log);
         reader.handle.event(&Event::Log(reader.range(&self.log)));
         self.readers.push(reader);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::connection::{Call, Connection};
 use super::dial::Dial;
 use super::failure::failure;
@@ -20,7 +20,7 @@ const MOST_WATCHES: usize = 16;
 
 impl Guest {
     /// Begins a call. Whatever it is, it is answered once, now or later.
-    pub(super) fn begin(&mut self, handle: CallHandle, request: Request) {
+    pub(super) fn begin(&mut self, handle: GuestCall, request: Request) {
         match request {
             Request::Ping => handle.answer(&Ok(Reply::Done)),
             Request::Adopt => handle.answer(&self.adopt(&handle)),
@@ -78,7 +78,7 @@ impl Guest {
         set.map_err(|error| failure("internal", format!("set the timer: {error}"))).map(|()| Reply::Done)
     }
 
-    fn adopt(&mut self, handle: &CallHandle) -> Result<Reply, Failure> {
+    fn adopt(&mut self, handle: &GuestCall) -> Result<Reply, Failure> {
         if !self.connections.get(&handle.connection).is_some_and(|connection| connection.is_makers) {
             return Err(failure("permission", "only whoever made the sandbox can say that it is complete"));
         }
@@ -86,7 +86,7 @@ impl Guest {
         Ok(Reply::Done)
     }
 
-    fn begin_wait(&mut self, handle: CallHandle, id: u32, is_look: bool) {
+    fn begin_wait(&mut self, handle: GuestCall, id: u32, is_look: bool) {
         match self.processes.get(id) {
             Err(failure) => handle.answer(&Err(failure)),
             Ok(process) => match process.wait(handle.clone()) {
@@ -96,7 +96,7 @@ impl Guest {
         }
     }
 
-    fn begin_logs(&mut self, handle: CallHandle, request: &LogRequest) {
+    fn begin_logs(&mut self, handle: GuestCall, request: &LogRequest) {
         match self.processes.get(request.process) {
             Err(failure) => handle.answer(&Err(failure)),
             Ok(process) => {
@@ -107,7 +107,7 @@ impl Guest {
         }
     }
 
-    fn begin_dial(&mut self, handle: CallHandle, port: u16) {
+    fn begin_dial(&mut self, handle: GuestCall, port: u16) {
         let id = self.next_id();
         match Dial::new(handle.clone(), id, port, Arc::clone(&self.poll)) {
             Err(failure) => handle.answer(&Err(failure)),
@@ -118,7 +118,7 @@ impl Guest {
         }
     }
 
-    fn begin_usage(&mut self, handle: CallHandle) {
+    fn begin_usage(&mut self, handle: GuestCall) {
         let (reapers, activity) = (self.reaper_pids(), Arc::clone(&self.activity));
         let memory = Arc::clone(&self.group_memory);
         self.begin_work(handle, ActivityKind::Silent, move |_| {
@@ -126,7 +126,7 @@ impl Guest {
         });
     }
 
-    fn begin_live_processes(&mut self, handle: CallHandle) {
+    fn begin_live_processes(&mut self, handle: GuestCall) {
         let reapers = self.reaper_pids();
         let users = self.config.users.iter().chain([&self.config.user]);
         let names = users.map(|identity| (identity.uid, identity.name.clone())).collect();
@@ -136,7 +136,7 @@ impl Guest {
     }
 
     /// Watches a place, on a worker thread for as long as the watch lasts.
-    fn begin_watch(&mut self, handle: CallHandle, request: Request) {
+    fn begin_watch(&mut self, handle: GuestCall, request: Request) {
         if self.connections.values().map(Connection::watches).sum::<usize>() >= MOST_WATCHES {
             let message =
                 format!("{MOST_WATCHES} places of the sandbox are watched already; end one of these watches");
@@ -147,7 +147,7 @@ impl Guest {
     }
 
     /// Serves a call on a worker thread.
-    fn begin_work<W>(&mut self, handle: CallHandle, is: ActivityKind, work: W)
+    fn begin_work<W>(&mut self, handle: GuestCall, is: ActivityKind, work: W)
     where
         W: FnOnce(&mut WorkerIo<'_>) -> Result<Reply, Failure> + Send + 'static,
     {

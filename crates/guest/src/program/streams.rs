@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::call_handle::CallHandle;
+use super::call_handle::GuestCall;
 use super::command::{CommandProgress, OutputSink};
 use super::connection::Call;
 use super::dial;
@@ -114,7 +114,7 @@ impl Guest {
     }
 
     /// Kills a started process's tree, and answers when nothing of it is left.
-    pub(super) fn kill_process(&mut self, handle: CallHandle, id: u32) {
+    pub(super) fn kill_process(&mut self, handle: GuestCall, id: u32) {
         let command = match self.processes.get(id) {
             Ok(process) => process.command,
             Err(failure) => return handle.answer(&Err(failure)),

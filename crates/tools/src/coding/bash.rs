@@ -57,6 +57,11 @@ fn milliseconds(seconds: f64) -> Result<u64> {
     }
 }
 
+/// The answer of `bash` for a command that was run elsewhere and kept its output. `timeout` is its deadline in seconds.
+pub fn bash_answer(result: &ExecResult, timeout: Option<f64>) -> ToolOutput {
+    answer(result, timeout, &result.stdout_text(), &result.stderr_text())
+}
+
 fn answer(result: &ExecResult, timeout: Option<f64>, stdout: &str, stderr: &str) -> ToolOutput {
     let mut parts = vec![stdout.to_owned()];
     parts.extend((!stderr.is_empty()).then(|| stderr.to_owned()));

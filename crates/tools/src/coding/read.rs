@@ -37,6 +37,14 @@ pub(super) fn tool() -> Result<ToolDef> {
     .map(ToolDef::read_only)
 }
 
+/// Returns the lines of a text as `read` shows them: from the line `offset` on, counted from 1, and `limit` of them at most.
+pub fn show_lines(text: &[u8], offset: Option<f64>, limit: Option<f64>) -> Result<String> {
+    let asked = Args { path: String::new(), offset, limit };
+    let mut window = LineWindow::from_args(&asked);
+    window.take(text);
+    window.render(&asked)
+}
+
 async fn read(sandbox: &Sandbox, asked: &Args) -> Result<String> {
     let mut window = LineWindow::from_args(asked);
     let mut file = sandbox.read_stream(&asked.path, ByteRange::default()).await?;

@@ -1,0 +1,148 @@
+//! Budgets: how much an agent may use before it is ended.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::usage::TokenUsage;
+
+/// Limits on what an agent may use, its tasks included. `None`: no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Budget {
+    /// The most turns of the model.
+    pub max_turns: Option<u64>,
+    /// The most tokens, read and written.
+    pub max_tokens: Option<u64>,
+    /// The longest time, in milliseconds.
+    pub max_duration_ms: Option<u64>,
+    /// The highest price, in the unit of the model's prices: dollars, as a rule. A model without prices costs nothing.
+    pub max_cost: Option<f64>,
+}
+
+/// A limit of a budget that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetLimit {
+    /// So many turns.
+    Turns(u64),
+    /// So many tokens.
+    Tokens(u64),
+    /// So many milliseconds.
+    DurationMs(u64),
+    /// So high a price.
+    Cost(f64),
+}
+
+/// A count of what an agent has used so far, held against its budget. Clones are one.
+#[derive(Debug, Clone)]
+pub(crate) struct BudgetMeter {
+    budget: Budget,
+    started: Instant,
+    used: Arc<Mutex<UsedBudget>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct UsedBudget {
+    turns: u64,
+    usage: TokenUsage,
+}
+
+impl BudgetMeter {
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { budget, started: Instant::now(), used: Arc::default() }
+    }
+
+    /// Counts a turn that is about to be asked for. The limit, if there is no room for it.
+    pub(crate) fn begin_turn(&self) -> Result<(), BudgetLimit> {
+        let mut used = self.lock();
+        self.check(&used)?;
+        used.turns += 1;
+        Ok(())
+    }
+
+    /// Counts what was used before this process.
+    pub(crate) fn restore(&self, turns: u64, usage: TokenUsage) {
+        let mut used = self.lock();
+        used.turns += turns;
+        used.usage += usage;
+    }
+
+    /// Counts what a turn took.
+    pub(crate) fn charge(&self, usage: TokenUsage) {
+        self.lock().usage += usage;
+    }
+
+    /// The time at which the budget ends.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let limit = self.budget.max_duration_ms?;
+        self.started.checked_add(Duration::from_millis(limit))
+    }
+
+    /// The limit that [`BudgetMeter::deadline`] is about.
+    pub(crate) fn duration_limit(&self) -> BudgetLimit {
+        BudgetLimit::DurationMs(self.budget.max_duration_ms.unwrap_or_default())
+    }
+
+    fn check(&self, used: &UsedBudget) -> Result<(), BudgetLimit> {
+        let Budget { max_turns, max_tokens, max_cost, .. } = self.budget;
+        if let Some(limit) = max_turns.filter(|limit| used.turns >= *limit) {
+            return Err(BudgetLimit::Turns(limit));
+        }
+        if let Some(limit) = max_tokens.filter(|limit| used.usage.total_tokens >= *limit) {
+            return Err(BudgetLimit::Tokens(limit));
+        }
+        if let Some(limit) = max_cost.filter(|limit| used.usage.cost.total >= *limit) {
+            return Err(BudgetLimit::Cost(limit));
+        }
+        match self.deadline().filter(|deadline| Instant::now() >= *deadline) {
+            Some(_) => Err(self.duration_limit()),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UsedBudget> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Display for BudgetLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turns(limit) => write!(f, "the budget of {limit} turns is used up"),
+            Self::Tokens(limit) => write!(f, "the budget of {limit} tokens is used up"),
+            Self::DurationMs(limit) => write!(f, "the budget of {limit} ms is used up"),
+            Self::Cost(limit) => write!(f, "the budget of {limit} for tokens is used up"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_turn_behind_the_last_one_has_no_room() {
+        let meter = BudgetMeter::new(Budget { max_turns: Some(2), ..Budget::default() });
+        assert_eq!((meter.begin_turn(), meter.begin_turn()), (Ok(()), Ok(())));
+        assert_eq!(meter.begin_turn(), Err(BudgetLimit::Turns(2)));
+    }
+
+    #[test]
+    fn tokens_and_their_price_are_counted_over_all_turns() {
+        let spent = TokenUsage { total_tokens: 60, ..TokenUsage::default() };
+        let meter = BudgetMeter::new(Budget { max_tokens: Some(100), ..Budget::default() });
+        meter.charge(spent);
+        assert_eq!(meter.begin_turn(), Ok(()));
+        meter.clone().charge(spent);
+        assert_eq!(meter.begin_turn(), Err(BudgetLimit::Tokens(100)));
+    }
+
+    #[test]
+    fn a_budget_of_no_time_has_room_for_nothing() {
+        let meter = BudgetMeter::new(Budget { max_duration_ms: Some(0), ..Budget::default() });
+        assert_eq!(meter.begin_turn(), Err(BudgetLimit::DurationMs(0)));
+    }
+}

@@ -1,0 +1,189 @@
+//! The handle of a call: it can be awaited, aborted and listened to.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+
+use eyot::{Error, ErrorKind};
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::AgentEvent;
+use crate::failure::{AgentError, AgentResult};
+use crate::journal::RunJournal;
+
+/// A call of a session. It begins when it is first polled. Dropping it aborts it; what it had begun is still brought to an
+/// end that the conversation can go on from.
+#[must_use = "a call begins when it is awaited"]
+pub struct CallHandle<T> {
+    state: CallState<T>,
+    abort: AbortSwitch,
+    journal: RunJournal,
+    session: String,
+}
+
+enum CallState<T> {
+    Waiting(BoxFuture<'static, AgentResult<T>>),
+    Running(JoinHandle<AgentResult<T>>),
+    Over,
+}
+
+/// The events of a call.
+#[derive(Debug)]
+pub struct CallEvents {
+    events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
+    session: String,
+}
+
+/// Ends a call from outside. Clones are one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AbortSwitch {
+    token: CancellationToken,
+    reason: Arc<OnceLock<String>>,
+}
+
+impl<T: Send + 'static> CallHandle<T> {
+    pub(crate) fn new(
+        abort: AbortSwitch,
+        journal: RunJournal,
+        session: &str,
+        run: impl Future<Output = AgentResult<T>> + Send + 'static,
+    ) -> Self {
+        Self { state: CallState::Waiting(Box::pin(run)), abort, journal, session: session.to_owned() }
+    }
+
+    /// Aborts the call: it fails with [`AgentError::Aborted`] and this reason.
+    pub fn abort(&self, reason: &str) {
+        self.abort.abort(reason);
+    }
+
+    /// Returns a function that aborts the call, for another task.
+    pub fn aborter(&self) -> impl Fn(&str) + Send + Sync + 'static {
+        let abort = self.abort.clone();
+        move |reason: &str| abort.abort(reason)
+    }
+
+    /// The events of the session, and of the tasks that it gives, from now on. Ask before the call is first polled, and none
+    /// is missed. They are kept until they are read.
+    pub fn events(&self) -> CallEvents {
+        CallEvents { events: self.journal.listen(), session: self.session.clone() }
+    }
+}
+
+impl<T: Send + 'static> Future for CallHandle<T> {
+    type Output = AgentResult<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let CallState::Waiting(_) = self.state
+            && let CallState::Waiting(run) = std::mem::replace(&mut self.state, CallState::Over)
+        {
+            self.state = CallState::Running(tokio::spawn(run));
+        }
+        let CallState::Running(task) = &mut self.state else {
+            let error = Error::new(ErrorKind::Internal, "a call was awaited after its end");
+            return Poll::Ready(Err(error.into()));
+        };
+        let ended = ready!(Pin::new(task).poll(context));
+        self.state = CallState::Over;
+        Poll::Ready(ended.unwrap_or_else(|error| {
+            Err(Error::new(ErrorKind::Internal, "the task of a call ended early").with_source(error).into())
+        }))
+    }
+}
+
+impl<T> Drop for CallHandle<T> {
+    fn drop(&mut self) {
+        if let CallState::Running(_) = self.state {
+            self.abort.abort("the call was dropped");
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for CallHandle<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallHandle").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl CallEvents {
+    /// Returns the next event, or `None` when the harness is gone.
+    pub async fn next(&mut self) -> Option<Arc<AgentEvent>> {
+        loop {
+            let event = self.events.recv().await?;
+            if self.is_of_the_call(&event) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Returns the next event, if one has come already.
+    pub fn try_next(&mut self) -> Option<Arc<AgentEvent>> {
+        while let Ok(event) = self.events.try_recv() {
+            if self.is_of_the_call(&event) {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn is_of_the_call(&self, event: &AgentEvent) -> bool {
+        let session = event.session.as_deref().unwrap_or_default();
+        session == self.session || is_task_of(session, &self.session)
+    }
+}
+
+/// Returns whether a session does a task that the other one gave, or a task of such a task.
+fn is_task_of(session: &str, parent: &str) -> bool {
+    let mut rest = session;
+    while let Some(inner) = rest.strip_prefix("task:") {
+        if inner.strip_prefix(parent).is_some_and(|after| after.starts_with(':')) {
+            return true;
+        }
+        rest = inner;
+    }
+    false
+}
+
+impl AbortSwitch {
+    pub(crate) fn abort(&self, reason: &str) {
+        // The first reason counts.
+        if self.reason.set(reason.to_owned()).is_ok() {
+            self.token.cancel();
+        }
+    }
+
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// An error once the call was aborted.
+    pub(crate) fn check(&self) -> AgentResult<()> {
+        if self.token.is_cancelled() { Err(self.error()) } else { Ok(()) }
+    }
+
+    pub(crate) fn error(&self) -> AgentError {
+        AgentError::Aborted(self.reason.get().cloned().unwrap_or_default())
+    }
+
+    /// Waits until the call is aborted.
+    pub(crate) async fn aborted(&self) {
+        self.token.cancelled().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tasks_of_a_session_and_their_tasks_belong_to_its_calls() {
+        assert!(is_task_of("task:default:1", "default"));
+        assert!(is_task_of("task:task:default:1:2", "default"));
+        assert!(!is_task_of("task:other:1", "default"));
+        assert!(!is_task_of("default", "default"));
+        assert!(!is_task_of("task:default2:1", "default"));
+    }
+}

@@ -1,0 +1,328 @@
+//! Events of a run: what an agent does, as it does it.
+//!
+//! Kinds, fields and their order are those of Flue 0.7.1. The JSON of an event has the fields of its kind beside those of
+//! [`AgentEvent`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::message::StopReason;
+use crate::usage::TokenUsage;
+
+/// An event of a run, and where it happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentEvent {
+    /// The kind, with its fields.
+    #[serde(flatten)]
+    pub kind: AgentEventKind,
+    /// The run; `None`: it happened outside of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The number in the run, counted from 0 without a gap.
+    pub event_index: u64,
+    /// The time, in RFC 3339 with milliseconds.
+    pub timestamp: String,
+    /// The session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The session that the session's task was given by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session: Option<String>,
+    /// The task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// The harness.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    /// The operation of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<String>,
+}
+
+/// The kind of an event, with its fields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[non_exhaustive]
+pub enum AgentEventKind {
+    /// A run began.
+    RunStart {
+        /// The agent's instance.
+        instance_id: String,
+        /// The agent.
+        agent_name: String,
+        /// The time.
+        started_at: String,
+        /// The input of the run.
+        payload: Value,
+    },
+    /// The model wrote a piece of text.
+    TextDelta {
+        /// The piece.
+        text: String,
+    },
+    /// The model began to reason.
+    ThinkingStart,
+    /// The model reasoned.
+    ThinkingDelta {
+        /// The piece.
+        delta: String,
+    },
+    /// The model ended its reasoning.
+    ThinkingEnd {
+        /// All of it.
+        content: String,
+    },
+    /// A tool call began.
+    ToolStart {
+        /// The tool.
+        tool_name: String,
+        /// The call.
+        tool_call_id: String,
+        /// The arguments, with the values of variables left out.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        args: Value,
+    },
+    /// A tool call ended.
+    ToolCall {
+        /// The tool.
+        tool_name: String,
+        /// The call.
+        tool_call_id: String,
+        /// It failed.
+        is_error: bool,
+        /// The answer: `content` for the model, `details` for programs.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        result: Value,
+        /// The time that it took.
+        duration_ms: u64,
+    },
+    /// A turn of the model ended, with the tool calls that it asked for.
+    Turn {
+        /// The time that it took.
+        duration_ms: u64,
+        /// The model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// The tokens that it took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<TokenUsage>,
+        /// The reason for which the model stopped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stop_reason: Option<StopReason>,
+        /// It failed.
+        is_error: bool,
+        /// The failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A task was given to another session.
+    TaskStart {
+        /// The instructions.
+        prompt: String,
+        /// The subagent that does it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<String>,
+        /// The working directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
+    },
+    /// A task ended.
+    Task {
+        /// It failed.
+        is_error: bool,
+        /// The answer, or the failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
+        /// The time that it took.
+        duration_ms: u64,
+    },
+    /// The older part of a conversation is about to be replaced by a summary.
+    CompactionStart {
+        /// The reason.
+        reason: CompactionReason,
+        /// The tokens of the conversation, about.
+        estimated_tokens: u64,
+    },
+    /// The older part of a conversation was replaced by a summary.
+    Compaction {
+        /// The number of messages before.
+        messages_before: u64,
+        /// The number of messages after.
+        messages_after: u64,
+        /// The time that it took.
+        duration_ms: u64,
+        /// The tokens that the summary took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<TokenUsage>,
+    },
+    /// An operation of a session began.
+    OperationStart {
+        /// The kind.
+        operation_kind: OperationKind,
+    },
+    /// An operation of a session ended.
+    Operation {
+        /// The kind.
+        operation_kind: OperationKind,
+        /// The time that it took.
+        duration_ms: u64,
+        /// It failed.
+        is_error: bool,
+        /// The failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<EventError>,
+        /// The result.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        result: Value,
+        /// The tokens that it took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<TokenUsage>,
+    },
+    /// A line of the log.
+    Log {
+        /// The level.
+        level: LogLevel,
+        /// The text.
+        message: String,
+        /// More about it.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        attributes: Map<String, Value>,
+    },
+    /// A session has nothing to do.
+    Idle,
+    /// A run ended.
+    RunEnd {
+        /// The result.
+        #[serde(default)]
+        result: Value,
+        /// It failed.
+        is_error: bool,
+        /// The failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<EventError>,
+        /// The time that it took.
+        duration_ms: u64,
+    },
+}
+
+/// A failure as an event tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventError {
+    /// The kind of the failure.
+    pub name: String,
+    /// One sentence.
+    pub message: String,
+}
+
+/// The reason for which a conversation is made shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CompactionReason {
+    /// It is nearly as long as the model can read.
+    Threshold,
+    /// It is longer than the model can read.
+    Overflow,
+    /// The caller asked for it.
+    Manual,
+}
+
+/// An operation of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OperationKind {
+    /// `prompt`.
+    Prompt,
+    /// `skill`.
+    Skill,
+    /// `task`.
+    Task,
+    /// `shell`.
+    Shell,
+    /// `compact`.
+    Compact,
+}
+
+/// The level of a line of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// For whoever wants to know.
+    Info,
+    /// Something is not as it should be.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+impl OperationKind {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Skill => "skill",
+            Self::Task => "task",
+            Self::Shell => "shell",
+            Self::Compact => "compact",
+        }
+    }
+}
+
+impl AgentEventKind {
+    /// The name on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RunStart { .. } => "run_start",
+            Self::TextDelta { .. } => "text_delta",
+            Self::ThinkingStart => "thinking_start",
+            Self::ThinkingDelta { .. } => "thinking_delta",
+            Self::ThinkingEnd { .. } => "thinking_end",
+            Self::ToolStart { .. } => "tool_start",
+            Self::ToolCall { .. } => "tool_call",
+            Self::Turn { .. } => "turn",
+            Self::TaskStart { .. } => "task_start",
+            Self::Task { .. } => "task",
+            Self::CompactionStart { .. } => "compaction_start",
+            Self::Compaction { .. } => "compaction",
+            Self::OperationStart { .. } => "operation_start",
+            Self::Operation { .. } => "operation",
+            Self::Log { .. } => "log",
+            Self::Idle => "idle",
+            Self::RunEnd { .. } => "run_end",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_has_the_fields_of_its_kind_beside_those_of_where_it_happened() {
+        let event = AgentEvent {
+            kind: AgentEventKind::ToolStart {
+                tool_name: "bash".into(),
+                tool_call_id: "c1".into(),
+                args: json!({"command": "ls"}),
+            },
+            run_id: Some("run_1".into()),
+            event_index: 3,
+            timestamp: "2026-11-25T00:00:00.000Z".into(),
+            session: Some("default".into()),
+            parent_session: None,
+            task_id: None,
+            harness: Some("default".into()),
+            operation_id: Some("op_1".into()),
+        };
+        let value = serde_json::to_value(&event).unwrap();
+        let expected = json!({
+            "type": "tool_start", "toolName": "bash", "toolCallId": "c1", "args": {"command": "ls"},
+            "runId": "run_1", "eventIndex": 3, "timestamp": "2026-11-25T00:00:00.000Z",
+            "session": "default", "harness": "default", "operationId": "op_1",
+        });
+        assert_eq!(value, expected);
+        assert_eq!(serde_json::from_value::<AgentEvent>(value).unwrap(), event);
+    }
+}

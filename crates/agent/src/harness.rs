@@ -1,0 +1,346 @@
+//! Harnesses: an agent with its settings, its sandbox and its sessions.
+
+mod session;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use eyot::{Error, ErrorKind, Result, Sandbox};
+use eyot_tools::{ToolDef, Toolset};
+use serde_json::json;
+
+use crate::budget::{Budget, BudgetMeter};
+use crate::compaction::CompactionOptions;
+use crate::conversation::{Conversation, ConversationEntry};
+use crate::journal::{EventScope, RunJournal};
+use crate::model::{Model, ThinkingLevel};
+use crate::sandbox_access::{AgentSandbox, SandboxAccess};
+use session::{SessionConfig, SessionInner, SessionPlace, no_sandbox, thinking_of};
+
+use crate::skill::PackagedSkill;
+use crate::store::{AgentStore, MemoryStore};
+use crate::subagent::Subagent;
+use crate::system_prompt::SessionContext;
+use crate::usage::TokenUsage;
+pub use session::{
+    BUILTIN_TOOL_NAMES, MAX_TASK_DEPTH, PromptOptions, PromptResponse, Session, ShellOptions, ShellResult,
+    SkillChoice, SkillOptions, TaskOptions, create_tools,
+};
+
+/// The name of a harness and of a session where none is given.
+pub const DEFAULT_NAME: &str = "default";
+
+/// Options of a harness.
+#[derive(Clone, Default)]
+pub struct HarnessOptions {
+    /// The name; `None`: [`DEFAULT_NAME`].
+    pub name: Option<String>,
+    /// The agent's instance. The same instance has the same sandbox and conversations again; `None`: a new one.
+    pub instance_id: Option<String>,
+    /// The sandbox that it works in.
+    pub sandbox: AgentSandbox,
+    /// The working directory there; `None`: the sandbox's.
+    pub cwd: Option<String>,
+    /// The model; `None`: each call names one.
+    pub model: Option<Arc<dyn Model>>,
+    /// The instructions.
+    pub instructions: Option<String>,
+    /// The tools of the sandbox; `None`: those that the provider brings, else the toolset `coding`.
+    pub toolset: Option<Toolset>,
+    /// More tools.
+    pub tools: Vec<ToolDef>,
+    /// Skills, beside those of the workspace.
+    pub skills: Vec<PackagedSkill>,
+    /// The agents that it may give tasks to.
+    pub subagents: Vec<Subagent>,
+    /// The effort of its model's reasoning.
+    pub thinking: ThinkingLevel,
+    /// The way in which its conversations are made shorter.
+    pub compaction: CompactionOptions,
+    /// Limits on what it may use, its tasks included.
+    pub budget: Budget,
+    /// A tool call is ended after so many milliseconds; `None`: when it ends, or its command's own deadline passes.
+    pub tool_timeout_ms: Option<u64>,
+    /// The place of its conversations; `None`: this process's memory.
+    pub store: Option<Arc<dyn AgentStore>>,
+}
+
+/// An agent with its settings, its sandbox and its sessions. Clones are one. The sandbox outlives it.
+#[derive(Clone)]
+pub struct Harness {
+    inner: Arc<HarnessInner>,
+}
+
+pub(crate) struct HarnessInner {
+    name: String,
+    instance_id: String,
+    store: Arc<dyn AgentStore>,
+    scope: EventScope,
+    source: SandboxAccess,
+    config: SessionConfig,
+    pub(crate) toolset: Option<Toolset>,
+    pub(crate) budget: BudgetMeter,
+    pub(crate) tool_timeout_ms: Option<u64>,
+    sessions: Mutex<HashMap<String, Arc<SessionInner>>>,
+}
+
+/// The conversation that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SessionMode {
+    Get,
+    Create,
+    GetOrCreate,
+}
+
+/// Makes a harness: finds its sandbox, or makes it, and looks around in its working directory.
+///
+/// ```
+/// use eyot_agent::{AgentSandbox, HarnessOptions, PromptOptions, ScriptedModel, ScriptedTurn, init};
+/// use eyot_providers::memory::MemoryProvider;
+/// use std::sync::Arc;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let model = ScriptedModel::new([
+///     ScriptedTurn::call("1", "bash", serde_json::json!({"command": "echo hello > greeting"})),
+///     ScriptedTurn::text("The greeting is written."),
+/// ]);
+/// let harness = init(HarnessOptions {
+///     sandbox: AgentSandbox::of_provider(Arc::new(MemoryProvider::default())),
+///     model: Some(Arc::new(model)),
+///     ..HarnessOptions::default()
+/// })
+/// .await?;
+/// let session = harness.session().await?;
+/// let answer = session.prompt("Write a greeting.", PromptOptions::default()).await?;
+/// assert_eq!(answer.text, "The greeting is written.");
+/// assert_eq!(session.sandbox().await?.read_text("greeting").await?, "hello\n");
+/// # Ok(())
+/// # }
+/// ```
+pub async fn init(options: HarnessOptions) -> Result<Harness> {
+    let store = options.store.clone().unwrap_or_else(|| Arc::new(MemoryStore::default()));
+    let journal = RunJournal::start(None, 0, Arc::clone(&store));
+    Harness::new(options, store, journal).await
+}
+
+impl Harness {
+    pub(crate) async fn new(
+        options: HarnessOptions,
+        store: Arc<dyn AgentStore>,
+        journal: RunJournal,
+    ) -> Result<Self> {
+        let name = options.name.unwrap_or_else(|| DEFAULT_NAME.to_owned());
+        let instance_id =
+            options.instance_id.unwrap_or_else(|| ulid::Ulid::generate().to_string().to_lowercase());
+        let source = SandboxAccess::find(options.sandbox, &instance_id, options.cwd.as_deref()).await?;
+        let instructions = options.instructions.as_deref();
+        let context = SessionContext::discover(&source, instructions, &options.skills).await?;
+        let toolset = match options.toolset {
+            Some(toolset) => Some(toolset),
+            None => source.default_toolset()?,
+        };
+        let config = SessionConfig {
+            context,
+            instructions: options.instructions,
+            packaged: options.skills,
+            subagents: options.subagents,
+            model: options.model,
+            thinking: options.thinking,
+            compaction: options.compaction,
+            tools: options.tools,
+        };
+        let inner = HarnessInner {
+            scope: EventScope::of_harness(journal, &name),
+            name,
+            instance_id,
+            store,
+            source,
+            config,
+            toolset,
+            budget: BudgetMeter::new(options.budget),
+            tool_timeout_ms: options.tool_timeout_ms,
+            sessions: Mutex::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Counts what it used before this process.
+    pub(crate) fn restore_budget(&self, turns: u64, usage: TokenUsage) {
+        self.inner.budget.restore(turns, usage);
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The agent's instance.
+    pub fn instance_id(&self) -> &str {
+        &self.inner.instance_id
+    }
+
+    /// Returns the session `default`, made if there is none.
+    pub async fn session(&self) -> Result<Session> {
+        self.session_named(DEFAULT_NAME).await
+    }
+
+    /// Returns the session of this name, made if there is none.
+    pub async fn session_named(&self, name: &str) -> Result<Session> {
+        self.inner.clone().open(name, SessionMode::GetOrCreate).await
+    }
+
+    /// Returns the session of this name. `not_found`: there is none.
+    pub async fn existing_session(&self, name: &str) -> Result<Session> {
+        self.inner.clone().open(name, SessionMode::Get).await
+    }
+
+    /// Makes the session of this name. `already_exists`: there is one.
+    pub async fn new_session(&self, name: &str) -> Result<Session> {
+        self.inner.clone().open(name, SessionMode::Create).await
+    }
+
+    /// Deletes the session of this name with its conversation. One that is missing is fine.
+    pub async fn delete_session(&self, name: &str) -> Result<()> {
+        let open = self.inner.sessions().get(name).cloned();
+        match open {
+            Some(inner) => Session { inner }.delete().await,
+            None => self.inner.delete_tree(&self.inner.key_of(name)).await,
+        }
+    }
+
+    /// The sandbox, with the harness's working directory. `invalid`: it has none.
+    pub async fn sandbox(&self) -> Result<Sandbox> {
+        self.inner.source.sandbox().await?.ok_or_else(no_sandbox)
+    }
+
+    /// The events of all of its sessions from now on. They are kept until they are read.
+    pub fn events(&self) -> tokio::sync::mpsc::UnboundedReceiver<Arc<crate::event::AgentEvent>> {
+        self.inner.scope.journal().listen()
+    }
+}
+
+impl HarnessInner {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<SessionInner>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key of a session's conversation.
+    fn key_of(&self, session: &str) -> String {
+        format!("agent-session:{}", json!([self.instance_id, self.name, session]))
+    }
+
+    /// An id that all turns of a session have in common.
+    pub(crate) fn affinity_key(&self, session: &str) -> String {
+        format!("{}::{}::{session}", self.instance_id, self.name)
+    }
+
+    /// The key of the conversation of a task.
+    pub(crate) fn task_key(&self, parent: &str, task_id: &str) -> String {
+        self.key_of(&task_name(parent, task_id))
+    }
+
+    pub(crate) fn forget(&self, session: &str) {
+        self.sessions().remove(session);
+    }
+
+    async fn open(self: Arc<Self>, name: &str, mode: SessionMode) -> Result<Session> {
+        if name.is_empty() || name.starts_with("task:") {
+            let message =
+                format!("use session `{name}`: a name is not empty and does not begin with `task:`");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let key = self.key_of(name);
+        let open = self.sessions().get(name).cloned();
+        let kept = match &open {
+            Some(_) => None,
+            None => self.store.conversation(&key).await?,
+        };
+        match (mode, open.is_some() || kept.is_some()) {
+            (SessionMode::Get, false) => return Err(self.about(name, ErrorKind::NotFound, "does not exist")),
+            (SessionMode::Create, true) => {
+                return Err(self.about(name, ErrorKind::AlreadyExists, "already exists"));
+            }
+            _ => {}
+        }
+        if let Some(inner) = open {
+            return Ok(Session { inner });
+        }
+        self.scope.journal().begin(&key);
+        let conversation = Conversation::from_entries(kept.unwrap_or_default());
+        let (source, scope) = (self.source.clone(), self.scope.of_session(name));
+        let place = SessionPlace { name: name.to_owned(), key, source, scope, depth: 0 };
+        let session = SessionInner::new(place, Arc::clone(&self), self.config.clone(), conversation);
+        // Another caller may have opened it meanwhile.
+        let inner = Arc::clone(self.sessions().entry(name.to_owned()).or_insert_with(|| Arc::new(session)));
+        Ok(Session { inner })
+    }
+
+    fn about(&self, session: &str, kind: ErrorKind, why: &str) -> Error {
+        Error::new(kind, format!("session `{session}` {why} in harness `{}`", self.name))
+    }
+
+    /// Opens the session of a task.
+    pub(crate) async fn open_task(
+        self: &Arc<Self>,
+        parent: &SessionInner,
+        task_id: &str,
+        subagent: Option<&Subagent>,
+        cwd: Option<&str>,
+    ) -> Result<Arc<SessionInner>> {
+        let source = match cwd {
+            Some(cwd) => parent.source.at(cwd).await?,
+            None => parent.source.clone(),
+        };
+        let config = task_config(&parent.config, subagent, &source).await?;
+        let name = task_name(&parent.name, task_id);
+        let key = self.key_of(&name);
+        self.scope.journal().begin(&key);
+        self.scope.journal().written().await?;
+        let kept = self.store.conversation(&key).await?.unwrap_or_default();
+        let scope = parent.scope.of_task(&parent.name, task_id, &name);
+        let place = SessionPlace { name, key, source, scope, depth: parent.depth + 1 };
+        let conversation = Conversation::from_entries(kept);
+        Ok(Arc::new(SessionInner::new(place, Arc::clone(self), config, conversation)))
+    }
+
+    /// Deletes a conversation with those of its tasks.
+    pub(crate) async fn delete_tree(&self, key: &str) -> Result<()> {
+        self.scope.journal().written().await?;
+        let mut keys = vec![key.to_owned()];
+        while let Some(key) = keys.pop() {
+            let entries = self.store.conversation(&key).await?.unwrap_or_default();
+            keys.extend(entries.into_iter().filter_map(|entry| match entry {
+                ConversationEntry::Task(task) => Some(task.key),
+                _ => None,
+            }));
+            self.store.delete_conversation(&key).await?;
+        }
+        Ok(())
+    }
+}
+
+fn task_name(parent: &str, task_id: &str) -> String {
+    format!("task:{parent}:{task_id}")
+}
+
+/// The settings of a task's session: the subagent's, and where it says nothing those of the session that gives it.
+async fn task_config(
+    parent: &SessionConfig,
+    subagent: Option<&Subagent>,
+    source: &SandboxAccess,
+) -> Result<SessionConfig> {
+    let named = subagent.cloned().unwrap_or_default();
+    let instructions = named.instructions.or_else(|| parent.instructions.clone());
+    let packaged = named.skills.unwrap_or_else(|| parent.packaged.clone());
+    Ok(SessionConfig {
+        context: SessionContext::discover(source, instructions.as_deref(), &packaged).await?,
+        instructions,
+        packaged,
+        subagents: if subagent.is_some() { named.subagents } else { parent.subagents.clone() },
+        model: named.model.or_else(|| parent.model.clone()),
+        thinking: thinking_of(subagent, parent.thinking),
+        compaction: named.compaction.unwrap_or_else(|| parent.compaction.clone()),
+        tools: named.tools.unwrap_or_else(|| parent.tools.clone()),
+    })
+}

@@ -1,0 +1,170 @@
+//! The session's conversation is made shorter.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::StreamExt;
+
+use super::operation::{Operation, elapsed_ms};
+use super::turns::message_of;
+use crate::compaction::{
+    CompactionLimits, CompactionPlan, SUMMARY_INSTRUCTIONS, prefix_request, summary_request,
+};
+use crate::conversation::{CompactionEntry, ConversationEntry};
+use crate::event::{AgentEventKind, CompactionReason, LogLevel};
+use crate::failure::{AgentError, AgentResult};
+use crate::message::{AssistantMessage, ChatMessage, timestamp_ms};
+use crate::model::{Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ThinkingLevel};
+use crate::usage::TokenUsage;
+
+/// A summary that a model wrote.
+struct WrittenSummary {
+    text: String,
+    usage: TokenUsage,
+}
+
+impl Operation {
+    pub(super) async fn compact(&self) -> AgentResult<()> {
+        self.settle();
+        let model = self.model(None, "compact")?;
+        self.try_make_shorter(&model, CompactionReason::Manual).await
+    }
+
+    /// Makes the conversation shorter. A failure is no failure of what goes on: that is asked for as it is.
+    pub(super) async fn make_shorter(&self, model: &Arc<dyn Model>, reason: CompactionReason) {
+        if let Err(error) = self.try_make_shorter(model, reason).await {
+            self.log(LogLevel::Error, format!("the conversation could not be made shorter: {error}"));
+        }
+    }
+
+    async fn try_make_shorter(&self, model: &Arc<dyn Model>, reason: CompactionReason) -> AgentResult<()> {
+        let options = &self.session.config.compaction;
+        let limits = CompactionLimits::new(options, model.info());
+        let (plan, first_kept, previous) = {
+            let conversation = self.session.lock();
+            let shown = conversation.shown();
+            let previous = conversation.last_compaction().map(|(_, summary)| summary.clone());
+            let messages: Vec<ChatMessage> = shown.iter().map(|shown| shown.message.clone()).collect();
+            let plan = CompactionPlan::new(&messages, limits.keep_recent_tokens, previous.as_ref());
+            let first_kept = plan.as_ref().map(|plan| shown[plan.first_kept].entry);
+            (plan, first_kept, previous)
+        };
+        let (Some(plan), Some(first_kept)) = (plan, first_kept) else {
+            self.log(LogLevel::Info, "the conversation is too short to be made shorter".to_owned());
+            return Ok(());
+        };
+        let before = self.session.lock().messages().len() as u64;
+        self.log(LogLevel::Info, format!("a summary of {} messages is written", plan.older.len()));
+        self.scope.emit(AgentEventKind::CompactionStart { reason, estimated_tokens: plan.tokens_before });
+        let started = Instant::now();
+        let summariser = options.model.as_ref().unwrap_or(model);
+        let previous = previous.as_ref().map(|previous| previous.summary.as_str());
+        let (summary, usage) = self.summarise(summariser, &plan, limits, previous).await?;
+        let entry = ConversationEntry::Compaction(CompactionEntry {
+            summary,
+            first_kept,
+            tokens_before: plan.tokens_before,
+            read_files: plan.read_files(),
+            modified_files: plan.modified_files(),
+            usage: Some(usage),
+            timestamp: timestamp_ms(),
+        });
+        let after = {
+            let mut shorter = self.session.lock().clone();
+            shorter.push(entry.clone());
+            shorter.messages().len() as u64
+        };
+        self.append_with_event(
+            entry,
+            AgentEventKind::Compaction {
+                messages_before: before,
+                messages_after: after,
+                duration_ms: elapsed_ms(started),
+                usage: Some(usage),
+            },
+        );
+        Ok(())
+    }
+
+    async fn summarise(
+        &self,
+        model: &Arc<dyn Model>,
+        plan: &CompactionPlan,
+        limits: CompactionLimits,
+        previous: Option<&str>,
+    ) -> AgentResult<(String, TokenUsage)> {
+        let older = async {
+            if plan.older.is_empty() && previous.is_none() {
+                return Ok(None);
+            }
+            let request = summary_request(&plan.older, previous);
+            self.write_summary(model, request, limits.summary_tokens()).await.map(Some)
+        };
+        let prefix = async {
+            if plan.prefix.is_empty() {
+                return Ok(None);
+            }
+            self.write_summary(model, prefix_request(&plan.prefix), limits.prefix_tokens()).await.map(Some)
+        };
+        let (older, prefix) = tokio::try_join!(older, prefix)?;
+        let usage = [&older, &prefix]
+            .into_iter()
+            .flatten()
+            .fold(TokenUsage::default(), |sum, written| sum + written.usage);
+        let text = |written: &Option<WrittenSummary>| written.as_ref().map(|written| written.text.clone());
+        Ok((plan.summary(text(&older).as_deref(), text(&prefix).as_deref()), usage))
+    }
+
+    async fn write_summary(
+        &self,
+        model: &Arc<dyn Model>,
+        request: String,
+        max_tokens: u32,
+    ) -> AgentResult<WrittenSummary> {
+        let request = ModelRequest {
+            system_prompt: Some(SUMMARY_INSTRUCTIONS.to_owned()),
+            messages: vec![ChatMessage::user(request)],
+            tools: Vec::new(),
+            max_tokens: Some(max_tokens),
+            thinking: ThinkingLevel::High,
+            session_id: None,
+        };
+        let started = Instant::now();
+        let written = tokio::select! {
+            biased;
+            () = self.abort.aborted() => return Err(self.abort.error()),
+            written = whole_turn(model.as_ref(), request) => written,
+        };
+        let turn = written.map(|turn| message_of(turn, model.info()));
+        self.scope.emit(turn_event(model.as_ref(), &turn, started));
+        let turn = turn.map_err(|source| AgentError::Model { asked: "compact".to_owned(), source })?;
+        self.session.harness.budget.charge(turn.usage);
+        Ok(WrittenSummary { text: turn.text(), usage: turn.usage })
+    }
+}
+
+/// Asks for a turn, and waits for its end.
+async fn whole_turn(model: &dyn Model, request: ModelRequest) -> Result<crate::model::ModelTurn, ModelError> {
+    let mut stream = model.stream(request).await?;
+    while let Some(event) = stream.next().await {
+        if let ModelEvent::Done(turn) = event? {
+            return Ok(turn);
+        }
+    }
+    Err(ModelError::new(ModelErrorKind::Cut, "the model's answer ended before it was complete"))
+}
+
+fn turn_event(
+    model: &dyn Model,
+    turn: &Result<AssistantMessage, ModelError>,
+    started: Instant,
+) -> AgentEventKind {
+    AgentEventKind::Turn {
+        duration_ms: elapsed_ms(started),
+        model: Some(model.info().id.clone()),
+        usage: turn.as_ref().ok().map(|turn| turn.usage),
+        stop_reason: turn.as_ref().ok().map(|turn| turn.stop_reason),
+        is_error: turn.is_err(),
+        error: turn.as_ref().err().map(ToString::to_string),
+    }
+}

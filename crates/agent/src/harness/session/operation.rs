@@ -1,0 +1,236 @@
+//! Operations of a session: one at a time, with a beginning and an end that everybody hears of.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::SessionInner;
+use crate::call::AbortSwitch;
+use crate::conversation::ConversationEntry;
+use crate::event::{AgentEventKind, LogLevel, OperationKind};
+use crate::failure::{AgentError, AgentResult};
+use crate::journal::EventScope;
+use crate::step::{AgentStep, NumberedStep, StepFailure, StepOutcome};
+use crate::store::StoreChange;
+use crate::usage::TokenUsage;
+
+/// An operation that goes on.
+pub(super) struct Operation {
+    pub(super) session: Arc<SessionInner>,
+    pub(super) scope: EventScope,
+    pub(super) abort: AbortSwitch,
+    /// The number of entries that the conversation had before it.
+    pub(super) from: usize,
+    /// A process before this one began it.
+    pub(super) is_resumed: bool,
+}
+
+/// The step of a run that an operation is, where it is one.
+struct OperationStep {
+    numbered: Option<NumberedStep>,
+    step: AgentStep,
+}
+
+impl OperationStep {
+    /// The change that notes it.
+    fn change(&self) -> Vec<StoreChange> {
+        let note = self.numbered.as_ref().map(|numbered| StoreChange::Step {
+            session: numbered.session.clone(),
+            number: numbered.number,
+            step: Box::new(self.step.clone()),
+        });
+        note.into_iter().collect()
+    }
+
+    fn is_known(&self) -> bool {
+        self.numbered.as_ref().is_some_and(|numbered| numbered.known.is_some())
+    }
+}
+
+/// The result of an operation, as its event tells it.
+pub(super) trait OperationResult: Serialize + DeserializeOwned {
+    /// The result.
+    fn to_event(&self) -> Value;
+
+    /// The result as a run keeps it.
+    fn to_outcome(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// The tokens that it took.
+    fn usage(&self) -> Option<TokenUsage> {
+        None
+    }
+}
+
+impl OperationResult for () {
+    fn to_event(&self) -> Value {
+        Value::Null
+    }
+}
+
+/// The session's place for its one operation. Dropped, it is free again.
+struct OperationPlace<'a>(&'a SessionInner);
+
+impl Drop for OperationPlace<'_> {
+    fn drop(&mut self) {
+        *self.0.active() = None;
+    }
+}
+
+impl SessionInner {
+    /// Runs an operation. `asked` is what it was called with: in a run that goes on it is held against what it was then.
+    /// `conflict`: another operation goes on, or the session is over.
+    pub(super) async fn operate<T: OperationResult>(
+        self: Arc<Self>,
+        kind: OperationKind,
+        asked: Value,
+        abort: AbortSwitch,
+        run: impl AsyncFnOnce(Operation) -> AgentResult<T>,
+    ) -> AgentResult<T> {
+        let _place = self.begin(kind, &abort)?;
+        abort.check()?;
+        let mut step = self.next_step(kind, asked)?;
+        let scope = self.scope.of_operation(&step.step.operation_id);
+        if let Some(outcome) = step.step.outcome.clone() {
+            return outcome.into_result();
+        }
+        if !step.is_known() {
+            scope.emit_with(AgentEventKind::OperationStart { operation_kind: kind }, step.change());
+        }
+        let started = Instant::now();
+        let operation = Operation {
+            session: Arc::clone(&self),
+            scope: scope.clone(),
+            abort: abort.clone(),
+            from: step.step.from,
+            is_resumed: step.is_known(),
+        };
+        let done = self.within_budget(&abort, run(operation)).await;
+        step.step.outcome = Some(match &done {
+            Ok(result) => StepOutcome::Done(result.to_outcome()),
+            Err(error) => StepOutcome::Failed(StepFailure::of(error)),
+        });
+        scope.emit_with(ended(kind, elapsed_ms(started), &done), step.change());
+        scope.emit(AgentEventKind::Idle);
+        // A caller who is told that it is done may be killed the next moment.
+        scope.journal().written().await?;
+        done
+    }
+
+    /// The step that the operation is. Outside of a run it is a new one, which is not kept.
+    fn next_step(&self, kind: OperationKind, asked: Value) -> AgentResult<OperationStep> {
+        let numbered = match self.scope.journal().steps() {
+            Some(steps) => Some(steps.next(&self.scope.session_path(), kind, &asked)?),
+            None => None,
+        };
+        let known = numbered.as_ref().and_then(|numbered| numbered.known.clone());
+        let step = known.unwrap_or_else(|| AgentStep {
+            kind,
+            asked,
+            operation_id: format!("op_{}", ulid::Ulid::generate()),
+            from: self.lock().entries().len(),
+            outcome: None,
+        });
+        Ok(OperationStep { numbered, step })
+    }
+
+    fn begin(&self, kind: OperationKind, abort: &AbortSwitch) -> AgentResult<OperationPlace<'_>> {
+        if self.is_over() {
+            return Err(AgentError::conflict(format!("session `{}` has been deleted", self.name)));
+        }
+        let mut active = self.active();
+        if let Some((active, _)) = &*active {
+            let message = format!("session `{}` is already running {}", self.name, active.as_str());
+            let error = eyot::Error::new(eyot::ErrorKind::Conflict, message);
+            return Err(error.with_hint("use another session for work at the same time").into());
+        }
+        *active = Some((kind, abort.clone()));
+        Ok(OperationPlace(self))
+    }
+
+    /// Runs it; when the time of the budget is over, it is aborted and fails with the budget.
+    async fn within_budget<T>(
+        &self,
+        abort: &AbortSwitch,
+        run: impl Future<Output = AgentResult<T>>,
+    ) -> AgentResult<T> {
+        let budget = &self.harness.budget;
+        let Some(deadline) = budget.deadline() else { return run.await };
+        let mut run = std::pin::pin!(run);
+        tokio::select! {
+            biased;
+            done = &mut run => done,
+            () = tokio::time::sleep_until(deadline.into()) => {
+                let limit = budget.duration_limit();
+                abort.abort(&limit.to_string());
+                run.await.and(Err(AgentError::Budget(limit))).or(Err(AgentError::Budget(limit)))
+            }
+        }
+    }
+}
+
+impl Operation {
+    /// Adds an entry to the conversation.
+    pub(super) fn append(&self, entry: ConversationEntry) {
+        self.session.append(entry);
+    }
+
+    /// Adds an entry to the conversation together with the event that tells of it.
+    pub(super) fn append_with_event(&self, entry: ConversationEntry, kind: AgentEventKind) {
+        self.session.lock().push(entry.clone());
+        self.scope.emit_with_entry(kind, &self.session.key, entry);
+    }
+
+    /// Adds entries to the conversation together with the event that tells of them.
+    pub(super) fn append_all_with_event(
+        &self,
+        entries: impl Iterator<Item = ConversationEntry>,
+        kind: AgentEventKind,
+    ) {
+        let mut conversation = self.session.lock();
+        let changes = entries.map(|entry| {
+            conversation.push(entry.clone());
+            StoreChange::Append { key: self.session.key.clone(), entry: Box::new(entry) }
+        });
+        self.scope.emit_with(kind, changes.collect());
+    }
+
+    /// Writes a line into the log of the run.
+    pub(super) fn log(&self, level: LogLevel, message: String) {
+        self.scope.emit(AgentEventKind::Log { level, message, attributes: serde_json::Map::new() });
+    }
+}
+
+fn ended<T: OperationResult>(
+    operation_kind: OperationKind,
+    duration_ms: u64,
+    done: &AgentResult<T>,
+) -> AgentEventKind {
+    match done {
+        Ok(result) => AgentEventKind::Operation {
+            operation_kind,
+            duration_ms,
+            is_error: false,
+            error: None,
+            result: result.to_event(),
+            usage: result.usage(),
+        },
+        Err(error) => AgentEventKind::Operation {
+            operation_kind,
+            duration_ms,
+            is_error: true,
+            error: Some(error.to_event()),
+            result: Value::Null,
+            usage: None,
+        },
+    }
+}
+
+/// The time since then, in milliseconds.
+pub(super) fn elapsed_ms(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,90 @@
+//! What a process before this one began and did not end.
+
+use serde_json::{Value, json};
+
+use super::operation::Operation;
+use super::shell::SHELL_API;
+use crate::conversation::{ConversationEntry, MessageSource};
+use crate::event::AgentEventKind;
+use crate::message::{
+    AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, timestamp_ms,
+};
+use crate::result_tools::{FINISH, GIVE_UP};
+
+impl Operation {
+    /// Brings to an end what a process before this one was doing in the conversation: a model that was answering is asked
+    /// again later, a tool that was running is said to be interrupted.
+    pub(super) fn settle(&self) {
+        let path = self.scope.session_path();
+        if self.scope.journal().steps().is_some_and(|steps| steps.take_open_turn(&path)) {
+            self.scope.emit(cut_turn());
+        }
+        let open = self.session.lock().unanswered_calls();
+        for call in open {
+            self.interrupt(call);
+        }
+        let untold = self.session.lock().untold_turn(self.from).cloned();
+        match untold {
+            Some(turn) if turn.api == SHELL_API => self.append(ConversationEntry::TurnEnd),
+            Some(turn) => self.append_with_event(ConversationEntry::TurnEnd, turn_event(&turn)),
+            None => {}
+        }
+    }
+
+    fn interrupt(&self, call: ToolCall) {
+        let text = format!(
+            "The call of `{}` was interrupted: its process ended before it was done. It may have done a part of its work. \
+             Look before you repeat it.",
+            call.name
+        );
+        let content = vec![ContentBlock::text(text)];
+        let event = AgentEventKind::ToolCall {
+            tool_name: call.name.clone(),
+            tool_call_id: call.id.clone(),
+            is_error: true,
+            result: json!({"content": content, "details": {}}),
+            duration_ms: 0,
+        };
+        let message = ChatMessage::ToolResult(ToolResultMessage {
+            tool_call_id: call.id,
+            tool_name: call.name,
+            content,
+            details: Value::Null,
+            is_error: true,
+            timestamp: timestamp_ms(),
+        });
+        let entry = ConversationEntry::Message { message, source: MessageSource::Retry };
+        self.append_with_event(entry, event);
+    }
+
+    /// Returns whether a process before this one had come to the end of the work: the model called no tool any more, or
+    /// nothing but the end of its task, which was taken.
+    pub(super) fn rests(&self) -> bool {
+        let conversation = self.session.lock();
+        let taken = conversation.answered_calls(self.from);
+        let ends = |call: &ToolCall| [FINISH, GIVE_UP].contains(&call.name.as_str()) && taken.contains(call);
+        self.is_resumed && conversation.last_turn(self.from).is_some_and(|turn| turn.tool_calls().all(ends))
+    }
+}
+
+fn cut_turn() -> AgentEventKind {
+    AgentEventKind::Turn {
+        duration_ms: 0,
+        model: None,
+        usage: None,
+        stop_reason: Some(StopReason::Error),
+        is_error: true,
+        error: Some("the process ended before the model's answer was complete".to_owned()),
+    }
+}
+
+fn turn_event(turn: &AssistantMessage) -> AgentEventKind {
+    AgentEventKind::Turn {
+        duration_ms: 0,
+        model: Some(turn.model.clone()),
+        usage: Some(turn.usage),
+        stop_reason: Some(turn.stop_reason),
+        is_error: false,
+        error: None,
+    }
+}

@@ -1,0 +1,205 @@
+//! Tasks: work that is given to a session of its own, which ends with it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use eyot::{Error, ErrorKind, Result};
+use eyot_tools::{ToolContext, ToolDef, ToolOutput};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::operation::{Operation, elapsed_ms};
+use super::response::PromptResponse;
+use super::{MAX_TASK_DEPTH, PromptOptions, Session, SessionInner, TaskOptions};
+use crate::conversation::{ConversationEntry, TaskEntry};
+use crate::event::AgentEventKind;
+use crate::failure::{AgentError, AgentResult};
+use crate::journal::EventScope;
+use crate::model::{Model, ThinkingLevel};
+use crate::subagent::Subagent;
+
+const DESCRIPTION: &str = "Delegate a focused task to a detached child agent with its own context. Use this for independent \
+    research, file exploration, or parallel work. The task returns only its final answer to this conversation.";
+
+/// A task that is done.
+pub(super) struct TaskOutcome {
+    pub(super) response: PromptResponse,
+    task_id: String,
+    session: String,
+    agent: Option<String>,
+    cwd: Option<String>,
+}
+
+/// The arguments of the tool.
+#[derive(Debug, Deserialize)]
+struct TaskArguments {
+    prompt: String,
+    agent: Option<String>,
+    cwd: Option<String>,
+}
+
+/// Gives tasks to sessions of their own.
+#[derive(Clone)]
+struct TaskGiver {
+    session: Arc<SessionInner>,
+    scope: EventScope,
+    /// The id of the task, if a process before this one gave it.
+    known: Option<String>,
+}
+
+impl Operation {
+    /// The task that a process before this one gave in this operation.
+    fn known_task(&self) -> Option<String> {
+        let conversation = self.session.lock();
+        conversation.entries()[self.from..].iter().find_map(|entry| match entry {
+            ConversationEntry::Task(task) => Some(task.task_id.clone()),
+            _ => None,
+        })
+    }
+
+    pub(super) async fn task(&self, text: String, options: TaskOptions) -> AgentResult<TaskOutcome> {
+        let giver = TaskGiver {
+            session: Arc::clone(&self.session),
+            scope: self.scope.clone(),
+            known: self.known_task(),
+        };
+        let mut given = std::pin::pin!(giver.give(text, options));
+        tokio::select! {
+            biased;
+            done = &mut given => done,
+            () = self.abort.aborted() => Err(self.abort.error()),
+        }
+    }
+}
+
+/// The tool `task`. What a task does not say is as in the prompt that gives it.
+pub(super) fn task_tool(
+    operation: &Operation,
+    tools: Vec<ToolDef>,
+    model: &Arc<dyn Model>,
+) -> Result<ToolDef> {
+    let (session, scope) = (Arc::clone(&operation.session), operation.scope.clone());
+    let giver = TaskGiver { session, scope, known: None };
+    let names: Vec<&str> =
+        operation.session.config.subagents.iter().map(|agent| agent.name.as_str()).collect();
+    let available = if names.is_empty() {
+        " No subagents are currently defined.".to_owned()
+    } else {
+        format!(" Available agents: {}.", names.join(", "))
+    };
+    let schema = json!({
+        "type": "object",
+        "required": ["prompt"],
+        "properties": {
+            "description": {"type": "string", "description": "Short human-readable label for the delegated work"},
+            "prompt": {"type": "string", "description": "Focused instructions for the child agent"},
+            "agent": {"type": "string", "description": "Declared subagent to use for the child agent"},
+            "cwd": {
+                "type": "string",
+                "description":
+                    "Working directory for the child agent. AGENTS.md and skills are discovered from here.",
+            },
+        },
+    });
+    let model = Arc::clone(model);
+    let run = move |_: ToolContext, arguments: Value| {
+        let (giver, tools, model) = (giver.clone(), tools.clone(), Arc::clone(&model));
+        async move { giver.answer(arguments, tools, model).await }
+    };
+    ToolDef::new("task", &format!("{DESCRIPTION}{available}"), schema, run)
+}
+
+impl TaskGiver {
+    async fn answer(
+        self,
+        arguments: Value,
+        tools: Vec<ToolDef>,
+        model: Arc<dyn Model>,
+    ) -> Result<ToolOutput> {
+        let asked: TaskArguments =
+            serde_json::from_value(arguments).map_err(|error| Error::invalid("arguments", error))?;
+        let agent = asked.agent.filter(|name| !name.is_empty());
+        if let Some(miss) = agent.as_deref().and_then(|name| self.miss(name)) {
+            return Ok(ToolOutput::text(miss));
+        }
+        let subagent = agent.as_deref().and_then(|name| self.subagent(name));
+        let model = subagent.is_none_or(|agent| agent.model.is_none()).then_some(model);
+        let prompt = PromptOptions { tools, model, ..PromptOptions::default() };
+        let options = TaskOptions { agent, cwd: asked.cwd, prompt };
+        Ok(match self.give(asked.prompt, options).await {
+            Ok(done) => output(done),
+            Err(AgentError::Other(error)) => ToolOutput::from(error),
+            Err(error) => ToolOutput::error(error.to_string()),
+        })
+    }
+
+    fn subagent(&self, name: &str) -> Option<&Subagent> {
+        self.session.config.subagents.iter().find(|agent| agent.name == name)
+    }
+
+    /// The sentence about an agent that there is not.
+    fn miss(&self, name: &str) -> Option<String> {
+        if self.subagent(name).is_some() {
+            return None;
+        }
+        let names: Vec<&str> =
+            self.session.config.subagents.iter().map(|agent| agent.name.as_str()).collect();
+        let names = if names.is_empty() { "(none)".to_owned() } else { names.join(", ") };
+        Some(format!("Subagent \"{name}\" is not declared. Available subagents: {names}."))
+    }
+
+    /// Gives a task, and waits for its end.
+    async fn give(&self, text: String, options: TaskOptions) -> AgentResult<TaskOutcome> {
+        if self.session.depth >= MAX_TASK_DEPTH {
+            return Err(AgentError::invalid(format!("Maximum task depth ({MAX_TASK_DEPTH}) exceeded.")));
+        }
+        if let Some(miss) = options.agent.as_deref().and_then(|name| self.miss(name)) {
+            return Err(Error::new(ErrorKind::NotFound, miss).into());
+        }
+        let task_id = self.known.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
+        let scope = self.scope.about_task(&task_id);
+        if self.known.is_none() {
+            let start = AgentEventKind::TaskStart {
+                prompt: text.clone(),
+                role: options.agent.clone(),
+                cwd: options.cwd.clone(),
+            };
+            let key = self.session.harness.task_key(&self.session.name, &task_id);
+            let entry = ConversationEntry::Task(TaskEntry { key, task_id: task_id.clone() });
+            self.session.lock().push(entry.clone());
+            scope.emit_with_entry(start, &self.session.key, entry);
+        }
+        let started = Instant::now();
+        let done = self.run(&task_id, text, options).await;
+        let (is_error, result) = match &done {
+            Ok(done) => (false, done.response.text.clone()),
+            Err(error) => (true, error.to_string()),
+        };
+        scope.emit(AgentEventKind::Task { is_error, result: Some(result), duration_ms: elapsed_ms(started) });
+        done
+    }
+
+    async fn run(&self, task_id: &str, text: String, options: TaskOptions) -> AgentResult<TaskOutcome> {
+        let TaskOptions { agent, cwd, prompt } = options;
+        let subagent = agent.as_deref().and_then(|name| self.subagent(name));
+        let child = self.session.harness.open_task(&self.session, task_id, subagent, cwd.as_deref()).await?;
+        let session = child.name.clone();
+        let child = Session { inner: child };
+        let response = child.prompt(&text, prompt).await;
+        child.inner.close("the task is over");
+        Ok(TaskOutcome { response: response?, task_id: task_id.to_owned(), session, agent, cwd })
+    }
+}
+
+fn output(done: TaskOutcome) -> ToolOutput {
+    let TaskOutcome { response, task_id, session, agent, cwd } = done;
+    let text = if response.text.is_empty() { "(task completed with no text)" } else { &response.text };
+    let details = json!({"taskId": task_id, "session": session, "agent": agent, "cwd": cwd});
+    ToolOutput { structured: Some(details), ..ToolOutput::text(text) }
+}
+
+/// The effort of reasoning of a subagent's session.
+pub(crate) fn thinking_of(subagent: Option<&Subagent>, session: ThinkingLevel) -> ThinkingLevel {
+    subagent.and_then(|agent| agent.thinking).unwrap_or(session)
+}

@@ -1,0 +1,264 @@
+//! The journal of a run: its events get their numbers here, and everything that happens is written down in the order in
+//! which it happened.
+//!
+//! One task writes for all sessions of a run. What has come in while it wrote is written together, next.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use eyot::{Error, ErrorKind, Result};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::conversation::ConversationEntry;
+use crate::event::{AgentEvent, AgentEventKind};
+use crate::observe::publish;
+use crate::redaction::redact_event;
+use crate::step::RunSteps;
+use crate::store::{AgentStore, RunLease, StoreChange};
+
+/// The most changes that are written at once.
+const MAX_CHANGES: usize = 1_000;
+
+/// The journal of a run. Clones are one.
+#[derive(Clone)]
+pub(crate) struct RunJournal {
+    run: Option<Arc<JournalRun>>,
+    state: Arc<Mutex<JournalState>>,
+}
+
+/// The run that a journal is of.
+pub(crate) struct JournalRun {
+    pub(crate) lease: RunLease,
+    pub(crate) steps: RunSteps,
+}
+
+struct JournalState {
+    next_index: u64,
+    listeners: Vec<mpsc::UnboundedSender<Arc<AgentEvent>>>,
+    writer: mpsc::UnboundedSender<JournalNote>,
+}
+
+/// Something to be written down.
+enum JournalNote {
+    /// Written together, or not at all.
+    Changes(Vec<StoreChange>),
+    /// Answered once everything before it is written.
+    Written(oneshot::Sender<Result<()>>),
+}
+
+/// The place in a run that an event comes from.
+#[derive(Clone)]
+pub(crate) struct EventScope {
+    journal: RunJournal,
+    session: Option<String>,
+    parent_session: Option<String>,
+    task_id: Option<String>,
+    harness: Option<String>,
+    operation_id: Option<String>,
+}
+
+impl RunJournal {
+    /// A journal whose first event has this number. It ends with its last clone.
+    pub(crate) fn start(run: Option<JournalRun>, next_index: u64, store: Arc<dyn AgentStore>) -> Self {
+        let (writer, notes) = mpsc::unbounded_channel();
+        let lease = run.as_ref().map(|run| run.lease.clone());
+        tokio::spawn(write(store, lease, notes));
+        let state = JournalState { next_index, listeners: Vec::new(), writer };
+        Self { run: run.map(Arc::new), state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// The steps of the run, if it is of one.
+    pub(crate) fn steps(&self) -> Option<&RunSteps> {
+        self.run.as_ref().map(|run| &run.steps)
+    }
+
+    /// The events that come from now on.
+    pub(crate) fn listen(&self) -> mpsc::UnboundedReceiver<Arc<AgentEvent>> {
+        let (sender, events) = mpsc::unbounded_channel();
+        self.lock().listeners.push(sender);
+        events
+    }
+
+    /// Adds an entry to a conversation. [`RunJournal::written`] says when it is there.
+    pub(crate) fn append(&self, key: &str, entry: ConversationEntry) {
+        self.note(appended(key, entry));
+    }
+
+    /// Begins a conversation.
+    pub(crate) fn begin(&self, key: &str) {
+        self.note(StoreChange::Begin { key: key.to_owned() });
+    }
+
+    /// Waits until everything so far is written.
+    pub(crate) async fn written(&self) -> Result<()> {
+        let (sender, answer) = oneshot::channel();
+        let sent = self.lock().writer.send(JournalNote::Written(sender));
+        match (sent, answer.await) {
+            (Ok(()), Ok(written)) => written,
+            _ => Err(Error::new(ErrorKind::Internal, "write the journal of an agent: its task has ended")),
+        }
+    }
+
+    fn note(&self, change: StoreChange) {
+        // Whoever waits in `written` hears of a writer that is gone.
+        self.lock().writer.send(JournalNote::Changes(vec![change])).ok();
+    }
+
+    /// Tells everybody of events, in their order. They are written together with the changes that they are about.
+    fn emit(&self, scope: &EventScope, kinds: Vec<AgentEventKind>, changes: Vec<StoreChange>) {
+        let kinds: Vec<AgentEventKind> = kinds.into_iter().map(redact_event).collect();
+        // Under the lock, so that the numbers are in the order in which everybody hears of the events.
+        let mut state = self.lock();
+        let mut noted = Vec::new();
+        for kind in kinds {
+            let event = Arc::new(self.event(scope, kind, state.next_index));
+            state.next_index += 1;
+            state.listeners.retain(|listener| listener.send(Arc::clone(&event)).is_ok());
+            publish(&event);
+            if self.run.is_some() {
+                noted.push(StoreChange::Event(event));
+            }
+        }
+        noted.extend(changes);
+        if !noted.is_empty() {
+            state.writer.send(JournalNote::Changes(noted)).ok();
+        }
+    }
+
+    fn event(&self, scope: &EventScope, kind: AgentEventKind, event_index: u64) -> AgentEvent {
+        AgentEvent {
+            kind,
+            run_id: self.run.as_ref().map(|run| run.lease.id().to_owned()),
+            event_index,
+            timestamp: humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string(),
+            session: scope.session.clone(),
+            parent_session: scope.parent_session.clone(),
+            task_id: scope.task_id.clone(),
+            harness: scope.harness.clone(),
+            operation_id: scope.operation_id.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventScope {
+    /// The scope of a run.
+    pub(crate) fn of_run(journal: RunJournal) -> Self {
+        Self {
+            journal,
+            session: None,
+            parent_session: None,
+            task_id: None,
+            harness: None,
+            operation_id: None,
+        }
+    }
+
+    /// The scope of a harness.
+    pub(crate) fn of_harness(journal: RunJournal, harness: &str) -> Self {
+        let harness = Some(harness.to_owned());
+        Self { journal, session: None, parent_session: None, task_id: None, harness, operation_id: None }
+    }
+
+    /// The scope of one of its sessions.
+    pub(crate) fn of_session(&self, session: &str) -> Self {
+        Self { session: Some(session.to_owned()), ..self.clone() }
+    }
+
+    /// The scope of the session that does a task.
+    pub(crate) fn of_task(&self, parent: &str, task_id: &str, session: &str) -> Self {
+        Self {
+            session: Some(session.to_owned()),
+            parent_session: Some(parent.to_owned()),
+            task_id: Some(task_id.to_owned()),
+            operation_id: None,
+            ..self.clone()
+        }
+    }
+
+    /// The scope of an operation of the session.
+    pub(crate) fn of_operation(&self, operation_id: &str) -> Self {
+        Self { operation_id: Some(operation_id.to_owned()), ..self.clone() }
+    }
+
+    /// The same scope about a task that its session has given.
+    pub(crate) fn about_task(&self, task_id: &str) -> Self {
+        Self { task_id: Some(task_id.to_owned()), parent_session: self.session.clone(), ..self.clone() }
+    }
+
+    /// Tells everybody of an event.
+    pub(crate) fn emit(&self, kind: AgentEventKind) {
+        self.journal.emit(self, vec![kind], Vec::new());
+    }
+
+    /// Tells everybody of an event, which is written together with these changes: all of it, or none.
+    pub(crate) fn emit_with(&self, kind: AgentEventKind, changes: Vec<StoreChange>) {
+        self.journal.emit(self, vec![kind], changes);
+    }
+
+    /// The same with the entry of a conversation that the event is about.
+    pub(crate) fn emit_with_entry(&self, kind: AgentEventKind, key: &str, entry: ConversationEntry) {
+        self.journal.emit(self, vec![kind], vec![appended(key, entry)]);
+    }
+
+    /// The same with several events.
+    pub(crate) fn emit_all_with_entry(
+        &self,
+        kinds: Vec<AgentEventKind>,
+        key: &str,
+        entry: ConversationEntry,
+    ) {
+        self.journal.emit(self, kinds, vec![appended(key, entry)]);
+    }
+
+    /// The name of the session in the run.
+    pub(crate) fn session_path(&self) -> String {
+        session_path(self.harness.as_deref(), self.session.as_deref())
+    }
+
+    /// The journal.
+    pub(crate) fn journal(&self) -> &RunJournal {
+        &self.journal
+    }
+}
+
+/// The name of a session in a run.
+pub(crate) fn session_path(harness: Option<&str>, session: Option<&str>) -> String {
+    format!("{}/{}", harness.unwrap_or_default(), session.unwrap_or_default())
+}
+
+fn appended(key: &str, entry: ConversationEntry) -> StoreChange {
+    StoreChange::Append { key: key.to_owned(), entry: Box::new(entry) }
+}
+
+/// Writes down what comes in, until the journal has no clone any more.
+async fn write(
+    store: Arc<dyn AgentStore>,
+    lease: Option<RunLease>,
+    mut notes: mpsc::UnboundedReceiver<JournalNote>,
+) {
+    let mut waiting = Vec::new();
+    let mut failure: Option<Error> = None;
+    while notes.recv_many(&mut waiting, MAX_CHANGES).await > 0 {
+        let (mut changes, mut hearers) = (Vec::new(), Vec::new());
+        for note in waiting.drain(..) {
+            match note {
+                JournalNote::Changes(noted) => changes.extend(noted),
+                JournalNote::Written(hearer) => hearers.push(hearer),
+            }
+        }
+        // After a failure nothing is written any more: what follows would have a gap before it.
+        if failure.is_none() && !changes.is_empty() {
+            failure = store.commit(lease.as_ref(), changes).await.err();
+        }
+        for hearer in hearers {
+            hearer.send(failure.as_ref().map_or(Ok(()), |error| Err(repeated(error)))).ok();
+        }
+    }
+}
+
+fn repeated(error: &Error) -> Error {
+    Error::new(error.kind(), format!("write the journal of an agent: {error}"))
+}

@@ -1,0 +1,75 @@
+//! Agents: models that work in sandboxes.
+//!
+//! [`init()`] makes a [`Harness`]: an agent with its model, its tools and its sandbox. A [`Session`] is one conversation of
+//! it: [`Session::prompt`], [`Session::skill`], [`Session::task`], [`Session::shell`]. What happens is told as
+//! [`AgentEvent`]s, to whoever listens to a call or to a harness, and to all subscribers of [`observe()`].
+#![forbid(unsafe_code)]
+
+mod budget;
+mod call;
+mod compaction;
+mod conversation;
+mod event;
+mod event_size;
+mod failure;
+mod harness;
+mod journal;
+mod mcp;
+mod message;
+mod model;
+mod models;
+mod observe;
+mod redaction;
+mod result_tools;
+mod run;
+mod sandbox_access;
+mod scripted;
+mod skill;
+#[cfg(feature = "testing")]
+pub mod standin;
+mod step;
+mod store;
+mod subagent;
+mod system_prompt;
+mod usage;
+
+pub use budget::{Budget, BudgetLimit};
+pub use call::{CallEvents, CallHandle};
+pub use compaction::CompactionOptions;
+pub use conversation::{CompactionEntry, Conversation, ConversationEntry, MessageSource, TaskEntry};
+pub use event::{AgentEvent, AgentEventKind, CompactionReason, EventError, LogLevel, OperationKind};
+pub use failure::{AgentError, AgentResult};
+pub use harness::{
+    BUILTIN_TOOL_NAMES, DEFAULT_NAME, Harness, HarnessOptions, MAX_TASK_DEPTH, PromptOptions, PromptResponse,
+    Session, ShellOptions, ShellResult, SkillChoice, SkillOptions, TaskOptions, create_tools, init,
+};
+pub use mcp::{McpConnection, McpServerOptions, McpTransport, connect_mcp_server};
+pub use message::{
+    AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, UserMessage,
+};
+pub use model::{
+    DEFAULT_MAX_TOKENS, Model, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest,
+    ModelStream, ModelTurn, ThinkingLevel, ToolDeclaration,
+};
+pub use models::{
+    ApiKey, ModelFacts, ModelOptions, ModelProviderSettings, ProviderRegistration, RetryModel,
+    configure_provider, register_provider, resolve_model, resolve_model_with,
+};
+pub use observe::{MAX_WAITING_EVENTS, Subscription, observe};
+pub use redaction::register_secret;
+pub use run::{AgentContext, Agents, RunHandle};
+pub use sandbox_access::AgentSandbox;
+pub use scripted::{ScriptedModel, ScriptedTurn};
+pub use skill::{PackagedSkill, SkillHead};
+pub use step::{AgentStep, StepFailure, StepOutcome};
+pub use store::{
+    AgentStore, DEFAULT_RUN_LIMIT, EngineStore, MemoryStore, RunFilter, RunLease, RunRecord, RunStatus,
+    StoreChange,
+};
+pub use subagent::Subagent;
+pub use usage::{TokenCost, TokenPrices, TokenUsage};
+
+/// The examples of the page about agents compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/agents.md")]
+struct AgentExamples;

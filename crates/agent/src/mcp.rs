@@ -1,0 +1,148 @@
+//! Tools of MCP servers that are reached by HTTP.
+//!
+//! A connection gives the server's tools as [`ToolDef`]s, so that they stand beside any others. The server is not trusted:
+//! what it sends is bounded, its tools get nothing but their arguments, and it is offered no capability of this side
+//! (no sampling, no elicitation, no roots). Left out: servers that are started as a program, and OAuth.
+
+mod call;
+mod content;
+mod events;
+mod failure;
+mod http;
+mod link;
+mod listing;
+mod naming;
+mod options;
+mod progress;
+mod questions;
+mod request;
+mod secrets;
+mod sse;
+mod streamable;
+mod unanswered;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use eyot::{Error, ErrorKind, Result};
+use eyot_tools::{ToolContext, ToolDef};
+use rmcp::model::Tool;
+use serde_json::Value;
+
+use link::McpLink;
+pub use options::{McpServerOptions, McpTransport};
+
+/// The connection to an MCP server. Dropped, it is closed; its tools then answer with an error.
+#[derive(Debug)]
+pub struct McpConnection {
+    link: Arc<McpLink>,
+    tools: Vec<ToolDef>,
+}
+
+/// Connects to an MCP server and lists its tools.
+///
+/// A tool is named `mcp__SERVER__TOOL`, where letters other than ASCII's letters, digits, `_` and `-` become `_`; a name of
+/// more than 64 bytes is shortened, which its description says. An answer is text: images, sound and binary resources are
+/// named by type and size.
+///
+/// A call always has an answer. It is an error answer when the server says so, is gone, or does not answer within
+/// `timeout_ms`. What the server reports of its progress goes to the call's context. A session that was lost or has expired
+/// is opened again by the next call. A call that is cancelled ends at once, and the server is told.
+///
+/// Errors: `invalid` (an option, an address that is not an MCP server, two tools of the same name), `permission` (HTTP 401
+/// and 403), `not_found` (HTTP 404), `unavailable` (nothing answers there, or it refuses), `timeout`, `too_large` (more
+/// than 2,000 tools, or a message of more than 16 MiB). Their hints say what to change. No error holds a header's value.
+///
+/// ```no_run
+/// use eyot_agent::{McpServerOptions, connect_mcp_server};
+/// use eyot_tools::Toolset;
+///
+/// # async fn example() -> eyot::Result<()> {
+/// let key = std::env::var("DOCS_KEY").unwrap_or_default();
+/// let options = McpServerOptions {
+///     timeout_ms: 20_000,
+///     tools: Some(vec!["search".to_owned()]),
+///     ..McpServerOptions::new("https://docs.example.com/mcp")
+/// };
+/// let docs = connect_mcp_server("docs", options.with_header("authorization", format!("Bearer {key}"))).await?;
+/// let tools = Toolset::new("docs", docs.tools().to_vec())?;
+/// assert!(tools.get("mcp__docs__search").is_some());
+/// docs.close().await;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn connect_mcp_server(name: &str, options: McpServerOptions) -> Result<McpConnection> {
+    // Dropped at any point, the connection closes its link.
+    let mut connection = McpConnection { link: Arc::new(McpLink::new(name, &options)?), tools: Vec::new() };
+    match connection.list(options.tools.as_deref()).await {
+        Ok(tools) => connection.tools = tools,
+        Err(error) => {
+            connection.close().await;
+            return Err(error);
+        }
+    }
+    Ok(connection)
+}
+
+impl McpConnection {
+    /// Returns the name that the server was given.
+    pub fn name(&self) -> &str {
+        self.link.server()
+    }
+
+    /// Returns the server's tools.
+    pub fn tools(&self) -> &[ToolDef] {
+        &self.tools
+    }
+
+    /// Closes the connection. Calls that still wait are answered with an error, and the session is deleted at the server,
+    /// for which this waits eight seconds at the most. A second time it does nothing.
+    pub async fn close(&self) {
+        self.link.close().await;
+    }
+
+    async fn list(&self, names: Option<&[String]>) -> Result<Vec<ToolDef>> {
+        let server = self.name();
+        let listed = self.link.connect().await?;
+        let chosen = listing::chosen(server, listed, names)?;
+        let mut taken = HashSet::new();
+        chosen
+            .iter()
+            .map(|tool| {
+                let tool = self.offered(tool)?;
+                if taken.insert(tool.name().to_owned()) {
+                    Ok(tool)
+                } else {
+                    Err(duplicate(server, tool.name()))
+                }
+            })
+            .collect()
+    }
+
+    /// The tool as it is offered to a model.
+    fn offered(&self, tool: &Tool) -> Result<ToolDef> {
+        let server = self.name();
+        let (name, is_shortened) = naming::tool_name(server, &tool.name);
+        let description = naming::description(server, tool, is_shortened);
+        let schema = naming::input_schema(server, tool)?;
+        let (link, own_name): (_, Arc<str>) = (self.link.clone(), Arc::from(tool.name.as_ref()));
+        let run = move |context: ToolContext, input: Value| {
+            let (link, own_name) = (link.clone(), own_name.clone());
+            let arguments = if let Value::Object(arguments) = input { arguments } else { Default::default() };
+            async move { Ok(call::call(link, own_name, context, arguments).await) }
+        };
+        Ok(ToolDef::new(&name, &description, schema, run)?.handling_cancel())
+    }
+}
+
+impl Drop for McpConnection {
+    fn drop(&mut self) {
+        self.link.abandon();
+    }
+}
+
+/// The reference's message, word for word.
+fn duplicate(server: &str, name: &str) -> Error {
+    let message = format!("MCP tools from server \"{server}\" produced duplicate tool name \"{name}\".");
+    Error::new(ErrorKind::Invalid, message).with_hint("leave one of them out: list the others in `tools`")
+}

@@ -1,0 +1,254 @@
+//! Messages of a conversation, as they are kept, sent to a model and shown in events.
+//!
+//! Their JSON is the one that Flue's runtime writes, so that whoever reads its conversations reads these.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::usage::TokenUsage;
+
+/// A message of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "camelCase")]
+pub enum ChatMessage {
+    /// Said to the model.
+    User(UserMessage),
+    /// Said by the model.
+    Assistant(AssistantMessage),
+    /// The answer of one tool call.
+    ToolResult(ToolResultMessage),
+}
+
+/// Something said to the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserMessage {
+    /// Text and images, in this order.
+    pub content: Vec<ContentBlock>,
+    /// The time, in milliseconds since 1970.
+    pub timestamp: u64,
+}
+
+/// One turn of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssistantMessage {
+    /// Text, reasoning and tool calls, in the order in which they came.
+    pub content: Vec<ContentBlock>,
+    /// The protocol it was asked by, such as `anthropic-messages`.
+    pub api: String,
+    /// The model's provider, such as `anthropic`.
+    pub provider: String,
+    /// The model's id.
+    pub model: String,
+    /// The tokens that the turn took.
+    pub usage: TokenUsage,
+    /// The reason for which it ended.
+    pub stop_reason: StopReason,
+    /// The failure, where it ended with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// The time, in milliseconds since 1970.
+    pub timestamp: u64,
+}
+
+/// The answer of one tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResultMessage {
+    /// The call that it answers.
+    pub tool_call_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// Text and images, in this order.
+    pub content: Vec<ContentBlock>,
+    /// More about the answer, for programs; a model does not see it.
+    #[serde(default)]
+    pub details: Value,
+    /// The call failed.
+    pub is_error: bool,
+    /// The time, in milliseconds since 1970.
+    pub timestamp: u64,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[non_exhaustive]
+pub enum ContentBlock {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image {
+        /// The file, as base64.
+        data: String,
+        /// The type, such as `image/png`.
+        mime_type: String,
+    },
+    /// The model's reasoning. Its signature goes back to the model unchanged.
+    Thinking {
+        /// The text, or a note in its place where the model keeps it to itself.
+        thinking: String,
+        /// The proof, or the encrypted reasoning, that the model wants to see again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thinking_signature: Option<String>,
+        /// The model keeps the text to itself: the signature is all there is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        redacted: bool,
+    },
+    /// A tool call of the model.
+    ToolCall(ToolCall),
+}
+
+/// A tool call of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    /// The id, by which the answer names it.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments. Text where the model wrote something that is not a JSON object.
+    pub arguments: Value,
+}
+
+/// The reason for which a model's turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// It had said everything.
+    Stop,
+    /// It reached the most tokens that it may write.
+    Length,
+    /// It wants tools to be called.
+    ToolUse,
+    /// It refused to go on.
+    Refusal,
+    /// It failed.
+    Error,
+    /// It was aborted.
+    Aborted,
+}
+
+impl StopReason {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolUse => "toolUse",
+            Self::Refusal => "refusal",
+            Self::Error => "error",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+impl ContentBlock {
+    /// A piece of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// The text, if it is a piece of text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl ChatMessage {
+    /// A text said to the model now.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User(UserMessage { content: vec![ContentBlock::text(text)], timestamp: timestamp_ms() })
+    }
+
+    /// Returns its pieces.
+    pub fn content(&self) -> &[ContentBlock] {
+        match self {
+            Self::User(message) => &message.content,
+            Self::Assistant(message) => &message.content,
+            Self::ToolResult(message) => &message.content,
+        }
+    }
+}
+
+impl AssistantMessage {
+    /// Returns its pieces of text, one a line.
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(ContentBlock::as_text);
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns its tool calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+}
+
+impl ToolCall {
+    /// Reads the arguments as a model writes them: nothing is an empty object, and what is not JSON stays the text that it is.
+    pub fn parse_arguments(json: &str) -> Value {
+        if json.trim().is_empty() {
+            return Value::Object(Map::new());
+        }
+        serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
+    }
+}
+
+/// The time now, in milliseconds since 1970.
+pub(crate) fn timestamp_ms() -> u64 {
+    u64::try_from(eyot::internal::now_ms()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_message_has_the_json_of_flues_conversations() {
+        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: json!({"command": "ls"}) };
+        let thinking = ContentBlock::Thinking {
+            thinking: "hm".into(),
+            thinking_signature: Some("sig".into()),
+            redacted: false,
+        };
+        let message = ChatMessage::Assistant(AssistantMessage {
+            content: vec![thinking, ContentBlock::text("hi"), ContentBlock::ToolCall(call)],
+            api: "anthropic-messages".into(),
+            provider: "anthropic".into(),
+            model: "m".into(),
+            usage: TokenUsage::default(),
+            stop_reason: StopReason::ToolUse,
+            error_message: None,
+            timestamp: 7,
+        });
+        let value = serde_json::to_value(&message).unwrap();
+        let expected = json!([
+            {"type": "thinking", "thinking": "hm", "thinkingSignature": "sig"},
+            {"type": "text", "text": "hi"},
+            {"type": "toolCall", "id": "c1", "name": "bash", "arguments": {"command": "ls"}},
+        ]);
+        assert_eq!((&value["role"], &value["stopReason"]), (&json!("assistant"), &json!("toolUse")));
+        assert_eq!(value["content"], expected);
+        assert_eq!(serde_json::from_value::<ChatMessage>(value).unwrap(), message);
+    }
+
+    #[test]
+    fn arguments_that_are_no_json_stay_text() {
+        assert_eq!(ToolCall::parse_arguments(" "), json!({}));
+        assert_eq!(ToolCall::parse_arguments("{\"a\": 1}"), json!({"a": 1}));
+        assert_eq!(ToolCall::parse_arguments("{\"a\": "), json!("{\"a\": "));
+    }
+}

@@ -1,0 +1,49 @@
+//! Models behind an HTTP API: Anthropic's, OpenAI's, and those of servers that speak their protocols.
+//!
+//! [`resolve_model`] makes a model from a name. [`register_provider`] adds a provider, and [`configure_provider`] sets the
+//! address, key or headers of one.
+//!
+//! Built in are `anthropic` (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`), `openai` (`OPENAI_API_KEY`, `OPENAI_BASE_URL`) and
+//! `ollama` (`OLLAMA_HOST`). `openai` speaks the responses API with OpenAI's own server and chat completions with any other;
+//! `openai-responses` and `openai-completions` say which.
+
+mod builtin;
+mod decode;
+mod facts;
+mod failure;
+mod http_model;
+mod key;
+mod options;
+mod registry;
+mod retry;
+mod secret;
+mod target;
+mod transport;
+mod wire;
+
+use std::sync::Arc;
+
+use eyot::Result;
+
+pub use facts::ModelFacts;
+pub use options::ModelOptions;
+pub use registry::{ModelProviderSettings, ProviderRegistration, configure_provider, register_provider};
+pub use retry::RetryModel;
+pub use secret::ApiKey;
+
+use crate::model::Model;
+use http_model::HttpModel;
+use target::ModelTarget;
+use transport::Transport;
+
+/// Makes the model `provider/model-id`, such as `anthropic/claude-haiku-4-5`, with the usual times and tries. Nothing is sent,
+/// and a key that is missing is told by the first turn. `invalid`: the name has another form, or nobody has the provider.
+pub fn resolve_model(name: &str) -> Result<Arc<dyn Model>> {
+    resolve_model_with(name, ModelOptions::default())
+}
+
+/// As [`resolve_model`], with other times and tries.
+pub fn resolve_model_with(name: &str, options: ModelOptions) -> Result<Arc<dyn Model>> {
+    let model = HttpModel::new(ModelTarget::find(name)?, Transport::new(options));
+    Ok(Arc::new(RetryModel::new(Arc::new(model), options)))
+}

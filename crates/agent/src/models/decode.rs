@@ -1,0 +1,71 @@
+//! Streams of answers: the vendors' frames in, events of ours out, one decoder for each API.
+//!
+//! Frames are read as they stand on the wire: the order of the pieces, the signatures of reasoning and the details of a
+//! refusal go back to the vendor as they came.
+
+mod anthropic;
+mod chat_completions;
+#[cfg(test)]
+mod hostile;
+mod responses;
+mod turn;
+
+use serde_json::Value;
+
+use super::failure;
+use crate::model::{ModelApi, ModelError, ModelErrorKind, ModelEvent};
+
+/// One frame of a stream of server-sent events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StreamFrame {
+    pub(super) event: Option<String>,
+    pub(super) data: String,
+}
+
+/// Reads the frames of one turn.
+pub(super) trait TurnDecoder: Send {
+    /// Reads a frame and gives the events that it brings. The last one is [`ModelEvent::Done`].
+    fn read(&mut self, frame: Value) -> Result<Vec<ModelEvent>, ModelError>;
+
+    /// Reads a frame that is not JSON: `[DONE]`.
+    fn read_end_mark(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
+        Ok(Vec::new())
+    }
+
+    /// The stream ended. Gives the last events if the turn was complete all the same.
+    fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
+        Err(ModelError::new(ModelErrorKind::Cut, "the model's answer ended before it was complete"))
+    }
+}
+
+/// The decoder of an API.
+pub(super) fn decoder(api: ModelApi) -> Box<dyn TurnDecoder> {
+    match api {
+        ModelApi::AnthropicMessages => Box::<anthropic::AnthropicDecoder>::default(),
+        ModelApi::OpenaiResponses => Box::<responses::ResponsesDecoder>::default(),
+        ModelApi::OpenaiCompletions | ModelApi::InProcess => {
+            Box::<chat_completions::CompletionsDecoder>::default()
+        }
+    }
+}
+
+/// Reads one frame of a stream.
+pub(super) fn read(
+    decoder: &mut dyn TurnDecoder,
+    frame: &StreamFrame,
+) -> Result<Vec<ModelEvent>, ModelError> {
+    let data = frame.data.trim();
+    match data {
+        "" => Ok(Vec::new()),
+        "[DONE]" => decoder.read_end_mark(),
+        _ => match serde_json::from_str::<Value>(data) {
+            Ok(value) if frame.event.as_deref() == Some("error") => Err(failure::of_stream(&value)),
+            Ok(value) => decoder.read(value),
+            Err(_) => Err(ModelError::new(ModelErrorKind::Malformed, "the model's answer is not JSON")),
+        },
+    }
+}
+
+fn text_of<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}

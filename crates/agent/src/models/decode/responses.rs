@@ -1,0 +1,120 @@
+//! OpenAI's responses.
+
+use serde_json::Value;
+
+use super::turn::TurnBuilder;
+use super::{TurnDecoder, text_of};
+use crate::message::StopReason;
+use crate::model::{ModelError, ModelEvent};
+use crate::models::failure;
+
+/// Reads the frames of OpenAI's responses. A piece of the turn is an item of the answer.
+#[derive(Default)]
+pub(super) struct ResponsesDecoder {
+    turn: TurnBuilder,
+}
+
+impl TurnDecoder for ResponsesDecoder {
+    fn read(&mut self, frame: Value) -> Result<Vec<ModelEvent>, ModelError> {
+        let number = frame["output_index"].as_u64().unwrap_or_default();
+        let delta = text_of(&frame, "delta");
+        match text_of(&frame, "type") {
+            "response.output_item.added" => self.begin(number, &frame["item"]),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.turn.begin_thinking(number);
+                self.turn.add_thinking(number, delta);
+            }
+            "response.reasoning_summary_part.done" => self.turn.add_thinking(number, "\n\n"),
+            "response.output_text.delta" => self.turn.add_text(number, delta),
+            "response.refusal.delta" => {
+                self.turn.refuse();
+                self.turn.add_text(number, delta);
+            }
+            "response.function_call_arguments.delta" => self.turn.add_arguments(number, delta),
+            "response.function_call_arguments.done" => {
+                self.turn.set_arguments(number, text_of(&frame, "arguments"));
+            }
+            "response.output_item.done" => self.end_item(number, &frame["item"]),
+            "response.completed" | "response.incomplete" => self.end_turn(&frame["response"]),
+            "response.failed" => return Err(failure::of_stream(&frame["response"])),
+            "error" => return Err(failure::of_stream(&frame)),
+            _ => {}
+        }
+        Ok(self.turn.take_events())
+    }
+}
+
+impl ResponsesDecoder {
+    fn begin(&mut self, number: u64, item: &Value) {
+        match text_of(item, "type") {
+            "reasoning" => self.turn.begin_thinking(number),
+            "function_call" => {
+                self.turn.begin_call(number, &call_id(item), text_of(item, "name"));
+                self.turn.add_arguments(number, text_of(item, "arguments"));
+            }
+            _ => {}
+        }
+    }
+
+    /// An item is complete, and stands in the frame as a whole.
+    fn end_item(&mut self, number: u64, item: &Value) {
+        match text_of(item, "type") {
+            "reasoning" => {
+                self.turn.begin_thinking(number);
+                let summary = parts(&item["summary"]);
+                let text = if summary.is_empty() { parts(&item["content"]) } else { summary };
+                self.turn.set_thinking(number, &text);
+                self.turn.add_signature(number, &item.to_string());
+            }
+            "function_call" => {
+                self.turn.begin_call(number, &call_id(item), text_of(item, "name"));
+                self.turn.set_arguments(number, text_of(item, "arguments"));
+            }
+            "message" if !self.turn.has(number) => self.add_message(number, item),
+            _ => {}
+        }
+        self.turn.end_piece(number);
+    }
+
+    /// A message of which no piece came before.
+    fn add_message(&mut self, number: u64, item: &Value) {
+        for part in item["content"].as_array().into_iter().flatten() {
+            self.turn.add_text(number, text_of(part, "text"));
+            if text_of(part, "type") == "refusal" {
+                self.turn.refuse();
+                self.turn.add_text(number, text_of(part, "refusal"));
+            }
+        }
+    }
+
+    fn end_turn(&mut self, response: &Value) {
+        let counts = &response["usage"];
+        let count = |value: &Value| value.as_u64().unwrap_or_default();
+        let usage = self.turn.usage_mut();
+        let details = &counts["input_tokens_details"];
+        usage.cache_read = count(&details["cached_tokens"]);
+        usage.cache_write = count(&details["cache_write_tokens"]);
+        let cached = usage.cache_read.saturating_add(usage.cache_write);
+        usage.input = count(&counts["input_tokens"]).saturating_sub(cached);
+        usage.output = count(&counts["output_tokens"]);
+        let stop_reason = match response["incomplete_details"]["reason"].as_str() {
+            Some("content_filter") => StopReason::Refusal,
+            Some(_) => StopReason::Length,
+            None => StopReason::Stop,
+        };
+        self.turn.end(stop_reason);
+    }
+}
+
+/// The id of a call and that of its item, as one: both are wanted when it is sent back.
+fn call_id(item: &Value) -> String {
+    match text_of(item, "id") {
+        "" => text_of(item, "call_id").to_owned(),
+        id => format!("{}|{id}", text_of(item, "call_id")),
+    }
+}
+
+fn parts(parts: &Value) -> String {
+    let texts = parts.as_array().into_iter().flatten().map(|part| text_of(part, "text"));
+    texts.collect::<Vec<_>>().join("\n\n")
+}

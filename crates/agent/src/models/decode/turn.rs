@@ -1,0 +1,188 @@
+//! A turn as it grows: its pieces in the order in which they begin, and the events that say so.
+
+use crate::message::{ContentBlock, StopReason, ToolCall};
+use crate::model::{ModelEvent, ModelTurn};
+use crate::usage::TokenUsage;
+
+/// The text that stands for reasoning that the model keeps to itself.
+const REDACTED_THINKING: &str = "[Reasoning redacted]";
+
+/// A turn as it grows. A piece is known by a number that its API gives it.
+#[derive(Default)]
+pub(super) struct TurnBuilder {
+    pieces: Vec<TurnPiece>,
+    events: Vec<ModelEvent>,
+    usage: TokenUsage,
+    is_refusal: bool,
+}
+
+struct TurnPiece {
+    number: u64,
+    content: PieceContent,
+}
+
+enum PieceContent {
+    Text(String),
+    Thinking { text: String, signature: String, redacted: bool, is_open: bool },
+    Call { id: String, name: String, json: String },
+}
+
+impl TurnBuilder {
+    /// The events since the last call of this.
+    pub(super) fn take_events(&mut self) -> Vec<ModelEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The tokens that the turn took so far.
+    pub(super) fn usage_mut(&mut self) -> &mut TokenUsage {
+        &mut self.usage
+    }
+
+    /// The text is the model's refusal to go on.
+    pub(super) fn refuse(&mut self) {
+        self.is_refusal = true;
+    }
+
+    /// Adds text to a piece, which begins with it.
+    pub(super) fn add_text(&mut self, number: u64, delta: &str) {
+        if delta.is_empty() {
+            return;
+        }
+        match self.find(number) {
+            Some(PieceContent::Text(text)) => text.push_str(delta),
+            Some(_) => return,
+            None => self.begin(number, PieceContent::Text(delta.to_owned())),
+        }
+        self.events.push(ModelEvent::TextDelta(delta.to_owned()));
+    }
+
+    /// Reasoning begins.
+    pub(super) fn begin_thinking(&mut self, number: u64) {
+        if self.find(number).is_some() {
+            return;
+        }
+        let (text, signature) = (String::new(), String::new());
+        self.begin(number, PieceContent::Thinking { text, signature, redacted: false, is_open: true });
+        self.events.push(ModelEvent::ThinkingStart);
+    }
+
+    /// Reasoning that the model keeps to itself: it is there whole.
+    pub(super) fn add_redacted_thinking(&mut self, number: u64, data: &str) {
+        let (text, signature) = (REDACTED_THINKING.to_owned(), data.to_owned());
+        self.begin(number, PieceContent::Thinking { text, signature, redacted: true, is_open: true });
+        self.events.push(ModelEvent::ThinkingStart);
+    }
+
+    /// Adds to the text of reasoning.
+    pub(super) fn add_thinking(&mut self, number: u64, delta: &str) {
+        if let Some(PieceContent::Thinking { text, .. }) = self.find(number).filter(|_| !delta.is_empty()) {
+            text.push_str(delta);
+            self.events.push(ModelEvent::ThinkingDelta(delta.to_owned()));
+        }
+    }
+
+    /// Adds to the signature of reasoning.
+    pub(super) fn add_signature(&mut self, number: u64, delta: &str) {
+        if let Some(PieceContent::Thinking { signature, .. }) = self.find(number) {
+            signature.push_str(delta);
+        }
+    }
+
+    /// Sets the whole text of reasoning, where the API says it again at the end.
+    pub(super) fn set_thinking(&mut self, number: u64, whole: &str) {
+        if let Some(PieceContent::Thinking { text, .. }) = self.find(number).filter(|_| !whole.is_empty()) {
+            whole.clone_into(text);
+        }
+    }
+
+    /// A tool call begins, unless it has.
+    pub(super) fn begin_call(&mut self, number: u64, id: &str, name: &str) {
+        if self.find(number).is_none() {
+            let call = PieceContent::Call { id: id.to_owned(), name: name.to_owned(), json: String::new() };
+            self.begin(number, call);
+            self.events.push(ModelEvent::ToolCallStart { id: id.to_owned(), name: name.to_owned() });
+        }
+    }
+
+    /// Adds to the JSON text of a call's arguments.
+    pub(super) fn add_arguments(&mut self, number: u64, delta: &str) {
+        if let Some(PieceContent::Call { id, json, .. }) = self.find(number).filter(|_| !delta.is_empty()) {
+            json.push_str(delta);
+            let id = id.clone();
+            self.events.push(ModelEvent::ToolCallDelta { id, json: delta.to_owned() });
+        }
+    }
+
+    /// Sets the whole JSON text of a call's arguments, where the API says it again at the end.
+    pub(super) fn set_arguments(&mut self, number: u64, whole: &str) {
+        let Some(PieceContent::Call { json, .. }) = self.find(number) else { return };
+        match whole.strip_prefix(json.as_str()).map(str::to_owned) {
+            Some(rest) => self.add_arguments(number, &rest),
+            None => whole.clone_into(json),
+        }
+    }
+
+    /// A piece is complete.
+    pub(super) fn end_piece(&mut self, number: u64) {
+        if let Some(PieceContent::Thinking { text, is_open, .. }) = self.find(number) {
+            let text = std::mem::take(is_open).then(|| text.clone());
+            self.events.extend(text.map(ModelEvent::ThinkingEnd));
+        }
+    }
+
+    /// Returns whether a piece has begun.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.pieces.iter().any(|piece| piece.number == number)
+    }
+
+    /// The turn is complete.
+    pub(super) fn end(&mut self, stop_reason: StopReason) {
+        let numbers: Vec<_> = self.pieces.iter().map(|piece| piece.number).collect();
+        numbers.into_iter().for_each(|number| self.end_piece(number));
+        let content: Vec<_> = self.pieces.drain(..).filter_map(|piece| piece.content.into_block()).collect();
+        let has_calls = content.iter().any(|block| matches!(block, ContentBlock::ToolCall(_)));
+        let stop_reason = match stop_reason {
+            StopReason::Stop if self.is_refusal => StopReason::Refusal,
+            // Some servers end a turn that has tool calls like any other.
+            StopReason::Stop if has_calls => StopReason::ToolUse,
+            other => other,
+        };
+        let usage = self.usage;
+        let total_tokens = usage
+            .input
+            .saturating_add(usage.output)
+            .saturating_add(usage.cache_read)
+            .saturating_add(usage.cache_write);
+        let usage = TokenUsage { total_tokens, ..usage };
+        self.events.push(ModelEvent::Done(ModelTurn { content, stop_reason, usage }));
+    }
+
+    fn begin(&mut self, number: u64, content: PieceContent) {
+        self.pieces.push(TurnPiece { number, content });
+    }
+
+    /// The piece of a number: the last one, as a rule.
+    fn find(&mut self, number: u64) -> Option<&mut PieceContent> {
+        let piece = self.pieces.iter_mut().rev().find(|piece| piece.number == number);
+        piece.map(|piece| &mut piece.content)
+    }
+}
+
+impl PieceContent {
+    /// The piece as it is kept. `None`: there is nothing in it.
+    fn into_block(self) -> Option<ContentBlock> {
+        match self {
+            Self::Text(text) => Some(ContentBlock::Text { text }),
+            Self::Thinking { text, signature, .. } if text.is_empty() && signature.is_empty() => None,
+            Self::Thinking { text, signature, redacted, .. } => Some(ContentBlock::Thinking {
+                thinking: text,
+                thinking_signature: (!signature.is_empty()).then_some(signature),
+                redacted,
+            }),
+            Self::Call { id, name, json } => {
+                let arguments = ToolCall::parse_arguments(&json);
+                Some(ContentBlock::ToolCall(ToolCall { id, name, arguments }))
+            }
+        }
+    }
+}

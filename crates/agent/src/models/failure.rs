@@ -1,0 +1,267 @@
+//! Failures of providers: an HTTP status, a vendor's error body, or a connection that broke; each becomes a [`ModelError`].
+//!
+//! A vendor's typed fields decide first (`error.type`, `error.code`), then the status. Vendors have no type for some of the
+//! cases in which a conversation is too long: [`OVERFLOW_TEXTS`] has the texts by which they say so, with their sources.
+
+use std::error::Error as StdError;
+use std::time::{Duration, SystemTime};
+
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use crate::model::{ModelError, ModelErrorKind};
+use crate::redaction::redact;
+
+/// The most characters of a vendor's message that an error repeats.
+const MOST_MESSAGE_CHARS: usize = 2000;
+
+/// The names in `error.type` and `error.code` that say more than the status. They are Anthropic's and OpenAI's, except for
+/// `exceed_context_size_error`, which is llama.cpp's.
+const TYPED: &[(&str, ModelErrorKind)] = &[
+    ("context_length_exceeded", ModelErrorKind::ContextOverflow),
+    ("exceed_context_size_error", ModelErrorKind::ContextOverflow),
+    ("request_too_large", ModelErrorKind::ContextOverflow),
+    ("string_above_max_length", ModelErrorKind::ContextOverflow),
+    ("authentication_error", ModelErrorKind::Unauthorized),
+    ("permission_error", ModelErrorKind::Unauthorized),
+    ("billing_error", ModelErrorKind::Unauthorized),
+    ("invalid_api_key", ModelErrorKind::Unauthorized),
+    ("insufficient_quota", ModelErrorKind::Unauthorized),
+    ("not_found_error", ModelErrorKind::NotFound),
+    ("model_not_found", ModelErrorKind::NotFound),
+    ("rate_limit_error", ModelErrorKind::RateLimited),
+    ("rate_limit_exceeded", ModelErrorKind::RateLimited),
+    ("overloaded_error", ModelErrorKind::Overloaded),
+    ("server_is_overloaded", ModelErrorKind::Overloaded),
+    ("slow_down", ModelErrorKind::Overloaded),
+    ("service_unavailable", ModelErrorKind::Overloaded),
+    ("timeout_error", ModelErrorKind::Timeout),
+    ("api_error", ModelErrorKind::Unavailable),
+    ("server_error", ModelErrorKind::Unavailable),
+    ("internal_server_error", ModelErrorKind::Unavailable),
+    ("vector_store_timeout", ModelErrorKind::Timeout),
+];
+
+/// Parts of vendors' messages that say that a conversation is too long, in lower case. They count where a request is called
+/// wrong and no field says why.
+const OVERFLOW_TEXTS: &[&str] = &[
+    // Anthropic's Messages: `invalid_request_error`, "prompt is too long: 215000 tokens > 200000 maximum".
+    "prompt is too long",
+    // Anthropic's Messages: "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000".
+    "exceed context limit",
+    // OpenAI's responses, where `code` is missing behind some proxies: "Your input exceeds the context window of this model".
+    "exceeds the context window",
+    // vLLM and OpenRouter: "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens".
+    "maximum context length is",
+    // llama.cpp before it had a type: "the request exceeds the available context size".
+    "exceeds the available context size",
+    // LM Studio: "tokens to keep from the initial prompt is greater than the context length".
+    "greater than the context length",
+    // Ollama: "prompt too long; exceeded max context length".
+    "exceeded max context length",
+];
+
+/// The failure of an answer with this status.
+pub(super) fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
+    let body: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    let vendor = VendorError::read(&body);
+    let kind = match vendor.typed_kind().unwrap_or_else(|| kind_of_status(status)) {
+        ModelErrorKind::Invalid if vendor.says_overflow() => ModelErrorKind::ContextOverflow,
+        kind => kind,
+    };
+    let message = match vendor.message {
+        "" => format!("the provider answered {}", status.as_u16()),
+        message => format!("the provider answered {}: {message}", status.as_u16()),
+    };
+    error(kind, &message).with_retry_after(retry_after(headers, SystemTime::now()))
+}
+
+/// The failure that an event in a stream tells of.
+pub(super) fn of_stream(event: &Value) -> ModelError {
+    let vendor = VendorError::read(event);
+    let kind = match vendor.typed_kind().unwrap_or(ModelErrorKind::Invalid) {
+        ModelErrorKind::Invalid if vendor.says_overflow() => ModelErrorKind::ContextOverflow,
+        ModelErrorKind::Invalid if !vendor.is_request_wrong() => ModelErrorKind::Unavailable,
+        kind => kind,
+    };
+    let reason = [vendor.message, vendor.kind, vendor.code].into_iter().find(|part| !part.is_empty());
+    error(kind, &format!("the provider broke off its answer: {}", reason.unwrap_or("it gives no reason")))
+}
+
+/// The failure of a connection. The address is not repeated: it may have a password in it.
+pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
+    let cause = root_cause(failure);
+    if failure.is_builder() {
+        return error(ModelErrorKind::Invalid, "the request can't be sent: a header or the address is wrong");
+    }
+    if failure.is_connect() || failure.is_request() {
+        return error(ModelErrorKind::Unreachable, &format!("the provider can't be reached: {cause}"));
+    }
+    if failure.is_timeout() {
+        return error(ModelErrorKind::Timeout, "the provider did not answer in time");
+    }
+    error(ModelErrorKind::Cut, &format!("the model's answer was cut: {cause}"))
+}
+
+fn root_cause(failure: &reqwest::Error) -> String {
+    let mut cause: Option<&(dyn StdError + 'static)> = failure.source();
+    let mut text = "the connection was lost".to_owned();
+    while let Some(next) = cause {
+        text = next.to_string();
+        cause = next.source();
+    }
+    text
+}
+
+fn error(kind: ModelErrorKind, message: &str) -> ModelError {
+    let short: String = message.chars().take(MOST_MESSAGE_CHARS).collect();
+    ModelError::new(kind, redact(short))
+}
+
+fn kind_of_status(status: StatusCode) -> ModelErrorKind {
+    match status.as_u16() {
+        401..=403 => ModelErrorKind::Unauthorized,
+        404 => ModelErrorKind::NotFound,
+        408 | 504 => ModelErrorKind::Timeout,
+        413 => ModelErrorKind::ContextOverflow,
+        429 => ModelErrorKind::RateLimited,
+        503 | 529 => ModelErrorKind::Overloaded,
+        500..=599 => ModelErrorKind::Unavailable,
+        400..=499 => ModelErrorKind::Invalid,
+        _ => ModelErrorKind::Malformed,
+    }
+}
+
+/// The time that an answer asks to be left alone: `retry-after-ms`, or `retry-after` in seconds or as a date.
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(ms / 1000.0).ok();
+    }
+    let after = text(RETRY_AFTER.as_str())?;
+    match after.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => {
+            let at = httpdate::parse_http_date(after).ok()?;
+            Some(at.duration_since(now).unwrap_or_default())
+        }
+    }
+}
+
+/// A vendor's error: the same fields at OpenAI and at Anthropic, under `error` or at the top.
+struct VendorError<'a> {
+    kind: &'a str,
+    code: &'a str,
+    message: &'a str,
+}
+
+impl<'a> VendorError<'a> {
+    fn read(body: &'a Value) -> Self {
+        let fields = if body["error"].is_object() { &body["error"] } else { body };
+        let text = |name: &str| fields[name].as_str().unwrap_or_default();
+        // Ollama and others say no more than `{"error": "..."}`.
+        let message = body["error"].as_str().unwrap_or_else(|| text("message"));
+        Self { kind: text("type"), code: text("code"), message }
+    }
+
+    fn typed_kind(&self) -> Option<ModelErrorKind> {
+        let kind = |name: &str| TYPED.iter().find(|(typed, _)| *typed == name).map(|(_, kind)| *kind);
+        kind(self.code).or_else(|| kind(self.kind))
+    }
+
+    /// Returns whether the vendor calls the request itself wrong.
+    fn is_request_wrong(&self) -> bool {
+        self.kind == "invalid_request_error" || !self.code.is_empty()
+    }
+
+    fn says_overflow(&self) -> bool {
+        let said = self.message.to_lowercase();
+        OVERFLOW_TEXTS.iter().any(|text| said.contains(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kind(status: u16, body: &Value) -> ModelErrorKind {
+        of_status(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), &body.to_string()).kind
+    }
+
+    #[test]
+    fn typed_fields_decide_before_the_status() {
+        let typed = |kind: &str, code: &str| json!({"error": {"type": kind, "code": code, "message": "m"}});
+        assert_eq!(
+            kind(400, &typed("invalid_request_error", "context_length_exceeded")),
+            ModelErrorKind::ContextOverflow
+        );
+        assert_eq!(
+            kind(429, &typed("insufficient_quota", "insufficient_quota")),
+            ModelErrorKind::Unauthorized
+        );
+        assert_eq!(
+            kind(401, &typed("invalid_request_error", "invalid_api_key")),
+            ModelErrorKind::Unauthorized
+        );
+        assert_eq!(kind(200 + 300, &typed("overloaded_error", "")), ModelErrorKind::Overloaded);
+    }
+
+    #[test]
+    fn a_status_alone_decides_where_no_field_does() {
+        let kinds = [
+            (400, ModelErrorKind::Invalid),
+            (401, ModelErrorKind::Unauthorized),
+            (403, ModelErrorKind::Unauthorized),
+            (404, ModelErrorKind::NotFound),
+            (413, ModelErrorKind::ContextOverflow),
+            (429, ModelErrorKind::RateLimited),
+            (500, ModelErrorKind::Unavailable),
+            (502, ModelErrorKind::Unavailable),
+            (503, ModelErrorKind::Overloaded),
+            (529, ModelErrorKind::Overloaded),
+        ];
+        for (status, expected) in kinds {
+            assert_eq!(kind(status, &Value::Null), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_is_known_by_the_vendors_text_where_there_is_no_type() {
+        let body = |message: &str| json!({"error": {"type": "invalid_request_error", "message": message}});
+        let long = body("prompt is too long: 215000 tokens > 200000 maximum");
+        assert_eq!(kind(400, &long), ModelErrorKind::ContextOverflow);
+        assert_eq!(kind(400, &body("tools.0.name: too long")), ModelErrorKind::Invalid);
+        // A text does not outweigh a status: this is a limit of requests.
+        assert_eq!(kind(429, &long), ModelErrorKind::RateLimited);
+    }
+
+    #[test]
+    fn an_error_in_a_stream_is_known_by_its_type() {
+        let of =
+            |kind: &str| of_stream(&json!({"type": "error", "error": {"type": kind, "message": "m"}})).kind;
+        assert_eq!(of("overloaded_error"), ModelErrorKind::Overloaded);
+        assert_eq!(of("rate_limit_error"), ModelErrorKind::RateLimited);
+        assert_eq!(of("api_error"), ModelErrorKind::Unavailable);
+        assert_eq!(of("invalid_request_error"), ModelErrorKind::Invalid);
+        assert_eq!(of("something_new"), ModelErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn the_time_to_wait_is_read_in_each_of_its_forms() {
+        let wait = |name: &'static str, value: &str| {
+            let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+            let headers = HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())]);
+            retry_after(&headers, now).map(|wait| wait.as_millis())
+        };
+        assert_eq!(wait("retry-after", "7"), Some(7000));
+        assert_eq!(wait("retry-after", "0.5"), Some(500));
+        assert_eq!(wait("retry-after-ms", "250"), Some(250));
+        assert_eq!(wait("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT"), Some(3000));
+        assert_eq!(wait("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
+        assert_eq!(wait("retry-after", "soon"), None);
+        assert_eq!(wait("retry-after", "-1"), None);
+    }
+}

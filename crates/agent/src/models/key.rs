@@ -1,0 +1,52 @@
+//! The place where a provider's key comes from.
+
+use super::secret::ApiKey;
+use crate::model::{ModelError, ModelErrorKind};
+
+/// The place where a provider's key comes from.
+pub(super) enum KeySource {
+    /// It was given.
+    Given(ApiKey),
+    /// This variable, which is read when the key is needed.
+    Variable {
+        /// Its name.
+        name: &'static str,
+        /// Nothing works without it.
+        is_needed: bool,
+    },
+    /// There is none.
+    None,
+}
+
+impl KeySource {
+    /// The key that a provider of this name takes from the environment when none was given.
+    pub(super) fn of_environment(provider: &str) -> Self {
+        match provider {
+            "anthropic" => Self::Variable { name: "ANTHROPIC_API_KEY", is_needed: false },
+            "openai" => Self::Variable { name: "OPENAI_API_KEY", is_needed: false },
+            _ => Self::None,
+        }
+    }
+
+    /// Returns the key. [`ModelErrorKind::Unauthorized`]: it is needed, and not there.
+    pub(super) fn read(&self, provider: &str) -> Result<Option<ApiKey>, ModelError> {
+        let (name, is_needed) = match self {
+            Self::Given(key) => return Ok(Some(key.clone())),
+            Self::None => return Ok(None),
+            Self::Variable { name, is_needed } => (*name, *is_needed),
+        };
+        match std::env::var(name).ok().filter(|key| !key.trim().is_empty()) {
+            Some(key) => {
+                let key = ApiKey::from(key.trim());
+                key.remember();
+                Ok(Some(key))
+            }
+            None if is_needed => {
+                let remedy = format!("set {name}, or give one with `configure_provider`");
+                let message = format!("the provider `{provider}` has no key: {remedy}");
+                Err(ModelError::new(ModelErrorKind::Unauthorized, message))
+            }
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Times and tries of the models behind an HTTP API.
+
+use serde::{Deserialize, Serialize};
+
+/// Times and tries of a model behind an HTTP API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ModelOptions {
+    /// The longest that a connection may take, in milliseconds: 10,000.
+    pub connect_timeout_ms: u64,
+    /// The longest from the request to the beginning of its answer, in milliseconds: 600,000. A local server may load a model
+    /// first.
+    pub answer_timeout_ms: u64,
+    /// The longest that an answer may stand still, in milliseconds: 120,000.
+    pub idle_timeout_ms: u64,
+    /// The tries of a turn that fails before its first event: 3. One: it is not tried again.
+    pub tries: u32,
+    /// The wait after the first try, in milliseconds: 500. It doubles with each try, and up to a quarter of it is left out at
+    /// random, so that many who failed together don't come back together.
+    pub first_wait_ms: u64,
+    /// The longest such wait, in milliseconds: 30,000.
+    pub longest_wait_ms: u64,
+    /// The longest wait that a provider may ask for, in milliseconds: 60,000. If it asks for more, the error is returned.
+    pub longest_retry_after_ms: u64,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout_ms: 10_000,
+            answer_timeout_ms: 600_000,
+            idle_timeout_ms: 120_000,
+            tries: 3,
+            first_wait_ms: 500,
+            longest_wait_ms: 30_000,
+            longest_retry_after_ms: 60_000,
+        }
+    }
+}

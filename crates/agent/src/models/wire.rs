@@ -1,0 +1,127 @@
+//! The bodies of requests, one function for each API: a [`ModelRequest`] in, the vendor's JSON out.
+//!
+//! They are the bodies that pi-ai 0.76, the model library of Flue's runtime, sends for the same conversation; the test in
+//! `pi_bodies.rs` compares them. These differences are meant:
+//!
+//! - Arguments of a tool call that are not a JSON object go back as `{"INVALID_JSON": text}`, which is how Anthropic's guide to
+//!   streamed arguments sends such a text. pi-ai guesses at an object.
+//! - The answer of a tool call that the conversation no longer has is left out. APIs refuse it.
+//! - An answer of a tool that is empty stays empty for OpenAI. pi-ai writes that an image is attached.
+//! - Anthropic: a tool's schema is sent whole, with `$defs` and `additionalProperties`. pi-ai keeps `properties` and `required`.
+//! - Anthropic: reasoning whose text was left out goes back with its signature. pi-ai leaves it out.
+//! - Anthropic: models that always reason are asked for low effort when reasoning is off. pi-ai asks them not to reason, which
+//!   the API refuses.
+//! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes.
+//! - OpenAI: the most tokens to write is always sent. pi-ai sends it where the caller gave one.
+//! - Chat completions for a server that is not OpenAI's: instructions have the role `system`, the most tokens are
+//!   `max_tokens`, and `store` is not sent, because this is what those servers know. pi-ai goes by a list of host names.
+//! - Chat completions: `tools` is left out where there are none. pi-ai sends an empty list after a tool call; OpenAI's API
+//!   refuses that.
+//! - Responses: a text has the id `msg_` and its message's number. pi-ai keeps the id that the API gave it.
+//! - Responses: a tool call of another model has no item id. pi-ai makes one up from a hash where the provider differs.
+//! - Responses: a tool call's item id is sent where the reasoning before it is. The API refuses one without the other.
+//! - OpenAI: `minimal` is `low` for the models that do not know it.
+//! - Responses: encrypted reasoning is always asked for where a model reasons, because some models reason without being asked.
+
+pub(super) mod anthropic;
+pub(super) mod chat_completions;
+#[cfg(test)]
+mod efforts;
+mod history;
+#[cfg(test)]
+mod pi_bodies;
+pub(super) mod responses;
+
+use serde_json::{Value, json};
+
+use super::facts::ReasoningStyle;
+use crate::message::ContentBlock;
+use crate::model::{ModelApi, ModelInfo, ModelRequest, ThinkingLevel};
+
+/// A model as the bodies need to know it.
+#[derive(Debug, Clone)]
+pub(super) struct WireModel {
+    pub(super) info: ModelInfo,
+    pub(super) style: Option<ReasoningStyle>,
+    /// The server is the vendor's own, and not one that speaks its protocol.
+    pub(super) is_vendors: bool,
+    /// OpenAI may keep the answers of its responses API.
+    pub(super) store: bool,
+}
+
+/// The body of a request for one turn.
+pub(super) fn body(model: &WireModel, request: &ModelRequest) -> Value {
+    match model.info.api {
+        ModelApi::AnthropicMessages => anthropic::body(model, request),
+        ModelApi::OpenaiResponses => responses::body(model, request),
+        ModelApi::OpenaiCompletions | ModelApi::InProcess => chat_completions::body(model, request),
+    }
+}
+
+impl WireModel {
+    /// The most tokens that the model may write in this turn.
+    fn max_tokens(&self, request: &ModelRequest) -> u32 {
+        request.max_tokens.unwrap_or(self.info.max_tokens)
+    }
+
+    /// OpenAI's name for the effort that is asked for; `None`: nothing is to be said of it.
+    fn effort(&self, request: &ModelRequest) -> Option<&'static str> {
+        let (off, has_highest) = match self.style {
+            _ if !self.info.reasoning => return None,
+            Some(ReasoningStyle::Effort { off, has_highest }) => (off, has_highest),
+            Some(ReasoningStyle::Budget | ReasoningStyle::Adaptive { .. }) | None => (None, false),
+        };
+        match request.thinking {
+            ThinkingLevel::Off => off,
+            // Models that know `none` or `xhigh` do not know `minimal`.
+            ThinkingLevel::Minimal if off.is_some() || has_highest => Some("low"),
+            ThinkingLevel::Minimal => Some("minimal"),
+            ThinkingLevel::Low => Some("low"),
+            ThinkingLevel::Medium => Some("medium"),
+            ThinkingLevel::XHigh if has_highest => Some("xhigh"),
+            ThinkingLevel::High | ThinkingLevel::XHigh => Some("high"),
+        }
+    }
+}
+
+/// The arguments of a tool call as an object, whatever the model wrote.
+fn arguments_object(arguments: &Value) -> Value {
+    match arguments {
+        Value::Object(_) => arguments.clone(),
+        Value::Null => json!({}),
+        Value::String(text) => json!({ "INVALID_JSON": text }),
+        other => json!({ "INVALID_JSON": other.to_string() }),
+    }
+}
+
+/// The pieces of text, one a line.
+fn joined_text(content: &[ContentBlock]) -> String {
+    content.iter().filter_map(ContentBlock::as_text).collect::<Vec<_>>().join("\n")
+}
+
+fn has_images(content: &[ContentBlock]) -> bool {
+    content.iter().any(|block| matches!(block, ContentBlock::Image { .. }))
+}
+
+fn data_url(data: &str, mime_type: &str) -> String {
+    format!("data:{mime_type};base64,{data}")
+}
+
+/// The key by which OpenAI finds a conversation's cache: at most 64 characters.
+fn prompt_cache_key(session_id: &str) -> String {
+    session_id.chars().take(64).collect()
+}
+
+/// An id of letters, digits, `_` and `-` alone, of this many bytes at most.
+fn plain_id(id: &str, most_bytes: usize) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    id.chars().map(plain).take(most_bytes).collect()
+}
+
+/// The parts of a tool call's id: OpenAI's responses have two, `call|item`.
+fn id_parts(id: &str) -> (&str, Option<&str>) {
+    match id.split_once('|') {
+        Some((call, item)) => (call, Some(item)),
+        None => (id, None),
+    }
+}

@@ -1,0 +1,156 @@
+//! OpenAI's responses.
+
+use serde_json::{Value, json};
+
+use super::history::{is_same_model, readable};
+use super::{
+    WireModel, arguments_object, data_url, has_images, id_parts, joined_text, plain_id, prompt_cache_key,
+};
+use crate::message::{AssistantMessage, ChatMessage, ContentBlock, ToolCall, ToolResultMessage};
+use crate::model::{ModelRequest, ToolDeclaration};
+
+/// The longest id of a tool call that the API takes.
+const MOST_ID_BYTES: usize = 64;
+
+/// The body of a request.
+pub(in crate::models) fn body(model: &WireModel, request: &ModelRequest) -> Value {
+    let mut body = json!({
+        "model": model.info.id,
+        "input": input(model, request),
+        "stream": true,
+        "store": model.store,
+        "max_output_tokens": model.max_tokens(request),
+    });
+    if let Some(session_id) = &request.session_id {
+        body["prompt_cache_key"] = json!(prompt_cache_key(session_id));
+    }
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    if !model.info.reasoning {
+        return body;
+    }
+    body["include"] = json!(["reasoning.encrypted_content"]);
+    match model.effort(request) {
+        Some("none") => body["reasoning"] = json!({"effort": "none"}),
+        Some(effort) => body["reasoning"] = json!({"effort": effort, "summary": "auto"}),
+        None => {}
+    }
+    body
+}
+
+fn tool(tool: &ToolDeclaration) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": false,
+    })
+}
+
+fn input(model: &WireModel, request: &ModelRequest) -> Vec<Value> {
+    let mut items = Vec::new();
+    if let Some(prompt) = request.system_prompt.as_deref().filter(|prompt| !prompt.is_empty()) {
+        let role = if model.info.reasoning { "developer" } else { "system" };
+        items.push(json!({"role": role, "content": prompt}));
+    }
+    let messages = readable(model, &request.messages, call_id);
+    for (number, message) in messages.iter().enumerate() {
+        match message {
+            ChatMessage::User(said) => {
+                let content: Vec<_> = said.content.iter().filter_map(part).collect();
+                if !content.is_empty() {
+                    items.push(json!({"role": "user", "content": content}));
+                }
+            }
+            ChatMessage::Assistant(said) => {
+                let reasons = is_same_model(model, said) && has_reasoning(said, model.store);
+                items.extend(
+                    said.content.iter().filter_map(|block| output_item(block, number, reasons, model.store)),
+                );
+            }
+            ChatMessage::ToolResult(result) => items.push(tool_result(result)),
+        }
+    }
+    items
+}
+
+fn call_id(id: &str) -> String {
+    plain_id(id_parts(id).0, MOST_ID_BYTES).trim_end_matches('_').to_owned()
+}
+
+fn part(block: &ContentBlock) -> Option<Value> {
+    match block {
+        ContentBlock::Text { text } => Some(json!({"type": "input_text", "text": text})),
+        ContentBlock::Image { data, mime_type } => {
+            Some(json!({"type": "input_image", "detail": "auto", "image_url": data_url(data, mime_type)}))
+        }
+        ContentBlock::Thinking { .. } | ContentBlock::ToolCall(_) => None,
+    }
+}
+
+fn output_item(block: &ContentBlock, number: usize, reasons: bool, is_stored: bool) -> Option<Value> {
+    match block {
+        ContentBlock::Thinking { thinking_signature, .. } => {
+            reasoning_item(thinking_signature.as_deref()?, is_stored)
+        }
+        ContentBlock::Text { text } => Some(json!({
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": text, "annotations": []}],
+            "status": "completed",
+            "id": format!("msg_{number}"),
+        })),
+        ContentBlock::ToolCall(call) => Some(function_call(call, reasons)),
+        ContentBlock::Image { .. } => None,
+    }
+}
+
+/// The reasoning as it came. What was neither stored nor encrypted is unknown to the API, which refuses the request then.
+fn reasoning_item(signature: &str, is_stored: bool) -> Option<Value> {
+    let item: Value = serde_json::from_str(signature).ok()?;
+    let is_known = is_stored || item["encrypted_content"].is_string();
+    (item["type"] == "reasoning" && is_known).then_some(item)
+}
+
+/// Returns whether reasoning of the turn goes back.
+fn has_reasoning(said: &AssistantMessage, is_stored: bool) -> bool {
+    said.content.iter().any(|block| match block {
+        ContentBlock::Thinking { thinking_signature: Some(signature), .. } => {
+            reasoning_item(signature, is_stored).is_some()
+        }
+        _ => false,
+    })
+}
+
+/// A tool call. Its item's id belongs to the reasoning before it, and is sent where that is sent.
+fn function_call(call: &ToolCall, reasons: bool) -> Value {
+    let (call_id, item_id) = id_parts(&call.id);
+    let mut item = json!({
+        "type": "function_call",
+        "call_id": call_id,
+        "name": call.name,
+        "arguments": arguments_object(&call.arguments).to_string(),
+    });
+    if let Some(item_id) = item_id.filter(|_| reasons) {
+        item["id"] = json!(item_id);
+    }
+    item
+}
+
+fn tool_result(result: &ToolResultMessage) -> Value {
+    let (call_id, _) = id_parts(&result.tool_call_id);
+    json!({"type": "function_call_output", "call_id": call_id, "output": result_output(&result.content)})
+}
+
+/// Text alone is a string; with images it is a list.
+fn result_output(content: &[ContentBlock]) -> Value {
+    let text = joined_text(content);
+    if !has_images(content) {
+        return json!(text);
+    }
+    let text = (!text.is_empty()).then(|| json!({"type": "input_text", "text": text}));
+    let images = content.iter().filter(|block| matches!(block, ContentBlock::Image { .. })).filter_map(part);
+    text.into_iter().chain(images).collect()
+}

@@ -1,0 +1,300 @@
+//! Runs: an agent does its work once, and what it did is kept. A run whose process is killed is gone on with by the next one.
+
+mod past;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use eyot::{Error, ErrorKind, Result};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::event::{AgentEvent, AgentEventKind, LogLevel};
+use crate::failure::{AgentError, AgentResult};
+use crate::harness::{DEFAULT_NAME, Harness, HarnessOptions};
+use crate::journal::{EventScope, JournalRun, RunJournal};
+use crate::message::timestamp_ms;
+use crate::step::RunSteps;
+use crate::store::{AgentStore, RunRecord, RunStatus, StoreChange};
+use past::{RunPast, UsedBefore};
+
+type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
+
+/// The agents of a program, and their runs. Clones are one.
+#[derive(Clone)]
+pub struct Agents {
+    store: Arc<dyn AgentStore>,
+    handlers: Arc<Mutex<BTreeMap<String, Handler>>>,
+}
+
+/// The surroundings of a run, for the agent's handler.
+#[derive(Clone)]
+pub struct AgentContext {
+    inner: Arc<RunInner>,
+}
+
+struct RunInner {
+    record: RunRecord,
+    store: Arc<dyn AgentStore>,
+    scope: EventScope,
+    harnesses: Mutex<BTreeSet<String>>,
+    /// The lines of the log that a process before this one has written already.
+    written_logs: AtomicU64,
+    used_before: UsedBefore,
+}
+
+/// A run that goes on. Dropping it leaves the run alone.
+#[derive(Debug)]
+pub struct RunHandle {
+    id: String,
+    task: JoinHandle<AgentResult<Value>>,
+    events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
+}
+
+impl Agents {
+    /// Agents whose runs are kept in this store.
+    pub fn new(store: Arc<dyn AgentStore>) -> Self {
+        Self { store, handlers: Arc::default() }
+    }
+
+    /// Registers an agent. Its handler is called once for each run, and again when a run is gone on with after its process
+    /// was killed: then its calls of sessions are answered as they were, in their order. It must make the same calls in the
+    /// same order, so it may depend on its payload and on their answers alone. `already_exists`: there is an agent of this
+    /// name.
+    pub fn register<Run, Fut>(&self, name: &str, handler: Run) -> Result<()>
+    where
+        Run: Fn(AgentContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = AgentResult<Value>> + Send + 'static,
+    {
+        let mut handlers = self.handlers();
+        if handlers.contains_key(name) {
+            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an agent `{name}` already")));
+        }
+        handlers.insert(name.to_owned(), Arc::new(move |context| handler(context).boxed()));
+        Ok(())
+    }
+
+    /// Returns the names of the agents.
+    pub fn names(&self) -> Vec<String> {
+        self.handlers().keys().cloned().collect()
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn AgentStore> {
+        &self.store
+    }
+
+    /// Begins a run of an agent. Runs of one instance share its sandbox and its conversations. `not_found`, with the names
+    /// that there are.
+    pub async fn run(&self, name: &str, instance_id: &str, payload: Value) -> Result<RunHandle> {
+        let handler = self.handler(name)?;
+        let record = RunRecord {
+            run_id: format!("run_{}", ulid::Ulid::generate()),
+            instance_id: instance_id.to_owned(),
+            agent_name: name.to_owned(),
+            status: RunStatus::Active,
+            started_ms: timestamp_ms(),
+            ended_ms: None,
+            payload,
+            result: Value::Null,
+            error: None,
+        };
+        let lease = self.store.begin_run(record.clone()).await?;
+        let run = JournalRun { lease, steps: RunSteps::default() };
+        let journal = RunJournal::start(Some(run), 0, Arc::clone(&self.store));
+        let events = journal.listen();
+        let scope = EventScope::of_run(journal);
+        scope.emit(run_start(&record));
+        scope.journal().written().await?;
+        Ok(self.start(handler, record, scope, events, RunPast::default()))
+    }
+
+    /// Goes on with the runs whose process is gone, the oldest first. Those of agents that are not registered stay as they
+    /// are.
+    pub async fn resume(&self) -> Result<Vec<RunHandle>> {
+        let mut resumed = Vec::new();
+        for id in self.store.abandoned_runs().await? {
+            resumed.extend(self.resume_run(&id).await?);
+        }
+        Ok(resumed)
+    }
+
+    /// Goes on with a run whose process is gone. `None`: it has ended, its process lives, or its agent is not registered.
+    pub async fn resume_run(&self, id: &str) -> Result<Option<RunHandle>> {
+        let Some(record) = self.store.run(id).await? else {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no run `{id}`")));
+        };
+        let Ok(handler) = self.handler(&record.agent_name) else { return Ok(None) };
+        let Some(lease) = self.store.take_run(id).await? else { return Ok(None) };
+        let mut past = RunPast::read(self.store.as_ref(), id).await?;
+        let steps = RunSteps::known(self.store.steps(id).await?, std::mem::take(&mut past.open_turns));
+        let run = JournalRun { lease, steps };
+        let journal = RunJournal::start(Some(run), past.next_index, Arc::clone(&self.store));
+        let events = journal.listen();
+        let scope = EventScope::of_run(journal);
+        if past.next_index == 0 {
+            scope.emit(run_start(&record));
+        }
+        Ok(Some(self.start(handler, record, scope, events, past)))
+    }
+
+    fn start(
+        &self,
+        handler: Handler,
+        record: RunRecord,
+        scope: EventScope,
+        events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
+        past: RunPast,
+    ) -> RunHandle {
+        let id = record.run_id.clone();
+        let inner = RunInner {
+            record,
+            store: Arc::clone(&self.store),
+            scope,
+            harnesses: Mutex::default(),
+            written_logs: AtomicU64::new(past.logs),
+            used_before: past.used,
+        };
+        let task = tokio::spawn(carry_out(handler, AgentContext { inner: Arc::new(inner) }));
+        RunHandle { id, task, events }
+    }
+
+    fn handler(&self, name: &str) -> Result<Handler> {
+        let handlers = self.handlers();
+        handlers.get(name).cloned().ok_or_else(|| {
+            let names: Vec<String> = handlers.keys().map(|name| format!("`{name}`")).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            Error::new(ErrorKind::NotFound, format!("there is no agent `{name}`"))
+                .with_hint(format!("there are: {names}"))
+        })
+    }
+
+    fn handlers(&self) -> MutexGuard<'_, BTreeMap<String, Handler>> {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls the handler, and ends the run with what came of it.
+async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value> {
+    let started = Instant::now();
+    let called = tokio::spawn(handler(context.clone())).await;
+    let done = called.unwrap_or_else(|error| {
+        let message = format!("the agent `{}` has a defect: {error}", context.agent_name());
+        Err(Error::new(ErrorKind::Internal, message).into())
+    });
+    let scope = &context.inner.scope;
+    let divergence = scope.journal().steps().and_then(RunSteps::divergence);
+    let done = match divergence {
+        Some(divergence) => Err(AgentError::Nondeterministic(divergence)),
+        None => done,
+    };
+    let (result, error) = match &done {
+        Ok(result) => (result.clone(), None),
+        Err(error) => (Value::Null, Some(error.to_event())),
+    };
+    let end = AgentEventKind::RunEnd {
+        result: result.clone(),
+        is_error: error.is_some(),
+        error: error.clone(),
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    scope.emit_with(end, vec![StoreChange::End { result, error }]);
+    scope.journal().written().await?;
+    done
+}
+
+impl AgentContext {
+    /// The run.
+    pub fn run_id(&self) -> &str {
+        &self.inner.record.run_id
+    }
+
+    /// The agent's instance.
+    pub fn instance_id(&self) -> &str {
+        &self.inner.record.instance_id
+    }
+
+    /// The agent.
+    pub fn agent_name(&self) -> &str {
+        &self.inner.record.agent_name
+    }
+
+    /// The input of the run.
+    pub fn payload(&self) -> &Value {
+        &self.inner.record.payload
+    }
+
+    /// Makes a harness of the run. Instance and store are the run's, whatever the options say. `already_exists`: the run has
+    /// one of this name.
+    pub async fn init(&self, options: HarnessOptions) -> Result<Harness> {
+        let name = options.name.clone().unwrap_or_else(|| DEFAULT_NAME.to_owned());
+        let is_new = self.harnesses().insert(name.clone());
+        if !is_new {
+            let message = format!("init() has already been called with name \"{name}\" in this run");
+            return Err(
+                Error::new(ErrorKind::AlreadyExists, message).with_hint("give the harness another name")
+            );
+        }
+        let options = HarnessOptions { instance_id: Some(self.instance_id().to_owned()), ..options };
+        let journal = self.inner.scope.journal().clone();
+        let made = Harness::new(options, Arc::clone(&self.inner.store), journal).await;
+        match &made {
+            Ok(harness) => harness.restore_budget(self.inner.used_before.turns, self.inner.used_before.usage),
+            Err(_) => drop(self.harnesses().remove(&name)),
+        }
+        made
+    }
+
+    /// Writes a line into the log of the run.
+    pub fn log(&self, level: LogLevel, message: &str, attributes: Map<String, Value>) {
+        let logs = &self.inner.written_logs;
+        let was_written =
+            logs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |logs| logs.checked_sub(1)).is_ok();
+        if !was_written {
+            self.inner.scope.emit(AgentEventKind::Log { level, message: message.to_owned(), attributes });
+        }
+    }
+
+    fn harnesses(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.inner.harnesses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunHandle {
+    /// The run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the next event, or `None` after the last one. Of a run that is gone on with, those that come from now on.
+    pub async fn next_event(&mut self) -> Option<Arc<AgentEvent>> {
+        self.events.recv().await
+    }
+
+    /// Waits for the end of the run, and returns its result.
+    pub async fn result(self) -> AgentResult<Value> {
+        let ended = self.task.await;
+        ended.unwrap_or_else(|error| {
+            Err(Error::new(ErrorKind::Internal, "the task of a run ended early").with_source(error).into())
+        })
+    }
+}
+
+fn run_start(record: &RunRecord) -> AgentEventKind {
+    AgentEventKind::RunStart {
+        instance_id: record.instance_id.clone(),
+        agent_name: record.agent_name.clone(),
+        started_at: rfc3339(record.started_ms),
+        payload: record.payload.clone(),
+    }
+}
+
+fn rfc3339(ms: u64) -> String {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms);
+    humantime::format_rfc3339_millis(time).to_string()
+}

@@ -1,0 +1,192 @@
+//! The turns that a stand-in plays.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::message::StopReason;
+use crate::usage::TokenUsage;
+
+/// One answer of a stand-in.
+///
+/// ```
+/// use eyot_agent::standin::StandInTurn;
+/// use serde_json::json;
+///
+/// let turns = [
+///     StandInTurn::overloaded(),
+///     StandInTurn::text("I look.").and_call("c1", "read", json!({"path": "a.txt"})),
+///     StandInTurn::text("It is empty."),
+/// ];
+/// ```
+#[derive(Debug, Clone)]
+pub struct StandInTurn {
+    pub(super) pieces: Vec<StandInPiece>,
+    pub(super) stop_reason: StopReason,
+    pub(super) usage: TokenUsage,
+    pub(super) frame_delay: Duration,
+    pub(super) ending: TurnEnding,
+    /// It is no answer but a failure.
+    pub(super) failure: Option<StandInFailure>,
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone)]
+pub(super) enum StandInPiece {
+    Text(String),
+    Thinking { text: String, signature: String },
+    RedactedThinking(String),
+    Call { id: String, name: String, arguments: String },
+}
+
+/// The end of an answer.
+#[derive(Debug, Clone)]
+pub(super) enum TurnEnding {
+    Whole,
+    /// The connection is lost in the middle of the last piece.
+    Cut,
+    /// An error with this type comes in the middle of the last piece.
+    Error(String),
+}
+
+/// A failure in place of an answer.
+#[derive(Debug, Clone)]
+pub(super) struct StandInFailure {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Value,
+}
+
+impl StandInTurn {
+    /// An answer of one text.
+    pub fn text(text: &str) -> Self {
+        Self::empty().and_text(text)
+    }
+
+    /// An answer of one tool call.
+    pub fn call(id: &str, tool: &str, arguments: Value) -> Self {
+        Self::empty().and_call(id, tool, arguments)
+    }
+
+    /// An answer without pieces.
+    pub fn empty() -> Self {
+        Self {
+            pieces: Vec::new(),
+            stop_reason: StopReason::Stop,
+            usage: TokenUsage { input: 10, output: 5, ..TokenUsage::default() },
+            frame_delay: Duration::ZERO,
+            ending: TurnEnding::Whole,
+            failure: None,
+        }
+    }
+
+    /// The same answer with one more text.
+    #[must_use]
+    pub fn and_text(self, text: &str) -> Self {
+        self.and(StandInPiece::Text(text.to_owned()))
+    }
+
+    /// The same answer with reasoning. Chat completions have no signature.
+    #[must_use]
+    pub fn and_thinking(self, text: &str, signature: &str) -> Self {
+        self.and(StandInPiece::Thinking { text: text.to_owned(), signature: signature.to_owned() })
+    }
+
+    /// The same answer with reasoning whose text is kept back. Only Anthropic's API has it; others leave it out.
+    #[must_use]
+    pub fn and_redacted_thinking(self, data: &str) -> Self {
+        self.and(StandInPiece::RedactedThinking(data.to_owned()))
+    }
+
+    /// The same answer with one more tool call.
+    #[must_use]
+    pub fn and_call(self, id: &str, tool: &str, arguments: Value) -> Self {
+        self.and_raw_call(id, tool, &arguments.to_string())
+    }
+
+    /// The same answer with a tool call whose arguments are this text, JSON or not.
+    #[must_use]
+    pub fn and_raw_call(self, id: &str, tool: &str, arguments: &str) -> Self {
+        let (id, name, arguments) = (id.to_owned(), tool.to_owned(), arguments.to_owned());
+        Self { stop_reason: StopReason::ToolUse, ..self.and(StandInPiece::Call { id, name, arguments }) }
+    }
+
+    /// The same answer, ended for this reason: [`StopReason::Length`] or [`StopReason::Refusal`], say.
+    #[must_use]
+    pub fn stopped_by(self, stop_reason: StopReason) -> Self {
+        Self { stop_reason, ..self }
+    }
+
+    /// The same answer with these counts of tokens.
+    #[must_use]
+    pub fn with_usage(self, usage: TokenUsage) -> Self {
+        Self { usage, ..self }
+    }
+
+    /// The same answer with this wait before each of its frames.
+    #[must_use]
+    pub fn slowed(self, frame_delay: Duration) -> Self {
+        Self { frame_delay, ..self }
+    }
+
+    /// The same answer, whose connection is lost in the middle of its last piece: in a text, say, or in the arguments of a tool
+    /// call.
+    #[must_use]
+    pub fn cut(self) -> Self {
+        Self { ending: TurnEnding::Cut, ..self }
+    }
+
+    /// The same answer, which an error of this type (`overloaded_error`) ends in the middle of its last piece.
+    #[must_use]
+    pub fn broken_by(self, error_type: &str) -> Self {
+        Self { ending: TurnEnding::Error(error_type.to_owned()), ..self }
+    }
+
+    /// No answer but this status, with an error of this type and message.
+    pub fn failure(status: u16, error_type: &str, message: &str) -> Self {
+        let body = json!({
+            "type": "error",
+            "error": {"type": error_type, "code": error_type, "message": message, "param": null},
+        });
+        let failure = StandInFailure { status, headers: Vec::new(), body };
+        Self { failure: Some(failure), ..Self::empty() }
+    }
+
+    /// The provider has too much to do (529).
+    pub fn overloaded() -> Self {
+        Self::failure(529, "overloaded_error", "Overloaded")
+    }
+
+    /// The provider was asked too often (429), and wants to be left alone for so long.
+    pub fn rate_limited(retry_after: Duration) -> Self {
+        let milliseconds = retry_after.as_millis().to_string();
+        Self::failure(429, "rate_limit_error", "Too many requests")
+            .with_header("retry-after-ms", milliseconds)
+    }
+
+    /// The provider failed (500).
+    pub fn server_error() -> Self {
+        Self::failure(500, "api_error", "Internal server error")
+    }
+
+    /// The same failure with a header.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        if let Some(failure) = &mut self.failure {
+            failure.headers.push((name, value.into()));
+        }
+        self
+    }
+
+    fn and(mut self, piece: StandInPiece) -> Self {
+        self.pieces.push(piece);
+        self
+    }
+}
+
+/// Splits a text into the pieces in which it is sent.
+pub(super) fn chunks(text: &str) -> impl Iterator<Item = String> {
+    let characters: Vec<char> = text.chars().collect();
+    let size = (characters.len() / 3).clamp(1, 20);
+    characters.chunks(size).map(String::from_iter).collect::<Vec<_>>().into_iter()
+}

@@ -1,0 +1,224 @@
+//! Steps of a run: what its handler asked for, in order, and what came of it.
+//!
+//! A run that is taken over has its handler called again from the beginning. Each call that it makes of a session is held
+//! against the step of the same number: one that was done is answered as it was, one that was going on is gone on with.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use eyot::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::budget::BudgetLimit;
+use crate::event::OperationKind;
+use crate::failure::{AgentError, AgentResult};
+use crate::model::{ModelError, ModelErrorKind};
+
+/// A step of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentStep {
+    /// The call.
+    pub kind: OperationKind,
+    /// What it was called with.
+    pub asked: Value,
+    /// The id of its operation.
+    pub operation_id: String,
+    /// The number of entries that the conversation had before it.
+    pub from: usize,
+    /// The outcome, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<StepOutcome>,
+}
+
+/// The outcome of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepOutcome {
+    /// The result.
+    Done(Value),
+    /// The failure.
+    Failed(StepFailure),
+}
+
+/// A failure that is written down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum StepFailure {
+    Aborted { reason: String },
+    GaveUp { reason: String, text: String },
+    Refused { text: String },
+    Model { asked: String, error: ModelErrorKind, message: String },
+    Budget { limit: BudgetLimit },
+    Other { error: ErrorKind, message: String },
+}
+
+impl StepFailure {
+    pub(crate) fn of(error: &AgentError) -> Self {
+        match error {
+            AgentError::Aborted(reason) => Self::Aborted { reason: reason.clone() },
+            AgentError::GaveUp { reason, text } => {
+                Self::GaveUp { reason: reason.clone(), text: text.clone() }
+            }
+            AgentError::Refused(text) => Self::Refused { text: text.clone() },
+            AgentError::Model { asked, source } => {
+                Self::Model { asked: asked.clone(), error: source.kind, message: source.message.clone() }
+            }
+            AgentError::Budget(limit) => Self::Budget { limit: *limit },
+            AgentError::Nondeterministic(message) => {
+                Self::Other { error: ErrorKind::Conflict, message: message.clone() }
+            }
+            AgentError::Other(error) => Self::Other { error: error.kind(), message: error.to_string() },
+        }
+    }
+
+    fn into_error(self) -> AgentError {
+        match self {
+            Self::Aborted { reason } => AgentError::Aborted(reason),
+            Self::GaveUp { reason, text } => AgentError::GaveUp { reason, text },
+            Self::Refused { text } => AgentError::Refused(text),
+            Self::Model { asked, error, message } => {
+                AgentError::Model { asked, source: ModelError::new(error, message) }
+            }
+            Self::Budget { limit } => AgentError::Budget(limit),
+            Self::Other { error, message } => AgentError::Other(Error::new(error, message)),
+        }
+    }
+}
+
+impl StepOutcome {
+    /// The outcome as the call returns it.
+    pub(crate) fn into_result<T: for<'de> Deserialize<'de>>(self) -> AgentResult<T> {
+        match self {
+            Self::Done(value) => serde_json::from_value(value).map_err(|error| {
+                let message = "a step of the run has a result that can't be read";
+                AgentError::Other(Error::new(ErrorKind::Internal, message).with_source(error))
+            }),
+            Self::Failed(failure) => Err(failure.into_error()),
+        }
+    }
+}
+
+/// The steps of a run.
+#[derive(Debug, Default)]
+pub(crate) struct RunSteps {
+    state: Mutex<StepState>,
+}
+
+#[derive(Debug, Default)]
+struct StepState {
+    /// The steps that are written down, by session and number.
+    known: HashMap<(String, u64), AgentStep>,
+    /// The number of the next step of each session.
+    next: HashMap<String, u64>,
+    divergence: Option<String>,
+    /// The sessions whose model was answering when the process before this one ended.
+    open_turns: Vec<String>,
+}
+
+/// The step that a call is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NumberedStep {
+    pub(crate) session: String,
+    pub(crate) number: u64,
+    /// As it was written down by a process before this one; `None`: it is new.
+    pub(crate) known: Option<AgentStep>,
+}
+
+impl RunSteps {
+    /// The steps of a run that goes on, by session and number.
+    pub(crate) fn known(steps: Vec<(String, u64, AgentStep)>, open_turns: Vec<String>) -> Self {
+        let known = steps.into_iter().map(|(session, number, step)| ((session, number), step)).collect();
+        Self { state: Mutex::new(StepState { known, open_turns, ..StepState::default() }) }
+    }
+
+    /// The next step of a session. An error: the handler does not do what it did before; the run can't go on.
+    pub(crate) fn next(
+        &self,
+        session: &str,
+        kind: OperationKind,
+        asked: &Value,
+    ) -> AgentResult<NumberedStep> {
+        let mut state = self.lock();
+        if let Some(divergence) = &state.divergence {
+            return Err(AgentError::Nondeterministic(divergence.clone()));
+        }
+        let next = state.next.entry(session.to_owned()).or_default();
+        let number = *next;
+        *next += 1;
+        let known = state.known.get(&(session.to_owned(), number)).cloned();
+        if let Some(step) = known.as_ref().filter(|step| step.kind != kind || step.asked != *asked) {
+            let message = format!(
+                "call {number} of session `{session}` was {} and is {} now, or with other arguments: a handler that is \
+                 run again must ask for the same in the same order",
+                step.kind.as_str(),
+                kind.as_str()
+            );
+            state.divergence = Some(message.clone());
+            return Err(AgentError::Nondeterministic(message));
+        }
+        Ok(NumberedStep { session: session.to_owned(), number, known })
+    }
+
+    /// The reason for which the run can't go on, if there is one.
+    pub(crate) fn divergence(&self) -> Option<String> {
+        self.lock().divergence.clone()
+    }
+
+    /// Returns, once, whether the model of this session was answering when the process before this one ended.
+    pub(crate) fn take_open_turn(&self, session: &str) -> bool {
+        let mut state = self.lock();
+        let before = state.open_turns.len();
+        state.open_turns.retain(|open| open != session);
+        state.open_turns.len() < before
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StepState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(asked: &str) -> AgentStep {
+        AgentStep {
+            kind: OperationKind::Prompt,
+            asked: json!(asked),
+            operation_id: "op".into(),
+            from: 0,
+            outcome: Some(StepOutcome::Done(json!(1))),
+        }
+    }
+
+    #[test]
+    fn a_call_is_the_step_of_its_number_in_its_session() {
+        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))], vec!["s".into()]);
+        let first = steps.next("s", OperationKind::Prompt, &json!("a")).unwrap();
+        assert_eq!(first.known.unwrap().outcome.unwrap().into_result::<u64>().unwrap(), 1);
+        let second = steps.next("s", OperationKind::Shell, &json!("b")).unwrap();
+        assert_eq!((second.number, second.known), (1, None));
+        assert!(steps.take_open_turn("s") && !steps.take_open_turn("s"));
+    }
+
+    #[test]
+    fn another_call_than_before_is_an_error_and_so_is_every_call_behind_it() {
+        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))], Vec::new());
+        let error = steps.next("s", OperationKind::Prompt, &json!("b")).unwrap_err();
+        assert!(matches!(error, AgentError::Nondeterministic(_)));
+        assert!(steps.next("other", OperationKind::Prompt, &json!("a")).is_err());
+        assert!(steps.divergence().is_some());
+    }
+
+    #[test]
+    fn a_failure_is_read_as_it_was_written() {
+        let error = AgentError::GaveUp { reason: "r".into(), text: "t".into() };
+        let read = StepOutcome::Failed(StepFailure::of(&error)).into_result::<u64>().unwrap_err();
+        assert_eq!(read.to_string(), error.to_string());
+    }
+}

@@ -1,0 +1,177 @@
+//! The engine's store: what is in it outlives the process, and another process may go on with its runs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use eyot::{Error, ErrorKind, Result};
+use eyot_engine::store::{AgentChange, AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunStatus, StoreChange};
+use crate::conversation::ConversationEntry;
+use crate::event::AgentEvent;
+use crate::step::AgentStep;
+
+/// The engine's store: what is in it outlives the process, and another process may go on with its runs.
+#[derive(Debug, Clone)]
+pub struct EngineStore {
+    store: Arc<Store>,
+}
+
+impl EngineStore {
+    /// The agents' part of this store.
+    pub fn new(store: Arc<Store>) -> Self {
+        Self { store }
+    }
+
+    /// Does this on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Store>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let store = Arc::clone(&self.store);
+        let done = tokio::task::spawn_blocking(move || work(&store)).await;
+        done.map_err(|error| {
+            Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error)
+        })?
+    }
+}
+
+fn lease_of(lease: AgentRunLease) -> RunLease {
+    RunLease { id: lease.id().into(), kept: Some(Arc::new(lease)) }
+}
+
+#[async_trait]
+impl AgentStore for EngineStore {
+    async fn conversation(&self, key: &str) -> Result<Option<Vec<ConversationEntry>>> {
+        let key = key.to_owned();
+        let entries = self.blocking(move |store| store.agent_conversation(&key)).await?;
+        entries.map(|entries| entries.iter().map(|entry| read(entry)).collect()).transpose()
+    }
+
+    async fn delete_conversation(&self, key: &str) -> Result<()> {
+        let key = key.to_owned();
+        self.blocking(move |store| store.delete_agent_conversation(&key)).await
+    }
+
+    async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {
+        let lease = lease.and_then(|lease| lease.kept.clone());
+        let changes = changes.into_iter().map(change).collect::<Result<Vec<_>>>()?;
+        self.blocking(move |store| store.write_agents(lease.as_deref(), &changes)).await
+    }
+
+    async fn begin_run(&self, run: RunRecord) -> Result<RunLease> {
+        let row = AgentRunRow {
+            id: run.run_id,
+            instance: run.instance_id,
+            agent: run.agent_name,
+            status: AgentRunStatus::Active,
+            payload: json(&run.payload)?,
+            result: None,
+            error: None,
+            started_ms: i64::try_from(run.started_ms).unwrap_or(i64::MAX),
+            ended_ms: None,
+        };
+        self.blocking(move |store| store.begin_agent_run(&row)).await.map(lease_of)
+    }
+
+    async fn take_run(&self, id: &str) -> Result<Option<RunLease>> {
+        let id = id.to_owned();
+        Ok(self.blocking(move |store| store.take_agent_run(&id)).await?.map(lease_of))
+    }
+
+    async fn abandoned_runs(&self) -> Result<Vec<String>> {
+        self.blocking(|store| store.abandoned_agent_runs()).await
+    }
+
+    async fn run(&self, id: &str) -> Result<Option<RunRecord>> {
+        let id = id.to_owned();
+        self.blocking(move |store| store.agent_run(&id)).await?.map(record).transpose()
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>> {
+        let filter = AgentRunFilter {
+            status: filter.status.map(status_of),
+            agent: filter.agent_name,
+            instance: filter.instance_id,
+            before: filter.before.map(|(started, id)| (i64::try_from(started).unwrap_or(i64::MAX), id)),
+            limit: filter.limit.unwrap_or(DEFAULT_RUN_LIMIT),
+        };
+        let rows = self.blocking(move |store| store.agent_runs(&filter)).await?;
+        rows.into_iter().map(record).collect()
+    }
+
+    async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>> {
+        let run = run.to_owned();
+        let events = self.blocking(move |store| store.agent_events(&run, from, limit)).await?;
+        events.iter().map(|event| read(event)).collect()
+    }
+
+    async fn steps(&self, run: &str) -> Result<Vec<(String, u64, AgentStep)>> {
+        let run = run.to_owned();
+        let steps = self.blocking(move |store| store.agent_steps(&run)).await?;
+        steps.into_iter().map(|(session, number, step)| Ok((session, number, read(&step)?))).collect()
+    }
+}
+
+fn change(change: StoreChange) -> Result<AgentChange> {
+    Ok(match change {
+        StoreChange::Begin { key } => AgentChange::Begin { key },
+        StoreChange::Append { key, entry } => AgentChange::Append { key, entry: json(&entry)? },
+        StoreChange::Event(event) => AgentChange::Event {
+            number: event.event_index,
+            kind: event.kind.name().to_owned(),
+            event: json(&*event)?,
+        },
+        StoreChange::Step { session, number, step } => {
+            AgentChange::Step { session, number, step: json(&step)? }
+        }
+        StoreChange::End { result, error } => AgentChange::End {
+            status: if error.is_none() { AgentRunStatus::Completed } else { AgentRunStatus::Errored },
+            result: Some(json(&result)?),
+            error: error.as_ref().map(json).transpose()?,
+        },
+    })
+}
+
+fn record(row: AgentRunRow) -> Result<RunRecord> {
+    let ms = |time: i64| u64::try_from(time).unwrap_or_default();
+    Ok(RunRecord {
+        run_id: row.id,
+        instance_id: row.instance,
+        agent_name: row.agent,
+        status: match row.status {
+            AgentRunStatus::Active => RunStatus::Active,
+            AgentRunStatus::Completed => RunStatus::Completed,
+            AgentRunStatus::Errored => RunStatus::Errored,
+        },
+        started_ms: ms(row.started_ms),
+        ended_ms: row.ended_ms.map(ms),
+        payload: read(&row.payload)?,
+        result: row.result.as_deref().map(read).transpose()?.unwrap_or(Value::Null),
+        error: row.error.as_deref().map(read).transpose()?,
+    })
+}
+
+fn status_of(status: RunStatus) -> AgentRunStatus {
+    match status {
+        RunStatus::Active => AgentRunStatus::Active,
+        RunStatus::Completed => AgentRunStatus::Completed,
+        RunStatus::Errored => AgentRunStatus::Errored,
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| {
+        Error::new(ErrorKind::Internal, "write a run of an agent: a value is no JSON").with_source(error)
+    })
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| {
+        let message = "read a run of an agent: another version of eyot may have written it";
+        Error::new(ErrorKind::Conflict, message).with_source(error)
+    })
+}

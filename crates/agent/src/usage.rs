@@ -1,0 +1,126 @@
+//! The tokens that a model's turns take, and their price.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// The tokens that one or more turns took, and their price.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenUsage {
+    /// Read by the model, beside what came from a cache.
+    pub input: u64,
+    /// Written by the model.
+    pub output: u64,
+    /// Read from the prompt cache.
+    pub cache_read: u64,
+    /// Written to the prompt cache.
+    pub cache_write: u64,
+    /// All of them.
+    pub total_tokens: u64,
+    /// The price.
+    pub cost: TokenCost,
+}
+
+/// The price of tokens, in the unit of the prices that the model was registered with: dollars, as a rule.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenCost {
+    /// Of what the model read.
+    pub input: f64,
+    /// Of what it wrote.
+    pub output: f64,
+    /// Of what it read from the cache.
+    pub cache_read: f64,
+    /// Of what it wrote to the cache.
+    pub cache_write: f64,
+    /// All of it.
+    pub total: f64,
+}
+
+/// The prices of a model, each for a million tokens. Zero where they are not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TokenPrices {
+    /// Of what the model reads.
+    pub input: f64,
+    /// Of what it writes.
+    pub output: f64,
+    /// Of what it reads from the cache.
+    pub cache_read: f64,
+    /// Of what it writes to the cache.
+    pub cache_write: f64,
+}
+
+impl TokenUsage {
+    /// The same tokens with the total that they make and their price.
+    #[must_use]
+    pub fn priced(self, prices: &TokenPrices) -> Self {
+        let total_tokens = self.input + self.output + self.cache_read + self.cache_write;
+        Self { total_tokens, cost: prices.cost_of(&self), ..self }
+    }
+}
+
+impl TokenPrices {
+    const TOKENS: f64 = 1_000_000.0;
+
+    fn cost_of(&self, usage: &TokenUsage) -> TokenCost {
+        let price = |per_million: f64, tokens: u64| per_million / Self::TOKENS * tokens as f64;
+        let input = price(self.input, usage.input);
+        let output = price(self.output, usage.output);
+        let cache_read = price(self.cache_read, usage.cache_read);
+        let cache_write = price(self.cache_write, usage.cache_write);
+        let total = input + output + cache_read + cache_write;
+        TokenCost { input, output, cache_read, cache_write, total }
+    }
+}
+
+impl Add for TokenUsage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            cache_read: self.cache_read + other.cache_read,
+            cache_write: self.cache_write + other.cache_write,
+            total_tokens: self.total_tokens + other.total_tokens,
+            cost: self.cost + other.cost,
+        }
+    }
+}
+
+impl AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Add for TokenCost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            cache_read: self.cache_read + other.cache_read,
+            cache_write: self.cache_write + other.cache_write,
+            total: self.total + other.total,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_price_is_that_of_a_million_tokens() {
+        let prices = TokenPrices { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
+        let usage = TokenUsage { input: 1_000_000, output: 100_000, cache_read: 10, ..TokenUsage::default() };
+        let priced = usage.priced(&prices);
+        assert_eq!((priced.cost.input, priced.cost.output), (3.0, 1.5));
+        assert_eq!(priced.total_tokens, 1_100_010);
+        assert_eq!((priced + priced).total_tokens, 2_200_020);
+    }
+}

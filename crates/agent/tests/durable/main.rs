@@ -1,0 +1,273 @@
+//! Runs whose process is killed: the next process goes on with them.
+//!
+//! This program is also the process that is killed: see [`child`].
+
+mod child;
+mod killing_store;
+mod scenario;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use eyot_agent::{AgentEvent, AgentEventKind, AgentStore, EngineStore, RunStatus};
+use eyot_engine::store::Store;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use child::{CHILD, Moment};
+
+fn main() {
+    if let Ok(role) = std::env::var(CHILD) {
+        child::play(&role);
+        return;
+    }
+    let trials = vec![
+        Trial::test("a_run_that_is_killed_at_any_of_its_steps_goes_on_and_repeats_nothing", killed_anywhere),
+        Trial::test("a_run_that_is_killed_again_and_again_comes_to_its_end", killed_often),
+        Trial::test(
+            "a_handler_that_asks_for_something_else_ends_its_run_as_nondeterministic",
+            another_handler,
+        ),
+        Trial::test("a_run_has_one_owner_at_a_time", one_owner),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+type Check = Result<(), Failed>;
+
+/// The fewest commits of the run. It has more or less of them as more or less is written at once.
+const FEWEST_COMMITS: u64 = 15;
+
+/// Kills the process of a run at every commit, before and after it; another process then goes on.
+fn killed_anywhere() -> Check {
+    let whole = Folder::new()?;
+    whole.child("run", None)?.ok_or("the run without a kill was killed")?;
+    let undisturbed = whole.check("without a kill")?.ok_or("there is no run")?;
+    for moment in [Moment::Before, Moment::After] {
+        for number in 0.. {
+            let folder = Folder::new()?;
+            let what = format!("killed {moment:?} commit {number}");
+            let was_killed = folder.child("run", Some((moment, number)))?.is_none();
+            if was_killed {
+                folder.child("resume", None)?;
+            }
+            let operations = folder.check(&what)?.map(|run| run.operations);
+            if operations.as_ref().is_some_and(|operations| *operations != undisturbed.operations) {
+                return Err(format!("{what}: other operations: {operations:?}").into());
+            }
+            if was_killed {
+                continue;
+            }
+            if number < FEWEST_COMMITS {
+                return Err(format!("{what}: there was no such commit").into());
+            }
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Kills each process after some commits more, by numbers that a seed gives.
+fn killed_often() -> Check {
+    let mut seed = 0x5eed_u64;
+    for round in 0..20 {
+        let folder = Folder::new()?;
+        let mut role = "run";
+        // Each process makes at least one commit, so each brings the run nearer to its end.
+        for _ in 0..200 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let number = 1 + (seed >> 33) % 4;
+            if folder.child(role, Some((Moment::After, number)))?.is_some() {
+                break;
+            }
+            role = "resume";
+        }
+        folder.check(&format!("round {round}"))?;
+    }
+    Ok(())
+}
+
+fn another_handler() -> Check {
+    let folder = Folder::new()?;
+    folder.child("run", Some((Moment::After, 12)))?;
+    folder.child("resume-other", None)?;
+    let run = folder.run()?.ok_or("there is no run")?;
+    if run.status != RunStatus::Errored || run.error_name.as_deref() != Some("nondeterministic") {
+        return Err(format!("it ended as {:?}, {:?}", run.status, run.error_name).into());
+    }
+    Ok(())
+}
+
+/// A second process finds nothing to go on with while the first one lives.
+fn one_owner() -> Check {
+    let folder = Folder::new()?;
+    folder.child("run-and-ask-another", None)?;
+    folder.check("beside another process").map(drop)
+}
+
+/// A state folder, and what the tools of its run did.
+struct Folder {
+    folder: tempfile::TempDir,
+}
+
+/// What is kept of a run, as far as the tests look at it.
+struct KeptRun {
+    status: RunStatus,
+    error_name: Option<String>,
+    /// The operations, with the number of their beginnings and ends.
+    operations: Vec<(String, usize, usize)>,
+    events: Vec<AgentEvent>,
+}
+
+impl Folder {
+    fn new() -> Result<Self, Failed> {
+        Ok(Self { folder: tempfile::tempdir()? })
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Plays a role in a process of its own. The number of commits that it made; `None`: it was killed.
+    fn child(&self, role: &str, kill: Option<(Moment, u64)>) -> Result<Option<u64>, Failed> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.env(CHILD, role).env(child::FOLDER, self.path());
+        if let Some((moment, number)) = kill {
+            command.env(child::KILL, format!("{} {number}", moment.name()));
+        }
+        let output = command.output()?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        match (output.status.code(), kill) {
+            (Some(0), _) => Ok(Some(printed.trim().parse()?)),
+            (None, Some(_)) => Ok(None),
+            (code, _) => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                Err(format!("{role} ended with {code:?}: {printed}{said}").into())
+            }
+        }
+    }
+
+    /// The one run there is.
+    fn run(&self) -> Result<Option<KeptRun>, Failed> {
+        let store = EngineStore::new(Store::open(self.path().join("eyot.db"))?);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let Some(record) = store.runs(eyot_agent::RunFilter::default()).await?.pop() else {
+                return Ok(None);
+            };
+            let events = store.events(&record.run_id, 0, 100_000).await?;
+            let operations = operations(&events);
+            let error_name = record.error.map(|error| error.name);
+            Ok(Some(KeptRun { status: record.status, error_name, operations, events }))
+        })
+    }
+
+    /// Checks that the run came to its end, that nothing was done twice, and that its events have no gap and no duplicate.
+    /// `None`: the first process was killed before it had begun the run.
+    fn check(&self, what: &str) -> Result<Option<KeptRun>, Failed> {
+        let Some(run) = self.run()? else { return Ok(None) };
+        let problems = [
+            (run.status != RunStatus::Completed)
+                .then(|| format!("it ended as {:?}: {:?}", run.status, run.error_name)),
+            numbers(&run.events),
+            pairs(&run.events),
+            self.repeated()?,
+        ];
+        match problems.into_iter().flatten().next() {
+            None => Ok(Some(run)),
+            Some(problem) => {
+                let kinds: Vec<&str> = run.events.iter().map(|event| event.kind.name()).collect();
+                Err(format!("{what}: {problem}\n{kinds:?}").into())
+            }
+        }
+    }
+
+    /// The tool call that was carried out twice, if one was.
+    fn repeated(&self) -> Result<Option<String>, Failed> {
+        let done = std::fs::read_to_string(self.path().join(scenario::DONE)).unwrap_or_default();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for call in done.lines() {
+            *counts.entry(call).or_default() += 1;
+        }
+        Ok(counts
+            .into_iter()
+            .find(|(_, count)| *count > 1)
+            .map(|(call, count)| format!("the tool call {call} was carried out {count} times")))
+    }
+}
+
+fn numbers(events: &[AgentEvent]) -> Option<String> {
+    let wrong = events.iter().enumerate().find(|(place, event)| event.event_index != *place as u64);
+    wrong.map(|(place, event)| format!("event {} stands at {place}", event.event_index))
+}
+
+/// Everything that begins ends, once.
+fn pairs(events: &[AgentEvent]) -> Option<String> {
+    let mut open: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for event in events {
+        let operation = event.operation_id.clone().unwrap_or_default();
+        let task = event.task_id.clone().unwrap_or_default();
+        let (name, is_end) = match &event.kind {
+            AgentEventKind::RunStart { .. } => ("run".to_owned(), false),
+            AgentEventKind::RunEnd { .. } => ("run".to_owned(), true),
+            AgentEventKind::OperationStart { .. } => (format!("operation {operation}"), false),
+            AgentEventKind::Operation { .. } => (format!("operation {operation}"), true),
+            AgentEventKind::ToolStart { tool_call_id, .. } => {
+                (format!("tool {operation} {tool_call_id}"), false)
+            }
+            AgentEventKind::ToolCall { tool_call_id, .. } => {
+                (format!("tool {operation} {tool_call_id}"), true)
+            }
+            AgentEventKind::TaskStart { .. } => (format!("task {task}"), false),
+            AgentEventKind::Task { .. } => (format!("task {task}"), true),
+            AgentEventKind::Log { message, .. } => (format!("log {message}"), false),
+            _ => continue,
+        };
+        let (begun, ended) = open.entry(name).or_default();
+        *(if is_end { ended } else { begun }) += 1;
+    }
+    let is_wrong = |name: &str, counts: (usize, usize)| match name.split(' ').next() {
+        Some("log") => counts != (1, 0),
+        _ => counts != (1, 1),
+    };
+    let wrong = open.into_iter().find(|(name, counts)| is_wrong(name, *counts));
+    // A task of a tool that was interrupted is left as it was.
+    wrong
+        .filter(|(name, _)| !is_of_interrupted_task(name, events))
+        .map(|(name, (begun, ended))| format!("{name} began {begun} times and ended {ended} times"))
+}
+
+fn is_of_interrupted_task(name: &str, events: &[AgentEvent]) -> bool {
+    let sessions: Vec<&AgentEvent> = events
+        .iter()
+        .filter(|event| {
+            let operation = event.operation_id.clone().unwrap_or_default();
+            let task = event.task_id.clone().unwrap_or_default();
+            name.contains(&operation) && !operation.is_empty() && event.parent_session.is_some()
+                || name.contains(&task) && !task.is_empty()
+        })
+        .collect();
+    let was_interrupted = events.iter().any(|event| match &event.kind {
+        AgentEventKind::ToolCall { tool_name, is_error: true, .. } => tool_name == "task",
+        _ => false,
+    });
+    was_interrupted && !sessions.is_empty()
+}
+
+/// The operations of the run's own sessions, without their ids, which differ from run to run.
+fn operations(events: &[AgentEvent]) -> Vec<(String, usize, usize)> {
+    let mut found: Vec<(String, String, usize, usize)> = Vec::new();
+    for event in events.iter().filter(|event| event.parent_session.is_none()) {
+        let id = event.operation_id.clone().unwrap_or_default();
+        match &event.kind {
+            AgentEventKind::OperationStart { operation_kind } => {
+                found.push((id, operation_kind.as_str().to_owned(), 1, 0));
+            }
+            AgentEventKind::Operation { .. } => {
+                found.iter_mut().filter(|(known, ..)| *known == id).for_each(|(.., ended)| *ended += 1);
+            }
+            _ => {}
+        }
+    }
+    found.into_iter().map(|(_, kind, begun, ended)| (kind, begun, ended)).collect()
+}

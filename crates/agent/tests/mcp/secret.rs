@@ -1,0 +1,97 @@
+//! Headers and the url's query stay secret: searched for in everything that is shown, logged or answered.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use axum::http::StatusCode;
+use eyot_agent::{McpServerOptions, connect_mcp_server};
+use serde_json::json;
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::stub::{Reply, StubServer, raw};
+use super::{TRANSPORTS, call, options};
+
+const CANARY: &str = "canary-0123456789";
+
+/// The log of a test.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+fn secret(options: McpServerOptions) -> McpServerOptions {
+    let url = format!("{}?key={CANARY}-in-url", options.url);
+    let options = McpServerOptions { url, ..options };
+    options
+        .with_header("Authorization", format!("Bearer {CANARY}"))
+        .with_header("x-team", format!("{CANARY}-team"))
+}
+
+#[tokio::test]
+async fn no_secret_is_shown_logged_or_answered() {
+    let log = Log::default();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let mut shown = Vec::new();
+    for spoken in TRANSPORTS {
+        // It repeats every header and the url: in answers, in errors of MCP, in refusals, and in redirects.
+        let server = StubServer::start(|asked| {
+            let seen = format!("{} {:?}", asked.path, asked.headers);
+            match asked.message["params"]["arguments"]["how"].as_str()? {
+                "answer" => Some(Reply::Result(json!({"content": [{"type": "text", "text": seen}]}))),
+                "error" => Some(Reply::Error(-1, Box::leak(seen.into_boxed_str()))),
+                "refusal" => Some(Reply::Raw(raw(StatusCode::FORBIDDEN, "text/plain", seen + "\n\n"))),
+                _ => Some(Reply::Raw(raw(StatusCode::OK, "text/plain", "data: nonsense\n\n".to_owned()))),
+            }
+        });
+        let options = secret(options(&server, spoken));
+        shown.push(format!("{options:?}"));
+        let connection = connect_mcp_server("stub", options.clone()).await.unwrap();
+        shown.push(format!("{connection:?}"));
+        for how in ["answer", "error", "refusal", "nonsense"] {
+            let output = call(&connection, "mcp__stub__echo", json!({ "how": how })).await;
+            shown.push(format!("{how}: {output:?}"));
+        }
+        drop(server);
+        shown.push(format!("{:?}", call(&connection, "mcp__stub__echo", json!({})).await));
+        connection.close().await;
+        let error = connect_mcp_server("stub", options).await.unwrap_err();
+        shown.push(format!("{error} {error:?} {:?}", error.hint()));
+
+        let server = StubServer::start(|asked| {
+            let seen = format!("{} {:?}", asked.path, asked.headers);
+            Some(Reply::Raw(raw(StatusCode::BAD_REQUEST, "text/plain", seen + "\n\n")))
+        });
+        let error = connect_mcp_server("stub", secret(super::options(&server, spoken))).await.unwrap_err();
+        shown.push(format!("{error} {error:?} {:?}", error.hint()));
+    }
+    let answered = shown.iter().filter(|shown| shown.contains("[redacted]")).count();
+    assert!(answered >= 5, "{shown:#?}");
+    for shown in shown {
+        // An answer is redacted where a header is a credential; `x-team` is none.
+        assert!(!shown.replace(&format!("{CANARY}-team"), "").contains(CANARY), "{shown}");
+    }
+    let log =
+        String::from_utf8(log.0.lock().unwrap().clone()).unwrap().replace(&format!("{CANARY}-team"), "");
+    assert!(log.contains("rmcp"), "{}", log.len());
+    let leaks: Vec<&str> = log.lines().filter(|line| line.contains(CANARY)).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+}

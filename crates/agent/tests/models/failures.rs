@@ -1,0 +1,178 @@
+//! Answers that fail, and what is not told of them.
+
+use std::time::Duration;
+
+use eyot_agent::standin::StandInTurn;
+use eyot_agent::{
+    ApiKey, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelOptions, ModelProviderSettings,
+    ProviderRegistration, configure_provider, register_provider, resolve_model, resolve_model_with,
+};
+use serde_json::json;
+
+use crate::setup::{APIS, KEY, Vendor, hello, register};
+
+async fn failure(api: ModelApi, turn: StandInTurn) -> ModelError {
+    Vendor::playing(api, [turn]).await.ask(hello()).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_status_and_a_type_make_the_kind() {
+    for api in APIS {
+        let kind =
+            async |status, error_type| failure(api, StandInTurn::failure(status, error_type, "m")).await.kind;
+        assert_eq!(kind(400, "invalid_request_error").await, ModelErrorKind::Invalid);
+        assert_eq!(kind(400, "context_length_exceeded").await, ModelErrorKind::ContextOverflow);
+        assert_eq!(kind(401, "authentication_error").await, ModelErrorKind::Unauthorized);
+        assert_eq!(kind(404, "not_found_error").await, ModelErrorKind::NotFound);
+        assert_eq!(kind(413, "request_too_large").await, ModelErrorKind::ContextOverflow);
+        assert_eq!(kind(502, "").await, ModelErrorKind::Unavailable);
+        assert_eq!(failure(api, StandInTurn::overloaded()).await.kind, ModelErrorKind::Overloaded);
+        assert_eq!(failure(api, StandInTurn::server_error()).await.kind, ModelErrorKind::Unavailable);
+        let limited = failure(api, StandInTurn::rate_limited(Duration::from_secs(7))).await;
+        assert_eq!(limited.kind, ModelErrorKind::RateLimited);
+        assert_eq!(limited.retry_after, Some(Duration::from_secs(7)));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_fails_after_what_came() {
+    for api in APIS {
+        let vendor = Vendor::playing(api, [StandInTurn::text("a text that is long enough").cut()]).await;
+        let (events, end) = vendor.ask_to_the_end(hello()).await;
+        assert!(matches!(events.first(), Some(ModelEvent::TextDelta(_))), "{api:?}: {events:?}");
+        assert_eq!(end.unwrap_err().kind, ModelErrorKind::Cut, "{api:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_call_that_is_cut_is_never_complete() {
+    for api in APIS {
+        let turn = StandInTurn::call("call_1", "read", json!({"path": "a.txt"})).cut();
+        let (events, end) = Vendor::playing(api, [turn]).await.ask_to_the_end(hello()).await;
+        assert!(matches!(events.first(), Some(ModelEvent::ToolCallStart { .. })), "{api:?}: {events:?}");
+        assert!(events.iter().any(|event| matches!(event, ModelEvent::ToolCallDelta { .. })), "{api:?}");
+        assert_eq!(end.unwrap_err().kind, ModelErrorKind::Cut, "{api:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_middle_of_an_answer_has_the_kind_of_its_type() {
+    for api in APIS {
+        for (error_type, kind) in [
+            ("overloaded_error", ModelErrorKind::Overloaded),
+            ("server_error", ModelErrorKind::Unavailable),
+            ("rate_limit_exceeded", ModelErrorKind::RateLimited),
+        ] {
+            let turn = StandInTurn::text("a text that is long enough").broken_by(error_type);
+            let (events, end) = Vendor::playing(api, [turn]).await.ask_to_the_end(hello()).await;
+            assert!(!events.is_empty());
+            assert_eq!(end.unwrap_err().kind, kind, "{api:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_stands_still_is_a_timeout() {
+    for api in APIS {
+        let mut options = ModelOptions::default();
+        (options.tries, options.idle_timeout_ms) = (1, 100);
+        let turn = StandInTurn::text("slow").slowed(Duration::from_secs(30));
+        let failure = Vendor::with(api, options, [turn]).await.ask(hello()).await.unwrap_err();
+        assert_eq!(failure.kind, ModelErrorKind::Timeout);
+    }
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_unreachable() {
+    let mut options = ModelOptions::default();
+    options.tries = 1;
+    // A port that was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for api in APIS {
+        let name = register(api, &format!("http://user:password@{free}/v1"));
+        let model = resolve_model_with(&format!("{name}/m"), options).unwrap();
+        let failure = model.stream(hello()).await.err().unwrap();
+        assert_eq!(failure.kind, ModelErrorKind::Unreachable, "{failure}");
+        assert!(!failure.message.contains("password"), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_a_provider_repeats_is_not_told() {
+    for api in APIS {
+        let said = format!("the key {KEY} is wrong");
+        let failure = failure(api, StandInTurn::failure(401, "authentication_error", &said)).await;
+        assert_eq!(failure.message, "the provider answered 401: the key <redacted> is wrong");
+    }
+}
+
+#[test]
+fn a_key_is_in_no_debug() {
+    let mut registration =
+        ProviderRegistration::new(ModelApi::OpenaiCompletions, format!("http://u:{KEY}@host/v1"));
+    registration.api_key = Some(ApiKey::from(KEY));
+    registration.headers.insert("x-auth-token".to_owned(), KEY.to_owned());
+    let mut settings = ModelProviderSettings::default();
+    settings.api_key = Some(ApiKey::from(KEY));
+    settings.headers.insert("authorization".to_owned(), KEY.to_owned());
+    let shown = format!("{registration:?} {settings:?}");
+    assert!(!shown.contains(KEY), "{shown}");
+    assert!(shown.contains("host") && shown.contains("authorization"), "{shown}");
+}
+
+#[test]
+fn a_name_that_is_none_is_refused_with_the_names_there_are() {
+    let refused = |name: &str| resolve_model(name).err().unwrap().to_string();
+    assert_eq!(
+        refused("gpt-5"),
+        "`model` `gpt-5` names no provider: write `provider/model-id`, such as `anthropic/claude-haiku-4-5`"
+    );
+    assert_eq!(refused("openai/"), "`model` `openai/` names no model: write `openai/model-id`");
+    register_provider("known", ProviderRegistration::new(ModelApi::OpenaiCompletions, "http://127.0.0.1:1"));
+    let unknown = refused("opanai/gpt-5");
+    assert!(unknown.contains("`opanai`, which is not one of"), "{unknown}");
+    assert!(
+        unknown.contains("anthropic") && unknown.contains("known") && unknown.contains("ollama"),
+        "{unknown}"
+    );
+    register_provider("addressless", ProviderRegistration::new(ModelApi::OpenaiCompletions, "127.0.0.1"));
+    assert!(refused("addressless/m").contains("no address"));
+}
+
+#[tokio::test]
+async fn a_key_that_is_missing_is_told_by_the_first_turn() {
+    // Not set where tests run; and if it is, nothing is sent to a model of this name.
+    if std::env::var("ANTHROPIC_API_KEY").is_ok() || std::env::var("ANTHROPIC_BASE_URL").is_ok() {
+        return;
+    }
+    let model = resolve_model("anthropic/claude-haiku-4-5").unwrap();
+    let failure = model.stream(hello()).await.err().unwrap();
+    assert_eq!(failure.kind, ModelErrorKind::Unauthorized);
+    assert_eq!(
+        failure.message,
+        "the provider `anthropic` has no key: set ANTHROPIC_API_KEY, or give one with `configure_provider`"
+    );
+}
+
+#[tokio::test]
+async fn settings_of_a_provider_replace_its_address_key_and_headers() {
+    let vendor = Vendor::playing(ModelApi::OpenaiResponses, [StandInTurn::text("x")]).await;
+    let mut settings = ModelProviderSettings::default();
+    settings.base_url = Some(vendor.stand_in.url().to_owned());
+    settings.api_key = Some(ApiKey::from("another-key"));
+    settings.headers.insert("X-Team".to_owned(), "blue".to_owned());
+    settings.store_responses = Some(true);
+    configure_provider("configured", settings);
+    let mut registration = ProviderRegistration::new(ModelApi::OpenaiResponses, "http://127.0.0.1:1");
+    registration.headers.insert("x-team".to_owned(), "red".to_owned());
+    registration.headers.insert("x-kept".to_owned(), "yes".to_owned());
+    registration.provider = Some("configured".to_owned());
+    register_provider("to-configure", registration);
+    let model = resolve_model("to-configure/m").unwrap();
+    assert_eq!(model.info().provider, "configured");
+    assert!(model.stream(hello()).await.is_ok());
+    let asked = vendor.stand_in.requests().remove(0);
+    assert_eq!(asked.headers["authorization"], "Bearer another-key");
+    assert_eq!((asked.headers["x-team"].as_str(), asked.headers["x-kept"].as_str()), ("blue", "yes"));
+    assert_eq!(asked.body["store"], true);
+}

@@ -1,0 +1,13 @@
+//! The runtime from outside: real sandboxes (in memory), and a model that says what was written down for it.
+
+mod aborting;
+mod compaction;
+mod events;
+mod prompts;
+mod results;
+mod sandboxes;
+mod sessions;
+mod skills;
+mod support;
+mod tasks;
+mod tools;

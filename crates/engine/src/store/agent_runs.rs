@@ -1,0 +1,505 @@
+//! Runs of agents, with their events, their steps and the conversations that they write. What is in them is JSON, which
+//! the agents' runtime reads.
+//!
+//! A run has one owner at a time. Whoever takes one over gets a lease of its own, and what is written with an older lease
+//! is refused: a process that was believed dead can do no harm.
+
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use eyot::internal::now_ms;
+use eyot::{Error, ErrorKind, Result};
+use rusqlite::types::ToSql;
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use super::claim::StoreIdentity;
+use super::owner::Owner;
+use super::row;
+use super::statement::{execute, json};
+use super::{Store, failed};
+
+const READ: &str = "read the runs of agents";
+const WRITE: &str = "write a run of an agent";
+const SELECT: &str =
+    "SELECT id, instance, agent, status, payload, result, error, started_ms, ended_ms FROM agent_runs";
+
+/// The runs that tasks of this process hold.
+static HELD: LazyLock<Mutex<HashSet<(StoreIdentity, String)>>> = LazyLock::new(Mutex::default);
+
+/// A run of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentRunRow {
+    /// The id.
+    pub id: String,
+    /// The agent's instance.
+    pub instance: String,
+    /// The agent.
+    pub agent: String,
+    /// The state that it is in.
+    pub status: AgentRunStatus,
+    /// The input, as JSON.
+    pub payload: String,
+    /// The result, as JSON.
+    pub result: Option<String>,
+    /// The failure, as JSON.
+    pub error: Option<String>,
+    /// The time at which it began, in milliseconds since 1970 (UTC).
+    pub started_ms: i64,
+    /// The time at which it ended, in milliseconds since 1970 (UTC).
+    pub ended_ms: Option<i64>,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentRunStatus {
+    /// It goes on.
+    Active,
+    /// It ended well.
+    Completed,
+    /// It failed.
+    Errored,
+}
+
+impl AgentRunStatus {
+    /// The name in the store and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Completed => "completed",
+            Self::Errored => "errored",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Active, Self::Completed, Self::Errored].into_iter().find(|status| status.as_str() == name)
+    }
+}
+
+/// The right to write a run. Dropped, it gives the run up: another task or process may take it over.
+#[derive(Debug)]
+#[must_use = "a lease is given up when it is dropped"]
+pub struct AgentRunLease {
+    store: Arc<Store>,
+    id: String,
+    number: i64,
+}
+
+impl AgentRunLease {
+    /// The run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Drop for AgentRunLease {
+    fn drop(&mut self) {
+        held().remove(&(self.store.identity.clone(), self.id.clone()));
+    }
+}
+
+/// A change of what is kept about agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentChange {
+    /// Begins a conversation, unless there is one of this key.
+    Begin {
+        /// The conversation's key.
+        key: String,
+    },
+    /// Adds an entry at the end of a conversation.
+    Append {
+        /// The conversation's key.
+        key: String,
+        /// The entry, as JSON.
+        entry: String,
+    },
+    /// Adds an event to the run.
+    Event {
+        /// The number, the one behind the last.
+        number: u64,
+        /// The kind.
+        kind: String,
+        /// The event, as JSON.
+        event: String,
+    },
+    /// Notes a step of the run, in place of an older note of the same step.
+    Step {
+        /// The session.
+        session: String,
+        /// The number in the session.
+        number: u64,
+        /// The step, as JSON.
+        step: String,
+    },
+    /// Ends the run.
+    End {
+        /// The state that it is in from now on.
+        status: AgentRunStatus,
+        /// The result, as JSON.
+        result: Option<String>,
+        /// The failure, as JSON.
+        error: Option<String>,
+    },
+}
+
+/// The runs that are wanted of a list.
+#[derive(Debug, Clone, Default)]
+pub struct AgentRunFilter {
+    /// In this state.
+    pub status: Option<AgentRunStatus>,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this instance.
+    pub instance: Option<String>,
+    /// Behind this one: its start and its id.
+    pub before: Option<(i64, String)>,
+    /// At most so many.
+    pub limit: u64,
+}
+
+impl Store {
+    /// Begins a run, which is the caller's. `already_exists`: there is one of this id.
+    pub fn begin_agent_run(self: &Arc<Self>, run: &AgentRunRow) -> Result<AgentRunLease> {
+        let owner = Owner::this_process()?;
+        self.hold(&run.id)?;
+        let lease = AgentRunLease { store: Arc::clone(self), id: run.id.clone(), number: 1 };
+        self.write(WRITE, |transaction| {
+            if select_one(transaction, &run.id)?.is_some() {
+                return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a run `{}`", run.id)));
+            }
+            let sql = "INSERT INTO agent_runs VALUES (?1, ?2, ?3, 'active', ?4, NULL, NULL, ?5, NULL, ?6, 1)";
+            let values = params![run.id, run.instance, run.agent, run.payload, run.started_ms, json(&owner)?];
+            execute(transaction, sql, values)
+        })?;
+        Ok(lease)
+    }
+
+    /// Takes over an active run whose owner is gone. `None`: it has ended, or its owner lives. `not_found`: there is none.
+    pub fn take_agent_run(self: &Arc<Self>, id: &str) -> Result<Option<AgentRunLease>> {
+        let this = Owner::this_process()?;
+        if self.hold(id).is_err() {
+            return Ok(None);
+        }
+        let taken = self.write(WRITE, |transaction| {
+            let found = transaction
+                .query_row("SELECT status, owner, lease FROM agent_runs WHERE id = ?1", [id], |row| {
+                    Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, i64>(2)?))
+                })
+                .optional()
+                .map_err(failed(WRITE))?;
+            let Some((status, owner, lease)) = found else { return Err(no_run(id)) };
+            let owner: Option<Owner> = owner.and_then(|owner| serde_json::from_str(&owner).ok());
+            // A task of this process that holds it no longer has given it up.
+            let is_free = owner.is_none_or(|owner| owner == this || !owner.is_alive());
+            if status != AgentRunStatus::Active.as_str() || !is_free {
+                return Ok(None);
+            }
+            let sql = "UPDATE agent_runs SET owner = ?2, lease = ?3 WHERE id = ?1";
+            execute(transaction, sql, params![id, json(&this)?, lease + 1])?;
+            Ok(Some(lease + 1))
+        });
+        match taken {
+            Ok(Some(number)) => {
+                Ok(Some(AgentRunLease { store: Arc::clone(self), id: id.to_owned(), number }))
+            }
+            other => {
+                held().remove(&(self.identity.clone(), id.to_owned()));
+                other.map(|_| None)
+            }
+        }
+    }
+
+    fn hold(&self, id: &str) -> Result<()> {
+        if held().insert((self.identity.clone(), id.to_owned())) {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Conflict, format!("run `{id}` goes on in this process already")))
+        }
+    }
+
+    /// Returns the ids of the active runs whose owner is gone, the oldest first.
+    pub fn abandoned_agent_runs(&self) -> Result<Vec<String>> {
+        let this = Owner::this_process()?;
+        let rows: Vec<(String, Option<String>)> = self.read(READ, |transaction| {
+            let sql = "SELECT id, owner FROM agent_runs WHERE status = 'active' ORDER BY started_ms, id";
+            let mut statement = transaction.prepare_cached(sql).map_err(failed(READ))?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed(READ))?;
+            rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
+        })?;
+        let held = held();
+        let is_abandoned = |(id, owner): &(String, Option<String>)| {
+            let owner: Option<Owner> = owner.as_ref().and_then(|owner| serde_json::from_str(owner).ok());
+            let of_this = held.contains(&(self.identity.clone(), id.clone()));
+            !of_this && owner.is_none_or(|owner| owner == this || !owner.is_alive())
+        };
+        Ok(rows.into_iter().filter(is_abandoned).map(|(id, _)| id).collect())
+    }
+
+    /// Writes these changes in their order: all of them, or none. `conflict`: the run was taken over, or has ended.
+    pub fn write_agents(&self, lease: Option<&AgentRunLease>, changes: &[AgentChange]) -> Result<()> {
+        self.write(WRITE, |transaction| {
+            if let Some(lease) = lease {
+                check_lease(transaction, lease)?;
+            }
+            changes.iter().try_for_each(|change| apply(transaction, lease, change))
+        })
+    }
+
+    /// The run of this id.
+    pub fn agent_run(&self, id: &str) -> Result<Option<AgentRunRow>> {
+        self.read(READ, |transaction| select_one(transaction, id))
+    }
+
+    /// The runs that are wanted, the newest first.
+    pub fn agent_runs(&self, filter: &AgentRunFilter) -> Result<Vec<AgentRunRow>> {
+        let AgentRunFilter { status, agent, instance, before, limit } = filter;
+        let (mut wanted, mut values): (Vec<String>, Vec<Box<dyn ToSql>>) = (Vec::new(), Vec::new());
+        let mut add = |column: &str, value: String| {
+            values.push(Box::new(value));
+            wanted.push(format!("{column} = ?{}", values.len()));
+        };
+        if let Some(status) = status {
+            add("status", status.as_str().to_owned());
+        }
+        if let Some(agent) = agent {
+            add("agent", agent.clone());
+        }
+        if let Some(instance) = instance {
+            add("instance", instance.clone());
+        }
+        if let Some((started_ms, id)) = before {
+            values.extend([Box::new(*started_ms) as Box<dyn ToSql>, Box::new(id.clone())]);
+            wanted.push(format!("(started_ms, id) < (?{}, ?{})", values.len() - 1, values.len()));
+        }
+        let filtered =
+            if wanted.is_empty() { String::new() } else { format!("WHERE {}", wanted.join(" AND ")) };
+        values.push(Box::new(i64::try_from(*limit).unwrap_or(i64::MAX)));
+        let sql = format!("{SELECT} {filtered} ORDER BY started_ms DESC, id DESC LIMIT ?{}", values.len());
+        self.read(READ, |transaction| {
+            let mut statement = transaction.prepare_cached(&sql).map_err(failed(READ))?;
+            let values = rusqlite::params_from_iter(values.iter());
+            let rows = statement.query_map(values, from_row).map_err(failed(READ))?;
+            rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
+        })
+    }
+
+    /// The events of a run from this number on, as JSON: at most so many.
+    pub fn agent_events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<String>> {
+        let sql = "SELECT event FROM agent_events WHERE run = ?1 AND number >= ?2 ORDER BY number LIMIT ?3";
+        self.texts(sql, params![run, to_sql(from), to_sql(limit)])
+    }
+
+    /// The steps of a run, as JSON, with their sessions and numbers.
+    pub fn agent_steps(&self, run: &str) -> Result<Vec<(String, u64, String)>> {
+        self.read(READ, |transaction| {
+            let sql = "SELECT session, number, step FROM agent_steps WHERE run = ?1 ORDER BY session, number";
+            let mut statement = transaction.prepare_cached(sql).map_err(failed(READ))?;
+            let rows = statement
+                .query_map([run], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .map_err(failed(READ))?;
+            rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
+        })
+    }
+
+    /// The entries of a conversation, as JSON; `None`: there is no such conversation.
+    pub fn agent_conversation(&self, key: &str) -> Result<Option<Vec<String>>> {
+        let sql = "SELECT entry FROM agent_entries WHERE conversation = ?1 ORDER BY number";
+        let entries = self.texts(sql, params![key])?;
+        if !entries.is_empty() {
+            return Ok(Some(entries));
+        }
+        let there = self.texts("SELECT key FROM agent_conversations WHERE key = ?1", params![key])?;
+        Ok((!there.is_empty()).then_some(entries))
+    }
+
+    /// Deletes a conversation. One that is missing is fine.
+    pub fn delete_agent_conversation(&self, key: &str) -> Result<()> {
+        self.write(WRITE, |transaction| {
+            execute(transaction, "DELETE FROM agent_conversations WHERE key = ?1", [key])
+        })
+    }
+
+    fn texts(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<String>> {
+        self.read(READ, |transaction| {
+            let mut statement = transaction.prepare_cached(sql).map_err(failed(READ))?;
+            let rows = statement.query_map(values, |row| row.get(0)).map_err(failed(READ))?;
+            rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
+        })
+    }
+}
+
+fn held() -> MutexGuard<'static, HashSet<(StoreIdentity, String)>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check_lease(transaction: &Transaction<'_>, lease: &AgentRunLease) -> Result<()> {
+    let sql = "SELECT status, lease FROM agent_runs WHERE id = ?1";
+    let mut statement = transaction.prepare_cached(sql).map_err(failed(WRITE))?;
+    let found = statement
+        .query_row([&lease.id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))
+        .optional()
+        .map_err(failed(WRITE))?;
+    match found {
+        Some((status, number)) if status == AgentRunStatus::Active.as_str() && number == lease.number => {
+            Ok(())
+        }
+        Some(_) => {
+            let message = format!("write run `{}`: it has ended, or another process runs it now", lease.id);
+            Err(Error::new(ErrorKind::Conflict, message))
+        }
+        None => Err(no_run(&lease.id)),
+    }
+}
+
+fn apply(transaction: &Transaction<'_>, lease: Option<&AgentRunLease>, change: &AgentChange) -> Result<()> {
+    let run = || {
+        lease.map(|lease| lease.id.as_str()).ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "write a run of an agent: there is no lease on one")
+        })
+    };
+    match change {
+        AgentChange::Begin { key } => begin(transaction, key),
+        AgentChange::Append { key, entry } => {
+            begin(transaction, key)?;
+            let sql = "INSERT INTO agent_entries SELECT ?1, coalesce(max(number) + 1, 0), ?2
+                       FROM agent_entries WHERE conversation = ?1";
+            execute(transaction, sql, params![key, entry])?;
+            let sql = "UPDATE agent_conversations SET changed_ms = ?2 WHERE key = ?1";
+            execute(transaction, sql, params![key, now_ms()])
+        }
+        AgentChange::Event { number, kind, event } => {
+            let sql = "INSERT INTO agent_events VALUES (?1, ?2, ?3, ?4)";
+            execute(transaction, sql, params![run()?, to_sql(*number), kind, event])
+        }
+        AgentChange::Step { session, number, step } => {
+            let sql = "INSERT OR REPLACE INTO agent_steps VALUES (?1, ?2, ?3, ?4)";
+            execute(transaction, sql, params![run()?, session, to_sql(*number), step])
+        }
+        AgentChange::End { status, result, error } => {
+            let sql =
+                "UPDATE agent_runs SET status = ?2, result = ?3, error = ?4, ended_ms = ?5, owner = NULL
+                       WHERE id = ?1";
+            execute(transaction, sql, params![run()?, status.as_str(), result, error, now_ms()])
+        }
+    }
+}
+
+fn begin(transaction: &Transaction<'_>, key: &str) -> Result<()> {
+    let sql = "INSERT OR IGNORE INTO agent_conversations VALUES (?1, ?2, ?2)";
+    execute(transaction, sql, params![key, now_ms()])
+}
+
+fn select_one(transaction: &Transaction<'_>, id: &str) -> Result<Option<AgentRunRow>> {
+    let sql = format!("{SELECT} WHERE id = ?1");
+    let mut statement = transaction.prepare_cached(&sql).map_err(failed(READ))?;
+    statement.query_row([id], from_row).optional().map_err(failed(READ))
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<AgentRunRow> {
+    Ok(AgentRunRow {
+        id: row.get("id")?,
+        instance: row.get("instance")?,
+        agent: row.get("agent")?,
+        status: row::parsed(row, "status", AgentRunStatus::from_name)?,
+        payload: row.get("payload")?,
+        result: row.get("result")?,
+        error: row.get("error")?,
+        started_ms: row.get("started_ms")?,
+        ended_ms: row.get("ended_ms")?,
+    })
+}
+
+fn no_run(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no run `{id}`"))
+}
+
+fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(id: &str) -> AgentRunRow {
+        AgentRunRow {
+            id: id.to_owned(),
+            instance: "i".into(),
+            agent: "a".into(),
+            status: AgentRunStatus::Active,
+            payload: "{}".into(),
+            result: None,
+            error: None,
+            started_ms: 1,
+            ended_ms: None,
+        }
+    }
+
+    fn event(number: u64) -> AgentChange {
+        AgentChange::Event { number, kind: "log".into(), event: format!("{{\"n\":{number}}}") }
+    }
+
+    #[test]
+    fn a_run_has_one_owner_and_what_an_older_lease_writes_is_refused() {
+        let store = Store::in_memory().unwrap();
+        let first = store.begin_agent_run(&run("r")).unwrap();
+        assert!(store.take_agent_run("r").unwrap().is_none());
+        assert!(store.abandoned_agent_runs().unwrap().is_empty());
+        // The task that held it is gone; its lease would be found here only by a mistake.
+        let stale = AgentRunLease { store: Arc::clone(&store), id: "r".into(), number: 1 };
+        drop(first);
+        assert_eq!(store.abandoned_agent_runs().unwrap(), ["r"]);
+        let second = store.take_agent_run("r").unwrap().unwrap();
+        store.write_agents(Some(&second), &[event(0)]).unwrap();
+        let error = store.write_agents(Some(&stale), &[event(1)]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert_eq!(store.agent_events("r", 0, 10).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn changes_are_written_together_or_not_at_all() {
+        let store = Store::in_memory().unwrap();
+        let lease = store.begin_agent_run(&run("r")).unwrap();
+        let entry = AgentChange::Append { key: "k".into(), entry: "1".into() };
+        store.write_agents(Some(&lease), &[entry.clone(), event(0)]).unwrap();
+        // The number is taken.
+        store.write_agents(Some(&lease), &[entry, event(0)]).unwrap_err();
+        assert_eq!(store.agent_conversation("k").unwrap().unwrap(), ["1"]);
+        assert_eq!(store.agent_conversation("none").unwrap(), None);
+        store.delete_agent_conversation("k").unwrap();
+        assert_eq!(store.agent_conversation("k").unwrap(), None);
+    }
+
+    #[test]
+    fn a_run_that_has_ended_is_not_written_any_more() {
+        let store = Store::in_memory().unwrap();
+        let lease = store.begin_agent_run(&run("r")).unwrap();
+        let end =
+            AgentChange::End { status: AgentRunStatus::Completed, result: Some("7".into()), error: None };
+        store.write_agents(Some(&lease), &[event(0), end]).unwrap();
+        assert!(store.write_agents(Some(&lease), &[event(1)]).is_err());
+        let row = store.agent_run("r").unwrap().unwrap();
+        assert_eq!((row.status, row.result.as_deref()), (AgentRunStatus::Completed, Some("7")));
+        drop(lease);
+        assert!(store.take_agent_run("r").unwrap().is_none());
+        assert_eq!(store.take_agent_run("none").unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn runs_are_listed_newest_first_by_what_is_wanted_a_page_at_a_time() {
+        let store = Store::in_memory().unwrap();
+        let leases: Vec<_> = (1..=3)
+            .map(|number| {
+                let row = AgentRunRow { started_ms: number, ..run(&format!("r{number}")) };
+                store.begin_agent_run(&row).unwrap()
+            })
+            .collect();
+        let ids = |filter: AgentRunFilter| -> Vec<String> {
+            store.agent_runs(&filter).unwrap().into_iter().map(|row| row.id).collect()
+        };
+        let two = AgentRunFilter { limit: 2, agent: Some("a".into()), ..AgentRunFilter::default() };
+        assert_eq!(ids(two.clone()), ["r3", "r2"]);
+        assert_eq!(ids(AgentRunFilter { before: Some((2, "r2".into())), ..two.clone() }), ["r1"]);
+        assert!(ids(AgentRunFilter { status: Some(AgentRunStatus::Errored), ..two }).is_empty());
+        drop(leases);
+    }
+}
