@@ -82,6 +82,7 @@ pub const TARGETS: &[Target] = &[
     ci("cli", "mcp_clients", ABOVE),
     ci("agent", "mcp_everything", ABOVE),
     ci("agent", "vendors", ANYBODY),
+    ci("agent", "flue", ANYBODY),
     ci("probes", "threats", User::All),
     ci("providers", "remote", ABOVE),
     Target { threads: 8, ..ci("providers", "memory", ANYBODY) },

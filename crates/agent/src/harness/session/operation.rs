@@ -167,7 +167,7 @@ impl SessionInner {
             () = tokio::time::sleep_until(deadline.into()) => {
                 let limit = budget.duration_limit();
                 abort.abort(&limit.to_string());
-                run.await.and(Err(AgentError::Budget(limit))).or(Err(AgentError::Budget(limit)))
+                run.await.map_err(|_| AgentError::Budget(limit))
             }
         }
     }
