@@ -2,17 +2,17 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use eyot::{Error, ErrorKind};
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
+use crate::abort::AbortSwitch;
 use crate::event::AgentEvent;
-use crate::failure::{AgentError, AgentResult};
+use crate::failure::AgentResult;
 use crate::journal::RunJournal;
 
 /// A call of a session. It begins when it is first polled. Dropping it aborts it; what it had begun is still brought to an
@@ -36,13 +36,6 @@ enum CallState<T> {
 pub struct CallEvents {
     events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
     session: String,
-}
-
-/// Ends a call from outside. Clones are one.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AbortSwitch {
-    token: CancellationToken,
-    reason: Arc<OnceLock<String>>,
 }
 
 impl<T: Send + 'static> CallHandle<T> {
@@ -145,33 +138,6 @@ fn is_task_of(session: &str, parent: &str) -> bool {
         rest = inner;
     }
     false
-}
-
-impl AbortSwitch {
-    pub(crate) fn abort(&self, reason: &str) {
-        // The first reason counts.
-        if self.reason.set(reason.to_owned()).is_ok() {
-            self.token.cancel();
-        }
-    }
-
-    pub(crate) fn token(&self) -> &CancellationToken {
-        &self.token
-    }
-
-    /// An error once the call was aborted.
-    pub(crate) fn check(&self) -> AgentResult<()> {
-        if self.token.is_cancelled() { Err(self.error()) } else { Ok(()) }
-    }
-
-    pub(crate) fn error(&self) -> AgentError {
-        AgentError::Aborted(self.reason.get().cloned().unwrap_or_default())
-    }
-
-    /// Waits until the call is aborted.
-    pub(crate) async fn aborted(&self) {
-        self.token.cancelled().await;
-    }
 }
 
 #[cfg(test)]

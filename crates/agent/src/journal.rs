@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use eyot::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::abort::AbortSwitch;
 use crate::conversation::ConversationEntry;
 use crate::event::{AgentEvent, AgentEventKind};
 use crate::observe::publish;
@@ -29,6 +30,7 @@ pub(crate) struct RunJournal {
 pub(crate) struct JournalRun {
     pub(crate) lease: RunLease,
     pub(crate) steps: RunSteps,
+    pub(crate) abort: AbortSwitch,
 }
 
 struct JournalState {
@@ -69,6 +71,11 @@ impl RunJournal {
     /// The steps of the run, if it is of one.
     pub(crate) fn steps(&self) -> Option<&RunSteps> {
         self.run.as_ref().map(|run| &run.steps)
+    }
+
+    /// The end of the run from outside; of no run it never comes.
+    pub(crate) fn abort(&self) -> AbortSwitch {
+        self.run.as_ref().map(|run| run.abort.clone()).unwrap_or_default()
     }
 
     /// The events that come from now on.

@@ -5,6 +5,8 @@
 //! [`AgentEvent`]s, to whoever listens to a call or to a harness, and to all subscribers of [`observe()`].
 #![forbid(unsafe_code)]
 
+mod abort;
+mod agent_file;
 mod budget;
 mod call;
 mod compaction;
@@ -12,6 +14,7 @@ mod conversation;
 mod event;
 mod event_size;
 mod failure;
+mod front_matter;
 mod harness;
 mod journal;
 mod mcp;
@@ -33,6 +36,7 @@ mod subagent;
 mod system_prompt;
 mod usage;
 
+pub use agent_file::AgentFile;
 pub use budget::{Budget, BudgetLimit};
 pub use call::{CallEvents, CallHandle};
 pub use compaction::CompactionOptions;

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::abort::AbortSwitch;
 use crate::event::{AgentEvent, AgentEventKind, LogLevel};
 use crate::failure::{AgentError, AgentResult};
 use crate::harness::{DEFAULT_NAME, Harness, HarnessOptions};
@@ -53,6 +54,7 @@ struct RunInner {
 pub struct RunHandle {
     id: String,
     task: JoinHandle<AgentResult<Value>>,
+    abort: AbortSwitch,
     events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
 }
 
@@ -105,7 +107,7 @@ impl Agents {
             error: None,
         };
         let lease = self.store.begin_run(record.clone()).await?;
-        let run = JournalRun { lease, steps: RunSteps::default() };
+        let run = JournalRun { lease, steps: RunSteps::default(), abort: AbortSwitch::default() };
         let journal = RunJournal::start(Some(run), 0, Arc::clone(&self.store));
         let events = journal.listen();
         let scope = EventScope::of_run(journal);
@@ -133,7 +135,7 @@ impl Agents {
         let Some(lease) = self.store.take_run(id).await? else { return Ok(None) };
         let mut past = RunPast::read(self.store.as_ref(), id).await?;
         let steps = RunSteps::known(self.store.steps(id).await?, std::mem::take(&mut past.open_turns));
-        let run = JournalRun { lease, steps };
+        let run = JournalRun { lease, steps, abort: AbortSwitch::default() };
         let journal = RunJournal::start(Some(run), past.next_index, Arc::clone(&self.store));
         let events = journal.listen();
         let scope = EventScope::of_run(journal);
@@ -151,7 +153,7 @@ impl Agents {
         events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
         past: RunPast,
     ) -> RunHandle {
-        let id = record.run_id.clone();
+        let (id, abort) = (record.run_id.clone(), scope.journal().abort());
         let inner = RunInner {
             record,
             store: Arc::clone(&self.store),
@@ -161,7 +163,7 @@ impl Agents {
             used_before: past.used,
         };
         let task = tokio::spawn(carry_out(handler, AgentContext { inner: Arc::new(inner) }));
-        RunHandle { id, task, events }
+        RunHandle { id, task, abort, events }
     }
 
     fn handler(&self, name: &str) -> Result<Handler> {
@@ -274,6 +276,12 @@ impl RunHandle {
     /// Returns the next event, or `None` after the last one. Of a run that is gone on with, those that come from now on.
     pub async fn next_event(&mut self) -> Option<Arc<AgentEvent>> {
         self.events.recv().await
+    }
+
+    /// Aborts what the run's sessions are doing, and what they are asked for from now on. The handler hears of it as
+    /// [`AgentError::Aborted`], and the run ends when the handler does.
+    pub fn abort(&self, reason: &str) {
+        self.abort.abort(reason);
     }
 
     /// Waits for the end of the run, and returns its result.

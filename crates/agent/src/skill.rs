@@ -12,6 +12,8 @@ use eyot::{Error, ErrorKind, Result, Sandbox};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::front_matter::split;
+
 /// The folder of a workspace's skills.
 const SKILLS_FOLDER: &str = ".agents/skills";
 /// The folder below which a model reads the files of packaged skills. There is no such folder in the sandbox.
@@ -220,21 +222,6 @@ pub(crate) fn parse(text: &str, place: &str, directory: &str) -> Result<(SkillHe
     check_length(Some(&head.description), MAX_DESCRIPTION_CHARS, place, "description")?;
     check_length(head.compatibility.as_ref(), MAX_COMPATIBILITY_CHARS, place, "compatibility")?;
     Ok((head, body.trim().to_owned()))
-}
-
-/// The text between the two lines `---`, and the text behind them.
-fn split(text: &str) -> Option<(&str, &str)> {
-    let is_mark = |line: &str| line.trim_end() == "---";
-    let mut lines = text.split_inclusive('\n');
-    let first = lines.next().filter(|line| is_mark(line))?;
-    let mut end = first.len();
-    for line in lines {
-        if is_mark(line) {
-            return Some((&text[first.len()..end], &text[end + line.len()..]));
-        }
-        end += line.len();
-    }
-    None
 }
 
 fn check_name(name: &str, place: &str, directory: &str) -> Result<()> {

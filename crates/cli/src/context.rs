@@ -34,6 +34,8 @@ pub struct Context {
     pub provider_settings: ProviderSettings,
     /// The server whose sandboxes are used instead of this host's.
     server: Option<RemoteOptions>,
+    /// The provider was named by a flag or a variable.
+    names_a_provider: bool,
     /// Set if details are to be printed.
     pub verbose: bool,
 }
@@ -82,8 +84,18 @@ impl Context {
             config,
             server,
             provider_settings,
+            names_a_provider: global.provider.is_some(),
             verbose: global.verbose > 0,
         })
+    }
+
+    /// The same over another provider, unless a flag or a variable names one.
+    pub fn by_default_over(&self, row: &'static ProviderRow) -> Self {
+        let mut context = self.clone();
+        if !self.names_a_provider {
+            context.provider_settings = self.provider_settings.of(row, self.config.providers.of(row));
+        }
+        context
     }
 
     /// Opens the provider. This touches the state folder, so it is done as late as possible. The

@@ -19,7 +19,8 @@ use eyot_tools::ToolDef;
 use serde_json::{Value, json};
 
 use super::HarnessInner;
-use crate::call::{AbortSwitch, CallHandle};
+use crate::abort::AbortSwitch;
+use crate::call::CallHandle;
 use crate::compaction::CompactionOptions;
 use crate::conversation::{Conversation, ConversationEntry};
 use crate::event::OperationKind;

@@ -1,6 +1,7 @@
 //! The runtime from outside: real sandboxes (in memory), and a model that says what was written down for it.
 
 mod aborting;
+mod aborting_run;
 mod compaction;
 mod events;
 mod prompts;

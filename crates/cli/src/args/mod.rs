@@ -1,6 +1,7 @@
 //! The arguments: one structure for each command, with its help. Parsing refuses everything that is
 //! wrong without looking at the machine. Nothing here acts.
 
+mod agent;
 mod backup;
 mod bench;
 mod docker;
@@ -33,6 +34,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 use eyot_providers::row::ProviderRow;
 
+pub use agent::{AgentArgs, AgentCommand, AgentLsArgs, AgentWorkArgs};
 pub use backup::{BackupArgs, RestoreArgs};
 pub use bench::{BenchArgs, BenchImage};
 pub use docker::with_our_word;
@@ -198,6 +200,7 @@ commands! {
     Pool(PoolArgs), "pool", "Manage pools, the sandboxes of agent sessions: list, create, sleep, remove";
     Image(ImageArgs), "image", "Manage the images of sandboxes: pull, import, list, remove";
     Workspace(WorkspaceArgs), "workspace", "Manage the persistent workspaces of this host: list, remove";
+    Agent(AgentArgs), "agent", "Give an agent a task, and show its work";
     Serve(ServeArgs), "serve", "Serve the sandboxes of this host over HTTP";
     Keys(KeysArgs), "keys", "Manage the keys of this host's server: create, list, revoke";
     Backup(BackupArgs), "backup", "Write the state folder into one file: sandboxes, pools, keys, images, events";

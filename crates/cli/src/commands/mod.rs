@@ -2,6 +2,7 @@
 //! returns our exit code.
 
 mod adopt;
+mod agent;
 mod backup;
 mod bench;
 mod browse;
@@ -177,6 +178,7 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Pool(args) => Box::pin(pool::run(args, context)).await,
         CliCommand::Image(args) => Box::pin(image::run(args, context)).await,
         CliCommand::Workspace(args) => workspace::run(args, context).await,
+        CliCommand::Agent(args) => Box::pin(agent::run(args, context)).await,
         CliCommand::Serve(args) => Box::pin(serve::run(args, context)).await,
         CliCommand::Keys(args) => keys::run(args, context).await,
         CliCommand::Backup(args) => backup::run(&args, context).await,

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 48] = [
+const COMMANDS: [&str; 49] = [
     "run",
     "create",
     "ls",
@@ -37,6 +37,7 @@ const COMMANDS: [&str; 48] = [
     "pool",
     "image",
     "workspace",
+    "agent",
     "serve",
     "keys",
     "backup",

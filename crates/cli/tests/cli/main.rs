@@ -1,6 +1,7 @@
 //! The real program against the real provider. Each test has a new state folder and a new home.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
+mod agents;
 mod as_json;
 mod backup;
 mod bench;

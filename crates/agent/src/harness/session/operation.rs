@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::SessionInner;
-use crate::call::AbortSwitch;
+use crate::abort::AbortSwitch;
 use crate::conversation::ConversationEntry;
 use crate::event::{AgentEventKind, LogLevel, OperationKind};
 use crate::failure::{AgentError, AgentResult};
@@ -152,19 +152,28 @@ impl SessionInner {
         Ok(OperationPlace(self))
     }
 
-    /// Runs it; when the time of the budget is over, it is aborted and fails with the budget.
+    /// Runs it. When the time of the budget is over, or the run is aborted, it is aborted too.
     async fn within_budget<T>(
         &self,
         abort: &AbortSwitch,
         run: impl Future<Output = AgentResult<T>>,
     ) -> AgentResult<T> {
-        let budget = &self.harness.budget;
-        let Some(deadline) = budget.deadline() else { return run.await };
+        let (budget, run_abort) = (&self.harness.budget, self.scope.journal().abort());
+        let out_of_time = async {
+            match budget.deadline() {
+                Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+                None => std::future::pending().await,
+            }
+        };
         let mut run = std::pin::pin!(run);
         tokio::select! {
             biased;
             done = &mut run => done,
-            () = tokio::time::sleep_until(deadline.into()) => {
+            () = run_abort.aborted() => {
+                abort.abort(run_abort.reason());
+                run.await
+            }
+            () = out_of_time => {
                 let limit = budget.duration_limit();
                 abort.abort(&limit.to_string());
                 run.await.map_err(|_| AgentError::Budget(limit))

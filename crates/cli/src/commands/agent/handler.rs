@@ -1,0 +1,120 @@
+//! The agent of the command line: one task, one session. What it needs is in the payload of its run, so that another process
+//! can go on with it.
+
+use std::path::PathBuf;
+
+use eyot_agent::{
+    AgentContext, AgentFile, AgentResult, AgentSandbox, Agents, Budget, HarnessOptions, McpServerOptions,
+    PromptOptions, connect_mcp_server, resolve_model,
+};
+use eyot_engine::SandboxPool;
+use eyot_tools::toolset_over;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::args::AgentWorkArgs;
+use crate::errors::Failure;
+
+/// The name of the agent.
+pub(super) const AGENT: &str = "eyot";
+/// The toolset of an agent for which none is named.
+const DEFAULT_TOOLSET: &str = "coding";
+
+/// A task, as the payload of a run has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentTask {
+    pub(super) task: String,
+    pub(super) model: String,
+    /// The file of the agent. It is read again by the process that goes on, so that no header is in the store.
+    pub(super) agent: Option<AgentPlace>,
+    tools: Option<String>,
+    mcp: Vec<String>,
+    instructions: Option<String>,
+    budget: Budget,
+}
+
+/// The place of an agent that is a file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentPlace {
+    pub(super) folder: PathBuf,
+    pub(super) name: String,
+}
+
+impl AgentPlace {
+    pub(super) fn read(&self) -> eyot::Result<AgentFile> {
+        AgentFile::read(&self.folder, &self.name)
+    }
+}
+
+impl AgentTask {
+    pub(super) fn new(task: &str, model: String, agent: Option<AgentPlace>, args: &AgentWorkArgs) -> Self {
+        let budget = Budget {
+            max_turns: args.max_turns,
+            max_tokens: args.max_tokens,
+            max_duration_ms: args.max_time,
+            max_cost: args.max_cost,
+        };
+        Self {
+            task: task.to_owned(),
+            model,
+            agent,
+            tools: args.tools.clone(),
+            mcp: args.mcp.clone(),
+            instructions: args.instructions.clone(),
+            budget,
+        }
+    }
+
+    pub(super) fn of_payload(payload: &Value) -> serde_json::Result<Self> {
+        serde_json::from_value(payload.clone())
+    }
+
+    pub(super) fn to_payload(&self) -> Result<Value, Failure> {
+        serde_json::to_value(self).map_err(|error| Failure::host("write the task", error.into()))
+    }
+}
+
+/// Registers the agent. Its sandbox is the pool's.
+pub(super) fn register(agents: &Agents, pool: SandboxPool) -> eyot::Result<()> {
+    agents.register(AGENT, move |context| work(context, pool.clone()))
+}
+
+async fn work(context: AgentContext, pool: SandboxPool) -> AgentResult<Value> {
+    let task = AgentTask::of_payload(context.payload())
+        .map_err(|error| eyot::Error::invalid("payload", format!("is no task: {error}")))?;
+    let agent = task.agent.as_ref().map(AgentPlace::read).transpose()?;
+    let toolset = task.tools.as_deref().or(agent.as_ref().and_then(|agent| agent.tools.as_deref()));
+    let toolset = toolset_over(pool.provider().as_ref(), toolset.unwrap_or(DEFAULT_TOOLSET))?;
+    let mut servers: Vec<(String, McpServerOptions)> = task.mcp.iter().enumerate().map(numbered).collect();
+    servers.extend(agent.iter().flat_map(|agent| agent.mcp.clone()));
+    let (mut connections, mut tools) = (Vec::new(), Vec::new());
+    for (name, options) in servers {
+        let connection = connect_mcp_server(&name, options).await?;
+        tools.extend(connection.tools().to_vec());
+        connections.push(connection);
+    }
+    let instructions = [agent.map(|agent| agent.instructions), task.instructions];
+    let instructions: Vec<String> = instructions.into_iter().flatten().collect();
+    let options = HarnessOptions {
+        model: Some(resolve_model(&task.model)?),
+        sandbox: AgentSandbox::Pool(pool),
+        toolset: Some(toolset),
+        tools,
+        instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+        budget: task.budget,
+        ..HarnessOptions::default()
+    };
+    let session = context.init(options).await?.session().await?;
+    let answer = session.prompt(&task.task, PromptOptions::default()).await;
+    for connection in connections {
+        connection.close().await;
+    }
+    answer.map(|answer| json!({"text": answer.text, "usage": answer.usage}))
+}
+
+/// A server of the command line has a number for a name.
+fn numbered((index, url): (usize, &String)) -> (String, McpServerOptions) {
+    (format!("mcp{}", index + 1), McpServerOptions::new(url))
+}

@@ -1,0 +1,45 @@
+//! `eyot agent ls`: lists the runs of agents.
+
+use std::sync::Arc;
+
+use eyot_agent::{AgentStore, EngineStore, RunFilter, RunRecord, RunStatus};
+
+use super::handler::AgentTask;
+use crate::args::AgentLsArgs;
+use crate::context::Context;
+use crate::durations::moment;
+use crate::errors::Failure;
+use crate::table::Table;
+
+/// So many characters of a task are shown.
+const SHOWN_CHARS: usize = 60;
+
+pub async fn run(args: &AgentLsArgs, context: &Context) -> Result<u8, Failure> {
+    context.refuse_server("the runs of agents are in this host's state folder")?;
+    let engine = context.engine().await?;
+    let store = EngineStore::new(Arc::clone(engine.store()));
+    let runs = store.runs(RunFilter { limit: Some(args.limit), ..RunFilter::default() }).await?;
+    if context.output.json {
+        context.output.value(&runs)?;
+        return Ok(0);
+    }
+    let mut table = Table::new(["ID", "STARTED", "STATUS", "MODEL", "TASK"]);
+    for run in &runs {
+        table.row(row(run));
+    }
+    context.output.text(&table.render())?;
+    Ok(0)
+}
+
+fn row(run: &RunRecord) -> [String; 5] {
+    let task = AgentTask::of_payload(&run.payload).ok();
+    let status = match run.status {
+        RunStatus::Active => "active",
+        RunStatus::Completed => "completed",
+        RunStatus::Errored => "failed",
+    };
+    let started = moment(i64::try_from(run.started_ms).unwrap_or(i64::MAX));
+    let (model, text) = task.map_or_else(Default::default, |task| (task.model, task.task));
+    let text: String = text.lines().next().unwrap_or_default().chars().take(SHOWN_CHARS).collect();
+    [run.instance_id.clone(), started, status.to_owned(), model, text]
+}

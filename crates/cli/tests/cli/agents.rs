@@ -1,0 +1,116 @@
+//! `eyot agent`, with a stand-in for a vendor's HTTP API.
+
+use eyot_agent::standin::{StandIn, StandInTurn};
+use serde_json::{Value, json};
+
+use super::machine::Machine;
+
+/// A stand-in, and the runtime that it lives in.
+struct Vendor {
+    stand_in: StandIn,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Vendor {
+    fn playing(turns: Vec<StandInTurn>) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let stand_in = runtime.block_on(StandIn::openai(turns)).unwrap();
+        Self { stand_in, _runtime: runtime }
+    }
+
+    fn variables(&self) -> [(&'static str, &str); 2] {
+        [("OPENAI_API_KEY", "sk-canary-of-the-cli"), ("OPENAI_BASE_URL", self.stand_in.url())]
+    }
+}
+
+impl Machine {
+    /// Runs the program beside a vendor, whose variables it gets.
+    fn beside(&self, variables: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
+        let mut command = self.command(arguments);
+        let output = command.current_dir(self.path("")).envs(variables.iter().copied()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+}
+
+const MODEL: &str = "openai-completions/m";
+
+#[test]
+fn an_agent_works_in_a_sandbox_that_stays_and_its_conversation_goes_on() {
+    let machine = Machine::new();
+    let vendor = Vendor::playing(vec![
+        StandInTurn::text("I write it.")
+            .and_call("c1", "write", json!({"path": "a.txt", "content": "one\n"}))
+            .and_call("c2", "bash", json!({"command": "env; seq 20"})),
+        StandInTurn::call("c3", "edit", json!({"path": "a.txt", "oldText": "one", "newText": "two"})),
+        StandInTurn::text("It is written."),
+        StandInTurn::call("c4", "read", json!({"path": "a.txt"})),
+        StandInTurn::text("It says two."),
+    ]);
+    let (code, out, shown) =
+        machine.beside(&vendor.variables(), &["agent", "--model", MODEL, "write a file"]);
+    assert_eq!((code, out.as_str()), (Some(0), "I write it.\nIt is written.\n"), "{shown}");
+    for part in ["> write: a.txt", "> bash: env; seq 20", "more lines", "  - one", "  + two", "tokens read"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("sk-canary"), "{shown}");
+    let id = shown.split("--continue ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    assert!(machine.run(&["ls"]).success().contains(&format!("{id}/default")));
+    assert!(machine.run(&["read", &format!("{id}/default"), "a.txt"]).success().contains("two"));
+
+    let (code, out, shown) = machine.beside(&vendor.variables(), &["agent", "--continue", &id, "read it"]);
+    assert_eq!((code, out.as_str()), (Some(0), "It says two.\n"), "{shown}");
+    let messages = vendor.stand_in.requests().last().unwrap().body["messages"].as_array().unwrap().len();
+    assert!(messages > 8, "{messages}");
+    let listed = machine.run(&["agent", "ls"]).success();
+    assert_eq!(listed.matches(&id).count(), 2, "{listed}");
+    assert!(listed.contains("completed") && listed.contains("write a file"), "{listed}");
+}
+
+#[test]
+fn a_file_is_an_agent_whose_words_and_sandbox_are_used() {
+    let machine = Machine::new();
+    let vendor = Vendor::playing(vec![StandInTurn::text("ahoy"), StandInTurn::text("again")]);
+    let pirate = format!("---\nmodel: {MODEL}\nprovider: memory\n---\nTalk like a pirate.\n");
+    machine.write("agents/pirate.md", pirate);
+    let (code, out, shown) = machine.beside(&vendor.variables(), &["agent", "--agent", "pirate", "greet"]);
+    assert_eq!((code, out.as_str()), (Some(0), "ahoy\n"), "{shown}");
+    let id = shown.split("--continue ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    machine.beside(&vendor.variables(), &["agent", "--continue", &id, "greet"]);
+    let requests = vendor.stand_in.requests();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        assert!(request.body["messages"][0].to_string().contains("Talk like a pirate."), "{request:?}");
+    }
+    let (code, _, said) = machine.beside(&[], &["agent", "--agent", "parrot", "greet"]);
+    assert!(code == Some(1) && said.contains("there are pirate"), "{said}");
+}
+
+#[test]
+fn with_json_the_events_are_printed_one_a_line() {
+    let machine = Machine::new();
+    let vendor = Vendor::playing(vec![StandInTurn::text("hi")]);
+    let (_, out, _) = machine.beside(&vendor.variables(), &["--json", "agent", "--model", MODEL, "greet"]);
+    let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let numbers: Vec<u64> = events.iter().map(|event| event["eventIndex"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..events.len() as u64).collect::<Vec<_>>());
+    assert_eq!(
+        (&events[0]["type"], &events.last().unwrap()["type"]),
+        (&json!("run_start"), &json!("run_end"))
+    );
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said_with_what_to_do() {
+    let machine = Machine::new();
+    assert!(machine.run(&["agent"]).failure(2).contains("there is no task"));
+    assert!(machine.run(&["agent", "do it"]).failure(2).contains("--model ollama/qwen3"));
+    assert!(machine.run(&["agent", "--model", "nobody/m", "do it"]).failure(2).contains("nobody"));
+    assert!(machine.run(&["agent", "--continue", "agent-x", "on"]).failure(2).contains("eyot agent ls"));
+    let vendor = Vendor::playing(vec![StandInTurn::failure(400, "invalid_request_error", "no such thing")]);
+    let work = ["agent", "--model", MODEL, "do it"];
+    let (code, _, said) = machine.beside(&vendor.variables(), &work);
+    assert!(code == Some(1) && said.contains("no such thing"), "{said}");
+    let (code, _, said) = machine.beside(&vendor.variables()[1..], &work);
+    assert!(code == Some(1) && said.contains("OPENAI_API_KEY"), "{said}");
+}
