@@ -39,20 +39,20 @@ pub struct AgentFile {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct FrontMatter {
+struct AgentFront {
     description: Option<String>,
     model: Option<String>,
     tools: Option<String>,
     provider: Option<String>,
     image: Option<String>,
-    mcp: BTreeMap<String, McpServer>,
+    mcp: BTreeMap<String, AgentMcpServer>,
     webhook: bool,
 }
 
 /// A server is its url, or its url with options.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum McpServer {
+enum AgentMcpServer {
     Url(String),
     Options(McpServerOptions),
 }
@@ -94,13 +94,13 @@ impl AgentFile {
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let place = Path::new(name).with_extension("md");
         let (front, body) = match split(text) {
-            Some((yaml, body)) if yaml.trim().is_empty() => (FrontMatter::default(), body),
+            Some((yaml, body)) if yaml.trim().is_empty() => (AgentFront::default(), body),
             Some((yaml, body)) => {
                 let front = serde_saphyr::from_str(yaml);
                 let why = |error| format!("begins with YAML that can't be read: {error}");
                 (front.map_err(|error| invalid(&place, &why(error)))?, body)
             }
-            None => (FrontMatter::default(), text),
+            None => (AgentFront::default(), text),
         };
         let instructions = body.trim();
         if instructions.is_empty() {
@@ -121,7 +121,7 @@ impl AgentFile {
     }
 }
 
-impl McpServer {
+impl AgentMcpServer {
     fn into_options(self) -> McpServerOptions {
         match self {
             Self::Url(url) => McpServerOptions::new(url),

@@ -83,7 +83,7 @@ fn a_file_is_an_agent_whose_words_and_sandbox_are_used() {
         assert!(request.body["messages"][0].to_string().contains("Talk like a pirate."), "{request:?}");
     }
     let (code, _, said) = machine.beside(&[], &["agent", "--agent", "parrot", "greet"]);
-    assert!(code == Some(1) && said.contains("there are pirate"), "{said}");
+    assert!(code == Some(2) && said.contains("there are pirate"), "{said}");
 }
 
 #[test]

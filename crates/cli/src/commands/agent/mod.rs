@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use eyot::SandboxName;
-use eyot_agent::{AgentError, AgentStore, Agents, EngineStore, RunFilter, RunHandle, RunRecord, RunStatus};
+use eyot_agent::{
+    AgentError, AgentStore, Agents, EngineStore, ModelErrorKind, RunFilter, RunHandle, RunRecord, RunStatus,
+};
 use eyot_engine::Engine;
 use eyot_providers::registry::find;
 
@@ -44,12 +46,15 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
         Some(name) => Some(AgentPlace { folder: agents_folder()?, name: name.clone() }),
         None => known.as_ref().and_then(|known| known.agent.clone()),
     };
-    let file = place.as_ref().map(AgentPlace::read).transpose()?;
+    let file = place.as_ref().map(AgentPlace::read).transpose();
+    let file = file.map_err(|error| Failure::with_code(error, USAGE))?;
     args.model = args.model.or_else(|| file.as_ref()?.model.clone()).or(known.map(|known| known.model));
     args.spec.image = args.spec.image.or_else(|| file.as_ref()?.image.clone());
     let task = task(&args, place, before.as_ref())?;
     let context = &match file.as_ref().and_then(|file| file.provider.as_deref()) {
-        Some(provider) => context.by_default_over(find(provider)?),
+        Some(provider) => {
+            context.by_default_over(find(provider).map_err(|error| Failure::with_code(error, USAGE))?)
+        }
         None => context.clone(),
     };
     let spec = args.spec.to_spec(&context.config.defaults)?;
@@ -174,9 +179,17 @@ fn ended_as(
         (_, Some(signal)) => Err(Failure::Interrupted(signal)),
         (Ok(()), None) => Ok(0),
         (Err(AgentError::Other(error)), None) => Err(error.into()),
-        (Err(error), None) => {
-            let error = eyot::Error::new(eyot::ErrorKind::Unavailable, error.to_string());
-            Err(Failure::with_code(error, NOT_DONE))
+        (Err(error), None) => Err(not_done(&error)),
+    }
+}
+
+fn not_done(error: &AgentError) -> Failure {
+    let failure =
+        Failure::with_code(eyot::Error::new(eyot::ErrorKind::Unavailable, error.to_string()), NOT_DONE);
+    match error {
+        AgentError::Model { source, .. } if source.kind == ModelErrorKind::Unauthorized => {
+            failure.hint("is the provider's key set and valid? ANTHROPIC_API_KEY, OPENAI_API_KEY")
         }
+        _ => failure,
     }
 }
