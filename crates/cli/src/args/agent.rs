@@ -10,8 +10,8 @@ use crate::durations;
 const EXAMPLES: &str = "\
 Examples:
   eyot agent --model ollama/qwen3 'set up a Node project and run its tests'
-  eyot agent --model anthropic/claude-haiku-4-5 --mount .:/home/user/src 'why does it not build?'
-  eyot agent --agent reviewer 'review the last commit'   the agent of agents/reviewer.md
+  eyot agent -M anthropic/claude-haiku-4-5 -v .:/src:ro 'why does /src not build?'
+  eyot agent --agent reviewer 'review it'       the agent of agents/reviewer.md
   eyot agent --continue agent-01k8 'and now the other test'
   eyot agent ls                                 the runs that are kept
   eyot --json agent --model ollama/qwen3 'count the files' | jq -r .type
