@@ -175,8 +175,12 @@ fn requests(stand_in: &StandIn) -> Vec<Value> {
     requests.collect()
 }
 
-/// Takes out of a message what differs on purpose: the words about what went wrong, and ids that are made anew each time.
+/// Takes out of a message what differs on purpose: the words about what went wrong, ids that are made anew each time, and
+/// whether a user's text is a text or one part, which is the same to a model.
 fn take_out_what_differs(message: &mut Value) {
+    if message["role"] == "user" && message["content"].is_string() {
+        message["content"] = json!([{"type": "text", "text": message["content"].take()}]);
+    }
     let id = message["tool_call_id"].as_str().unwrap_or_default().to_owned();
     if OTHER_WORDS.contains(&id.as_str()) {
         message["content"] = json!("(what went wrong)");

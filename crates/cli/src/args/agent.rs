@@ -10,7 +10,7 @@ use crate::durations;
 const EXAMPLES: &str = "\
 Examples:
   eyot agent --model ollama/qwen3 'set up a Node project and run its tests'
-  eyot agent -M anthropic/claude-haiku-4-5 -v .:/src:ro 'why does /src not build?'
+  eyot agent -M anthropic/claude-haiku-4-5 -v .:/src:ro 'mend the tests'
   eyot agent --agent reviewer 'review it'       the agent of agents/reviewer.md
   eyot agent --continue agent-01k8 'and now the other test'
   eyot agent ls                                 the runs that are kept
