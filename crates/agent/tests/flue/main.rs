@@ -202,7 +202,8 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.bytes().filter(|byte| *byte == b'-').count() == 4
 }
 
-/// The events as far as they are the same each time. Answers of one turn come in the order in which they are done.
+/// The events as far as they are the same each time. Answers of one turn come in the order in which they are done, and ours hold
+/// back the end of a piece of text that a secret may begin with.
 fn shown(events: &[Value]) -> Value {
     const KINDS: [&str; 17] = [
         "run_start",
@@ -244,6 +245,15 @@ fn shown(events: &[Value]) -> Value {
             Value::Object(fields)
         })
         .collect();
+    shown.dedup_by(|piece, before| {
+        let goes_on = piece["type"] == "text_delta" && before["type"] == "text_delta";
+        if goes_on {
+            let text =
+                [&before["text"], &piece["text"]].map(|text| text.as_str().unwrap_or_default()).concat();
+            before["text"] = json!(text);
+        }
+        goes_on
+    });
     let is_answer = |event: &Value| event["type"] == "tool_call";
     shown.chunk_by_mut(|one, next| is_answer(one) && is_answer(next)).for_each(|answers| {
         answers.sort_by_key(|answer| answer["call"].to_string());
