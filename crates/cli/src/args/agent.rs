@@ -49,7 +49,7 @@ pub enum AgentCommand {
 const LS_EXAMPLES: &str = "\
 Examples:
   eyot agent ls
-  eyot --json agent ls --limit 1000 | jq -r '.[] | select(.status == \"active\") | .runId'";
+  eyot --json agent ls --limit 1000 | jq -r '.[].runId'";
 
 /// `eyot agent ls`
 #[derive(Debug, Args)]

@@ -1,6 +1,10 @@
 //! `eyot agent`, with a stand-in for a vendor's HTTP API.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use eyot_agent::standin::{StandIn, StandInTurn};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::machine::Machine;
@@ -84,6 +88,51 @@ fn a_file_is_an_agent_whose_words_and_sandbox_are_used() {
     }
     let (code, _, said) = machine.beside(&[], &["agent", "--agent", "parrot", "greet"]);
     assert!(code == Some(2) && said.contains("there are pirate"), "{said}");
+}
+
+/// Ends an agent by a signal while its first command runs. Returns its exit code, and what it showed.
+fn ended_in_a_command(machine: &Machine, vendor: &Vendor, signal: Signal) -> (Option<i32>, String) {
+    let mut command = machine.command(&["agent", "--model", MODEL, "wait"]);
+    command.envs(vendor.variables()).stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut agent = command.spawn().unwrap();
+    let mut lines = BufReader::new(agent.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut shown: Vec<String> = lines.by_ref().take_while(|line| !line.contains("> bash")).collect();
+    kill_process(Pid::from_child(&agent), signal).unwrap();
+    shown.extend(lines);
+    (agent.wait().unwrap().code(), shown.join("\n"))
+}
+
+#[test]
+fn an_interrupted_agent_says_how_to_go_on_and_goes_on() {
+    let machine = Machine::new();
+    let vendor = Vendor::playing(vec![
+        StandInTurn::call("c1", "bash", json!({"command": "sleep 600"})),
+        StandInTurn::text("I go on."),
+    ]);
+    let (code, shown) = ended_in_a_command(&machine, &vendor, Signal::INT);
+    assert_eq!(code, Some(130), "{shown}");
+    let id = shown.split("--continue ").nth(1).unwrap().split(' ').next().unwrap();
+    let (code, out, shown) = machine.beside(&vendor.variables(), &["agent", "--continue", id, "go on"]);
+    assert_eq!((code, out.as_str()), (Some(0), "I go on.\n"), "{shown}");
+}
+
+#[test]
+fn an_agent_that_was_killed_goes_on_and_hears_what_was_interrupted() {
+    let machine = Machine::new();
+    let vendor = Vendor::playing(vec![
+        StandInTurn::call("c1", "bash", json!({"command": "sleep 600"})),
+        StandInTurn::text("I go on."),
+    ]);
+    ended_in_a_command(&machine, &vendor, Signal::KILL);
+    let runs = machine.run(&["--json", "agent", "ls"]).json();
+    assert_eq!(runs[0]["status"], "active");
+    let id = runs[0]["instanceId"].as_str().unwrap();
+    let refused = machine.run(&["agent", "--continue", id, "--model", MODEL, "more"]);
+    assert!(refused.failure(2).contains("has not ended"));
+    let (code, out, shown) = machine.beside(&vendor.variables(), &["agent", "--continue", id]);
+    assert_eq!((code, out.as_str()), (Some(0), "I go on.\n"), "{shown}");
+    let asked = vendor.stand_in.requests().last().unwrap().body["messages"].to_string();
+    assert!(asked.contains("interrupted"), "{asked}");
 }
 
 #[test]
