@@ -90,13 +90,13 @@ fn a_file_is_an_agent_whose_words_and_sandbox_are_used() {
     assert!(code == Some(2) && said.contains("there are pirate"), "{said}");
 }
 
-/// Ends an agent by a signal while its first command runs. Returns its exit code, and what it showed.
+/// Ends an agent by a signal when its first command has ended and its second one has not. Returns its exit code, and what it showed.
 fn ended_in_a_command(machine: &Machine, vendor: &Vendor, signal: Signal) -> (Option<i32>, String) {
     let mut command = machine.command(&["agent", "--model", MODEL, "wait"]);
     command.envs(vendor.variables()).stderr(Stdio::piped()).stdout(Stdio::null());
     let mut agent = command.spawn().unwrap();
     let mut lines = BufReader::new(agent.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let mut shown: Vec<String> = lines.by_ref().take_while(|line| !line.contains("> bash")).collect();
+    let mut shown: Vec<String> = lines.by_ref().take_while(|line| !line.contains("| begun")).collect();
     kill_process(Pid::from_child(&agent), signal).unwrap();
     shown.extend(lines);
     (agent.wait().unwrap().code(), shown.join("\n"))
@@ -106,7 +106,8 @@ fn ended_in_a_command(machine: &Machine, vendor: &Vendor, signal: Signal) -> (Op
 fn an_interrupted_agent_says_how_to_go_on_and_goes_on() {
     let machine = Machine::new();
     let vendor = Vendor::playing(vec![
-        StandInTurn::call("c1", "bash", json!({"command": "sleep 600"})),
+        StandInTurn::call("c1", "bash", json!({"command": "echo begun"}))
+            .and_call("c2", "bash", json!({"command": "sleep 600"})),
         StandInTurn::text("I go on."),
     ]);
     let (code, shown) = ended_in_a_command(&machine, &vendor, Signal::INT);
@@ -120,7 +121,8 @@ fn an_interrupted_agent_says_how_to_go_on_and_goes_on() {
 fn an_agent_that_was_killed_goes_on_and_hears_what_was_interrupted() {
     let machine = Machine::new();
     let vendor = Vendor::playing(vec![
-        StandInTurn::call("c1", "bash", json!({"command": "sleep 600"})),
+        StandInTurn::call("c1", "bash", json!({"command": "echo begun"}))
+            .and_call("c2", "bash", json!({"command": "sleep 600"})),
         StandInTurn::text("I go on."),
     ]);
     ended_in_a_command(&machine, &vendor, Signal::KILL);
@@ -132,7 +134,7 @@ fn an_agent_that_was_killed_goes_on_and_hears_what_was_interrupted() {
     let (code, out, shown) = machine.beside(&vendor.variables(), &["agent", "--continue", id]);
     assert_eq!((code, out.as_str()), (Some(0), "I go on.\n"), "{shown}");
     let asked = vendor.stand_in.requests().last().unwrap().body["messages"].to_string();
-    assert!(asked.contains("interrupted"), "{asked}");
+    assert!(asked.contains("begun") && asked.contains("interrupted"), "{asked}");
 }
 
 #[test]
