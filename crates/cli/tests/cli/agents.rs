@@ -106,8 +106,11 @@ fn ended_in_a_command(machine: &Machine, vendor: &Vendor, signal: Signal) -> (Op
 fn an_interrupted_agent_says_how_to_go_on_and_goes_on() {
     let machine = Machine::new();
     let vendor = Vendor::playing(vec![
-        StandInTurn::call("c1", "bash", json!({"command": "echo begun"}))
-            .and_call("c2", "bash", json!({"command": "sleep 600"})),
+        StandInTurn::call("c1", "bash", json!({"command": "echo begun"})).and_call(
+            "c2",
+            "bash",
+            json!({"command": "sleep 600"}),
+        ),
         StandInTurn::text("I go on."),
     ]);
     let (code, shown) = ended_in_a_command(&machine, &vendor, Signal::INT);
@@ -121,8 +124,11 @@ fn an_interrupted_agent_says_how_to_go_on_and_goes_on() {
 fn an_agent_that_was_killed_goes_on_and_hears_what_was_interrupted() {
     let machine = Machine::new();
     let vendor = Vendor::playing(vec![
-        StandInTurn::call("c1", "bash", json!({"command": "echo begun"}))
-            .and_call("c2", "bash", json!({"command": "sleep 600"})),
+        StandInTurn::call("c1", "bash", json!({"command": "echo begun"})).and_call(
+            "c2",
+            "bash",
+            json!({"command": "sleep 600"}),
+        ),
         StandInTurn::text("I go on."),
     ]);
     ended_in_a_command(&machine, &vendor, Signal::KILL);
