@@ -48,7 +48,7 @@ impl<T: Send + 'static> CallHandle<T> {
         Self { state: CallState::Waiting(Box::pin(run)), abort, journal, session: session.to_owned() }
     }
 
-    /// Aborts the call: it fails with [`AgentError::Aborted`] and this reason.
+    /// Aborts the call: it fails with [`AgentError::Aborted`](crate::AgentError::Aborted) and this reason.
     pub fn abort(&self, reason: &str) {
         self.abort.abort(reason);
     }
