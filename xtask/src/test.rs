@@ -31,9 +31,13 @@ const CARGO: &str = "cargo";
 /// The factor by which tests that run beside others are more patient. No rule is weaker for it: only
 /// waits and the deadlines that must not come too soon are longer.
 const SLOWNESS: &str = "2";
-/// The targets that install clients or servers of MCP by npm before they test, and the jobs that have them do so.
-static OF_NPM: [(&str, &str); 2] =
-    [("mcp_clients", "install mcp_clients"), ("mcp_everything", "install mcp_everything")];
+/// The targets that install packages by npm before they test, and the jobs that have them do so.
+static OF_NPM: [(&str, &str); 4] = [
+    ("mcp_clients", "install mcp_clients"),
+    ("mcp_everything", "install mcp_everything"),
+    ("vendors", "install vendors"),
+    ("flue", "install flue"),
+];
 
 /// The state that jobs share.
 struct Shared {

@@ -3,7 +3,8 @@
 //!
 //! Without npm or the network, it shows as ignored, with the reason.
 
-mod install;
+#[path = "../npm/mod.rs"]
+mod npm;
 
 use std::io::Write;
 use std::process::Stdio;
@@ -16,28 +17,20 @@ use eyot_agent::{
     Subagent, TaskOptions, init, register_provider, resolve_model,
 };
 use eyot_providers::memory::MemoryProvider;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Failed};
 use serde_json::{Value, json};
 
-use install::{FlueProgram, Missing};
+use npm::{NpmPackages, trial};
+
+/// The program that plays the steps in Flue.
+const PROGRAM: &str = "flue.mjs";
 
 fn main() {
     let arguments = Arguments::from_args();
-    // Listing the tests must not install anything.
-    let flue = if arguments.list {
-        Err(Missing::NotHere("not looked at".to_owned()))
-    } else {
-        FlueProgram::install()
-    };
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/flue");
+    let flue = NpmPackages::install(&arguments, "flue", sources, &[PROGRAM]);
     let name = "a_run_asks_the_model_the_same_and_tells_of_the_same_as_flue_s";
-    let trial = match flue {
-        Ok(flue) => Trial::test(name, move || compare(&flue)),
-        Err(Missing::NotHere(reason)) => {
-            Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
-        }
-        Err(Missing::Broken(reason)) => Trial::test(name, move || Err(reason.into())),
-    };
-    libtest_mimic::run(&arguments, vec![trial]).exit();
+    libtest_mimic::run(&arguments, vec![trial(name, &flue, compare)]).exit();
 }
 
 /// The steps of the run.
@@ -76,7 +69,7 @@ fn script() -> Vec<StandInTurn> {
 /// The calls whose answers have other words.
 const OTHER_WORDS: [&str; 2] = ["c2", "c9"];
 
-fn compare(flue: &FlueProgram) -> Result<(), Failed> {
+fn compare(flue: &NpmPackages) -> Result<(), Failed> {
     let runtime = tokio::runtime::Runtime::new()?;
     let theirs = runtime.block_on(StandIn::openai(script()))?;
     let their_events = play(flue, &theirs)?;
@@ -99,8 +92,8 @@ fn same(what: &str, their: &Value, our: &Value) -> Result<(), Failed> {
 }
 
 /// Plays the steps in Flue, and returns its events.
-fn play(flue: &FlueProgram, stand_in: &StandIn) -> Result<Vec<Value>, Failed> {
-    let mut command = flue.command();
+fn play(flue: &NpmPackages, stand_in: &StandIn) -> Result<Vec<Value>, Failed> {
+    let mut command = flue.command(PROGRAM);
     command.arg(stand_in.url()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let mut input = child.stdin.take().ok_or("no standard input")?;

@@ -1,10 +1,11 @@
 //! The MCP project's own server `everything`, from npm, over both transports: all of its tools are called. Without npm or the
 //! network the tests show as ignored, with the reason; any other failure to install it is a failure.
 
-mod install;
+#[path = "../npm/mod.rs"]
+mod npm;
 
 use std::net::TcpListener;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,8 @@ use eyot_agent::{McpConnection, McpServerOptions, McpTransport, connect_mcp_serv
 use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_providers::memory::MemoryProvider;
 use eyot_tools::{ToolContext, ToolOutput, Toolset, handle_tool_call};
-use install::{Missing, Program};
 use libtest_mimic::{Arguments, Failed, Trial};
+use npm::{Missing, NpmPackages};
 use serde_json::{Value, json};
 
 /// A bound for waits that must not hang.
@@ -99,13 +100,12 @@ const FOR_OTHER_CLIENTS: [&str; 6] = [
 
 fn main() {
     let arguments = Arguments::from_args();
-    // Listing the tests must not install anything.
-    let program =
-        if arguments.list { Err(Missing::NotHere("not looked at".to_owned())) } else { Program::install() };
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
+    let program = NpmPackages::install(&arguments, "mcp-servers", sources, &[]);
     libtest_mimic::run(&arguments, trials(&program)).exit();
 }
 
-fn trials(program: &Result<Program, Missing>) -> Vec<Trial> {
+fn trials(program: &Result<NpmPackages, Missing>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for spoken in TRANSPORTS {
         let name = |case: &str| format!("{}_{case}", spoken.0.to_lowercase());
@@ -124,40 +124,39 @@ fn trials(program: &Result<Program, Missing>) -> Vec<Trial> {
 
 fn trial<F>(
     name: &str,
-    program: &Result<Program, Missing>,
+    program: &Result<NpmPackages, Missing>,
     spoken: (&'static str, McpTransport, &'static str),
     case: fn(Server) -> F,
 ) -> Trial
 where
     F: Future<Output = Result<(), Failed>> + 'static,
 {
-    match program.clone() {
-        Ok(program) => Trial::test(name, move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async move { case(Server::start(program, spoken, free_port()?).await?).await })
-        }),
-        Err(Missing::NotHere(reason)) => {
-            Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
-        }
-        Err(Missing::Broken(reason)) => Trial::test(name, move || Err(reason.into())),
-    }
+    npm::trial(name, program, move |program| {
+        let program = program.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async move { case(Server::start(program, spoken, free_port()?).await?).await })
+    })
 }
 
 /// A running server.
 struct Server {
     child: Child,
-    program: Program,
+    program: NpmPackages,
     spoken: (&'static str, McpTransport, &'static str),
     port: u16,
 }
 
 impl Server {
     async fn start(
-        program: Program,
+        program: NpmPackages,
         spoken: (&'static str, McpTransport, &'static str),
         port: u16,
     ) -> Result<Self, Failed> {
-        let child = program.command(spoken.0, port).spawn()?;
+        let mut command =
+            program.command("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+        command.arg(spoken.0).env("PORT", port.to_string()).env("EYOT_MARK", "seen by get-env");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn()?;
         let server = Self { child, program, spoken, port };
         let began = Instant::now();
         while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {

@@ -3,22 +3,26 @@
 //! Without npm or the network, the tests of clients show as ignored, with the reason; so do those of the servers without a key
 //! in `EYOT_TEST_ANTHROPIC_KEY` or `EYOT_TEST_OPENAI_KEY`.
 
-mod install;
+#[path = "../npm/mod.rs"]
+mod npm;
 mod real;
 
 use std::time::Duration;
 
 use eyot_agent::standin::{StandIn, StandInTurn};
 use eyot_agent::{StopReason, TokenUsage};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Failed};
 use serde_json::{Value, json};
 
-use install::{Clients, Missing};
+use npm::{NpmPackages, trial};
+
+/// The program that asks for an answer.
+const CLIENT: &str = "client.mjs";
 
 const APIS: [&str; 3] = ["messages", "completions", "responses"];
 
 /// A case of one API.
-type ClientCase = fn(&Clients, &str) -> Result<(), Failed>;
+type ClientCase = fn(&NpmPackages, &str) -> Result<(), Failed>;
 
 const CASES: [(&str, ClientCase); 6] = [
     ("reads_text_and_calls", reads_text_and_calls),
@@ -31,9 +35,8 @@ const CASES: [(&str, ClientCase); 6] = [
 
 fn main() {
     let arguments = Arguments::from_args();
-    // Listing the tests must not install anything.
-    let clients =
-        if arguments.list { Err(Missing::NotHere("not looked at".to_owned())) } else { Clients::install() };
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vendors");
+    let clients = NpmPackages::install(&arguments, "vendors-clients", sources, &[CLIENT]);
     let mut trials = real::trials();
     for api in APIS {
         for (name, case) in CASES {
@@ -43,32 +46,18 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-fn trial(
-    name: &str,
-    clients: &Result<Clients, Missing>,
-    case: impl FnOnce(&Clients) -> Result<(), Failed> + Send + 'static,
-) -> Trial {
-    match clients.clone() {
-        Ok(clients) => Trial::test(name, move || case(&clients)),
-        Err(Missing::NotHere(reason)) => {
-            Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
-        }
-        Err(Missing::Broken(reason)) => Trial::test(name, move || Err(reason.into())),
-    }
-}
-
-/// What a client makes of these turns, which it may ask for so many times.
-fn ask(clients: &Clients, api: &str, tries: u32, turns: Vec<StandInTurn>) -> Result<Value, Failed> {
+/// Returns what a client makes of these turns, which it may ask for so many times.
+fn ask(clients: &NpmPackages, api: &str, tries: u32, turns: Vec<StandInTurn>) -> Result<Value, Failed> {
     let runtime = tokio::runtime::Runtime::new()?;
     let stand_in = runtime.block_on(async {
         if api == "messages" { StandIn::anthropic(turns).await } else { StandIn::openai(turns).await }
     })?;
-    let output = clients.command().args([api, stand_in.url(), &tries.to_string()]).output()?;
+    let output = clients.command(CLIENT).args([api, stand_in.url(), &tries.to_string()]).output()?;
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     serde_json::from_str(&out).map_err(|error| format!("{error}: {out}\n{err}").into())
 }
 
-fn reads_text_and_calls(clients: &Clients, api: &str) -> Result<(), Failed> {
+fn reads_text_and_calls(clients: &NpmPackages, api: &str) -> Result<(), Failed> {
     let usage = TokenUsage { input: 20, output: 7, cache_read: 100, ..TokenUsage::default() };
     let turn = StandInTurn::empty()
         .and_thinking("first this, then that", "sig-1")
@@ -106,7 +95,7 @@ fn reads_text_and_calls(clients: &Clients, api: &str) -> Result<(), Failed> {
     }
 }
 
-fn reads_a_turn_that_was_cut_short(clients: &Clients, api: &str) -> Result<(), Failed> {
+fn reads_a_turn_that_was_cut_short(clients: &NpmPackages, api: &str) -> Result<(), Failed> {
     let turn = StandInTurn::text("so far").stopped_by(StopReason::Length);
     let read = ask(clients, api, 1, vec![turn])?;
     match api {
@@ -116,7 +105,7 @@ fn reads_a_turn_that_was_cut_short(clients: &Clients, api: &str) -> Result<(), F
     }
 }
 
-fn reads_a_refusal(clients: &Clients, api: &str) -> Result<(), Failed> {
+fn reads_a_refusal(clients: &NpmPackages, api: &str) -> Result<(), Failed> {
     let turn = StandInTurn::text("I can't do that.").stopped_by(StopReason::Refusal);
     let read = ask(clients, api, 1, vec![turn])?;
     match api {
@@ -126,13 +115,13 @@ fn reads_a_refusal(clients: &Clients, api: &str) -> Result<(), Failed> {
     }
 }
 
-fn knows_a_failure_by_its_status(clients: &Clients, api: &str) -> Result<(), Failed> {
+fn knows_a_failure_by_its_status(clients: &NpmPackages, api: &str) -> Result<(), Failed> {
     let read = ask(clients, api, 1, vec![StandInTurn::overloaded()])?;
     same(&read["error"]["status"], &json!(529))?;
     same(&read["error"]["type"], &json!("overloaded_error"))
 }
 
-fn waits_and_asks_again(clients: &Clients, api: &str) -> Result<(), Failed> {
+fn waits_and_asks_again(clients: &NpmPackages, api: &str) -> Result<(), Failed> {
     let turns = vec![
         StandInTurn::rate_limited(Duration::from_millis(50)),
         StandInTurn::server_error(),
@@ -142,7 +131,7 @@ fn waits_and_asks_again(clients: &Clients, api: &str) -> Result<(), Failed> {
     same(&json!(read["answer"].is_object()), &json!(true))
 }
 
-fn fails_where_the_stream_is_cut(clients: &Clients, api: &str) -> Result<(), Failed> {
+fn fails_where_the_stream_is_cut(clients: &NpmPackages, api: &str) -> Result<(), Failed> {
     let read = ask(clients, api, 1, vec![StandInTurn::text("a text that is long enough").cut()])?;
     same(&json!(read["error"].is_object()), &json!(true))
 }

@@ -2,15 +2,19 @@
 //! command line. Without npm or the network the tests show as ignored, with the reason; any other
 //! failure to install them is a failure.
 
-mod install;
+#[path = "../../../agent/tests/npm/mod.rs"]
+mod npm;
 mod server;
 
 use std::process::{Command, Output};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use install::{Clients, Missing};
+use npm::{Missing, NpmPackages, trial};
 use server::{Home, Http, TOKEN};
+
+/// The program that drives the TypeScript SDK.
+const SDK: &str = "sdk.mjs";
 
 /// The cases of `sdk.mjs` that are the same over stdio and HTTP.
 const SDK_CASES: &[&str] = &[
@@ -25,13 +29,12 @@ const SDK_CASES: &[&str] = &[
 
 fn main() {
     let arguments = Arguments::from_args();
-    // Listing the tests must not install anything.
-    let clients =
-        if arguments.list { Err(Missing::NotHere("not looked at".to_owned())) } else { Clients::install() };
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/clients");
+    let clients = NpmPackages::install(&arguments, "mcp-clients", sources, &[SDK]);
     libtest_mimic::run(&arguments, trials(&clients)).exit();
 }
 
-fn trials(clients: &Result<Clients, Missing>) -> Vec<Trial> {
+fn trials(clients: &Result<NpmPackages, Missing>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for case in SDK_CASES {
         trials.push(trial(&format!("sdk_stdio_{case}"), clients, |clients| sdk_stdio(clients, case)));
@@ -46,40 +49,33 @@ fn trials(clients: &Result<Clients, Missing>) -> Vec<Trial> {
     trials
 }
 
-fn trial(
-    name: &str,
-    clients: &Result<Clients, Missing>,
-    case: impl FnOnce(&Clients) -> Result<(), Failed> + Send + 'static,
-) -> Trial {
-    match clients.clone() {
-        Ok(clients) => Trial::test(name, move || case(&clients)),
-        Err(Missing::NotHere(reason)) => {
-            Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
-        }
-        Err(Missing::Broken(reason)) => Trial::test(name, move || Err(reason.into())),
-    }
+/// The MCP inspector without its user interface.
+fn inspector(clients: &NpmPackages) -> Command {
+    let mut command = clients.command("node_modules/.bin/mcp-inspector");
+    command.arg("--cli");
+    command
 }
 
-fn sdk_stdio(clients: &Clients, case: &str) -> Result<(), Failed> {
+fn sdk_stdio(clients: &NpmPackages, case: &str) -> Result<(), Failed> {
     let home = Home::new()?;
-    let mut command = clients.sdk();
+    let mut command = clients.command(SDK);
     succeeded(&home.around(command.args([case, "stdio", server::EYOT])).output()?)?;
     home.until_empty()
 }
 
-fn sdk_http(clients: &Clients, case: &str, token: &str) -> Result<(), Failed> {
+fn sdk_http(clients: &NpmPackages, case: &str, token: &str) -> Result<(), Failed> {
     let home = Home::new()?;
     let server = Http::start(&home)?;
-    let mut command = clients.sdk();
+    let mut command = clients.command(SDK);
     succeeded(&home.around(command.args([case, "http", &server.url, token])).output()?)?;
     // The sessions are deleted: nothing waits for the server's end.
     home.until_empty()?;
     server.stop()
 }
 
-fn inspect_tools(clients: &Clients) -> Result<(), Failed> {
+fn inspect_tools(clients: &NpmPackages) -> Result<(), Failed> {
     let home = Home::new()?;
-    let mut command = clients.inspector();
+    let mut command = inspector(clients);
     command.args([server::EYOT, "mcp", "--method", "tools/list", "--strict"]);
     let output = home.around(&mut command).output()?;
     let tools = json(&output)?;
@@ -87,19 +83,19 @@ fn inspect_tools(clients: &Clients) -> Result<(), Failed> {
     ensure(count == 8, format!("{count} tools"))
 }
 
-fn inspector_by_stdio(clients: &Clients) -> Result<(), Failed> {
+fn inspector_by_stdio(clients: &NpmPackages) -> Result<(), Failed> {
     let home = Home::new()?;
-    let mut command = clients.inspector();
+    let mut command = inspector(clients);
     command.args([server::EYOT, "mcp"]).args(shell_call());
     let answer = json(&home.around(&mut command).output()?)?;
     ensure(answer["structuredContent"]["stdout"] == "6 x 7 = 42\n", answer.to_string())?;
     home.until_empty()
 }
 
-fn inspector_by_http(clients: &Clients) -> Result<(), Failed> {
+fn inspector_by_http(clients: &NpmPackages) -> Result<(), Failed> {
     let home = Home::new()?;
     let server = Http::start(&home)?;
-    let mut command = clients.inspector();
+    let mut command = inspector(clients);
     command.arg(&server.url).args(shell_call()).args(["--header", &format!("Authorization: Bearer {TOKEN}")]);
     let answer = json(&home.around(&mut command).output()?)?;
     ensure(answer["structuredContent"]["stdout"] == "6 x 7 = 42\n", answer.to_string())?;
