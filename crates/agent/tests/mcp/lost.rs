@@ -9,13 +9,16 @@ use serde_json::json;
 use super::stub::{Asked, Reply, StubServer, raw};
 use super::{TRANSPORTS, call, connect, until};
 
+/// Never answers a call that asks for that.
+fn unless_it_hangs(asked: &Asked) -> Option<Reply> {
+    let hangs = asked.message["params"]["arguments"]["hang"] == true;
+    hangs.then_some(Reply::Never)
+}
+
 #[tokio::test]
 async fn a_server_that_dies_gives_an_error_answer_and_the_next_call_finds_the_new_one() {
     for spoken in TRANSPORTS {
-        let server = StubServer::start(|asked| {
-            let hangs = asked.message["params"]["arguments"]["hang"] == true;
-            hangs.then_some(Reply::Never)
-        });
+        let server = StubServer::start(unless_it_hangs);
         let connection = connect(&server, spoken).await;
         let calling = call(&connection, "mcp__stub__echo", json!({"hang": true}));
         let dying = async {
@@ -104,10 +107,7 @@ async fn a_stream_that_the_server_forgot_is_opened_again_by_the_next_call() {
 #[tokio::test]
 async fn a_closed_connection_answers_with_an_error() {
     for spoken in TRANSPORTS {
-        let server = StubServer::start(|asked| {
-            let hangs = asked.message["params"]["arguments"]["hang"] == true;
-            hangs.then_some(Reply::Never)
-        });
+        let server = StubServer::start(unless_it_hangs);
         let connection = connect(&server, spoken).await;
         let calling = call(&connection, "mcp__stub__echo", json!({"hang": true}));
         let closing = async {

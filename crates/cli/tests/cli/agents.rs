@@ -90,6 +90,15 @@ fn a_file_is_an_agent_whose_words_and_sandbox_are_used() {
     assert!(code == Some(2) && said.contains("there are pirate"), "{said}");
 }
 
+/// A turn with a command that ends and one that does not.
+fn two_commands() -> StandInTurn {
+    StandInTurn::call("c1", "bash", json!({"command": "echo begun"})).and_call(
+        "c2",
+        "bash",
+        json!({"command": "sleep 600"}),
+    )
+}
+
 /// Ends an agent by a signal when its first command has ended and its second one has not. Returns its exit code, and what it showed.
 fn ended_in_a_command(machine: &Machine, vendor: &Vendor, signal: Signal) -> (Option<i32>, String) {
     let mut command = machine.command(&["agent", "--model", MODEL, "wait"]);
@@ -105,14 +114,7 @@ fn ended_in_a_command(machine: &Machine, vendor: &Vendor, signal: Signal) -> (Op
 #[test]
 fn an_interrupted_agent_says_how_to_go_on_and_goes_on() {
     let machine = Machine::new();
-    let vendor = Vendor::playing(vec![
-        StandInTurn::call("c1", "bash", json!({"command": "echo begun"})).and_call(
-            "c2",
-            "bash",
-            json!({"command": "sleep 600"}),
-        ),
-        StandInTurn::text("I go on."),
-    ]);
+    let vendor = Vendor::playing(vec![two_commands(), StandInTurn::text("I go on.")]);
     let (code, shown) = ended_in_a_command(&machine, &vendor, Signal::INT);
     assert_eq!(code, Some(130), "{shown}");
     let id = shown.split("--continue ").nth(1).unwrap().split(' ').next().unwrap();
@@ -123,14 +125,7 @@ fn an_interrupted_agent_says_how_to_go_on_and_goes_on() {
 #[test]
 fn an_agent_that_was_killed_goes_on_and_hears_what_was_interrupted() {
     let machine = Machine::new();
-    let vendor = Vendor::playing(vec![
-        StandInTurn::call("c1", "bash", json!({"command": "echo begun"})).and_call(
-            "c2",
-            "bash",
-            json!({"command": "sleep 600"}),
-        ),
-        StandInTurn::text("I go on."),
-    ]);
+    let vendor = Vendor::playing(vec![two_commands(), StandInTurn::text("I go on.")]);
     ended_in_a_command(&machine, &vendor, Signal::KILL);
     let runs = machine.run(&["--json", "agent", "ls"]).json();
     assert_eq!(runs[0]["status"], "active");

@@ -3,12 +3,10 @@
 use async_trait::async_trait;
 
 use super::options::{OptionWord, complete, unknown};
-use super::run::{Ending, ProgramRun, ShellProgram};
+use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 use crate::memory::node::NodeContent;
 use crate::memory::walk::Last;
 
-/// The bytes that are compared between two pauses in which others go on.
-const BYTES_AT_ONCE: usize = 64 << 10;
 /// The digits of the largest count, for files whose size is not known.
 const MOST_DIGITS: usize = 20;
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use memchr::memchr_iter;
 
-use super::options::{OptionWord, complete, unknown};
+use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::quoting::curly;
 use super::run::{Ending, ProgramRun, ShellProgram};
 
@@ -110,9 +110,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<PartCutter, Ending> {
     let ranges = ranges(&list, unit)?;
     let has_spaces = output_delimiter.is_some();
     let ranges = if is_complement { complement(&ranges) } else { merged(ranges, unit, has_spaces) };
-    if files.is_empty() {
-        files.push("-".to_owned());
-    }
+    let files = or_standard_input(files);
     let output_delimiter = output_delimiter.map(|bytes| if bytes.is_empty() { vec![0] } else { bytes });
     let delimiter = delimiter.unwrap_or(b'\t');
     Ok(PartCutter { unit, ranges, delimiter, output_delimiter, only_delimited, end, files })

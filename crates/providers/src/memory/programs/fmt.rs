@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use super::options::{OptionWord, complete, unknown};
+use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram};
 
 const USUAL_WIDTH: usize = 75;
@@ -73,9 +73,7 @@ impl ShellProgram for Fmt {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let mut options = parse(run)?;
         let layout = FmtLayout::new(&options)?;
-        if options.files.is_empty() {
-            options.files.push("-".to_owned());
-        }
+        options.files = or_standard_input(options.files);
         let mut status = 0;
         for file in &options.files {
             match run.read(file).await? {

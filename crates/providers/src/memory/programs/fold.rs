@@ -2,14 +2,12 @@
 
 use async_trait::async_trait;
 
-use super::options::{OptionWord, complete, unknown};
+use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::quoting::curly;
-use super::run::{Ending, ProgramRun, ShellProgram};
+use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 
 const USUAL_WIDTH: usize = 80;
 const TAB: usize = 8;
-/// The bytes between two pauses in which others go on.
-const BYTES_AT_ONCE: usize = 64 << 10;
 
 const LONG: &[&str] = &["bytes", "spaces", "width"];
 
@@ -40,9 +38,7 @@ impl ShellProgram for Fold {
                 },
             }
         }
-        if files.is_empty() {
-            files.push("-".to_owned());
-        }
+        let files = or_standard_input(files);
         let mut status = 0;
         for file in &files {
             match run.read(file).await? {

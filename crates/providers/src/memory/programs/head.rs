@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 
 use super::counts::count_of;
-use super::options::{OptionWord, Words, complete, unknown};
-use super::quoting::quoted;
+use super::file_parts::print_parts;
+use super::options::{OptionWord, Words, complete, or_standard_input, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["bytes", "lines", "quiet", "silent", "verbose", "zero-terminated"];
@@ -15,44 +15,9 @@ pub(super) struct HeadProgram;
 impl ShellProgram for HeadProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
-        let has_titles = options.has_titles.unwrap_or(options.files.len() > 1);
-        let (mut status, mut is_first) = (0, true);
-        for file in &options.files {
-            let bytes = match run.read(file).await? {
-                Ok(bytes) => bytes,
-                Err(reason) => {
-                    // A directory can be opened.
-                    let (begin, end) = if reason == "Is a directory" {
-                        title(run, file, has_titles, &mut is_first).await?;
-                        ("error reading", "")
-                    } else {
-                        ("cannot open", " for reading")
-                    };
-                    run.complain(format!("{begin} {}{end}: {reason}", quoted(file))).await?;
-                    status = 1;
-                    continue;
-                }
-            };
-            title(run, file, has_titles, &mut is_first).await?;
-            run.print(options.part.of(&bytes, options.end)).await?;
-        }
-        Ok(status)
+        print_parts(run, &options.files, options.has_titles, |bytes| options.part.of(bytes, options.end))
+            .await
     }
-}
-
-/// Prints the name of a file between arrows.
-pub(super) async fn title(
-    run: &ProgramRun<'_>,
-    file: &str,
-    has_titles: bool,
-    is_first: &mut bool,
-) -> Result<(), Ending> {
-    if !has_titles {
-        return Ok(());
-    }
-    let name = if file == "-" { "standard input" } else { file };
-    let gap = if std::mem::take(is_first) { "" } else { "\n" };
-    run.print(format!("{gap}==> {name} <==\n")).await
 }
 
 /// The part of a file that is printed.
@@ -129,9 +94,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
             _ => return Err(unknown(&word)),
         }
     }
-    if options.files.is_empty() {
-        options.files.push("-".to_owned());
-    }
+    options.files = or_standard_input(options.files);
     Ok(options)
 }
 

@@ -27,6 +27,7 @@ mod ending;
 mod expr;
 mod facts;
 mod file_bytes;
+mod file_parts;
 mod fmt;
 mod fold;
 mod frame;

@@ -45,6 +45,14 @@ impl Words {
     }
 }
 
+/// The files that are named, or the standard input where none is.
+pub(super) fn or_standard_input(mut files: Vec<String>) -> Vec<String> {
+    if files.is_empty() {
+        files.push("-".to_owned());
+    }
+    files
+}
+
 /// Refuses an option that a program does not know.
 pub(super) fn unknown(word: &OptionWord) -> Ending {
     Ending::usage(match word {

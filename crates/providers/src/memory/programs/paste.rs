@@ -2,11 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::options::{OptionWord, complete, unknown};
-use super::run::{Ending, ProgramRun, ShellProgram};
-
-/// The bytes between two pauses in which others go on.
-const BYTES_AT_ONCE: usize = 64 << 10;
+use super::options::{OptionWord, complete, or_standard_input, unknown};
+use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["delimiters", "serial", "zero-terminated"];
 
@@ -33,9 +30,7 @@ impl ShellProgram for Paste {
                 _ => return Err(unknown(&word)),
             }
         }
-        if files.is_empty() {
-            files.push("-".to_owned());
-        }
+        let files = or_standard_input(files);
         let delimiters = parse_delimiters(&delimiters)?;
         let mut status = 0;
         let mut texts: Vec<Vec<u8>> = Vec::new();

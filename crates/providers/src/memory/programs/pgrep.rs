@@ -52,10 +52,9 @@ const LONG: [(&str, char); 12] = [
     ("uid", 'U'),
 ];
 
-impl TaskSearch {
-    /// Reads a command line. `None`: it asks for another user's processes, and there are none.
-    fn read(run: &ProgramRun<'_>) -> Result<Option<Self>, Ending> {
-        let mut search = Self {
+impl Default for TaskSearch {
+    fn default() -> Self {
+        Self {
             pattern: String::new(),
             delimiter: "\n".to_owned(),
             is_whole_line: false,
@@ -66,7 +65,14 @@ impl TaskSearch {
             shows_line: false,
             shows_name: false,
             only: None,
-        };
+        }
+    }
+}
+
+impl TaskSearch {
+    /// Reads a command line. `None`: it asks for another user's processes, and there are none.
+    fn read(run: &ProgramRun<'_>) -> Result<Option<Self>, Ending> {
+        let mut search = Self::default();
         let (mut patterns, mut is_other_user, mut has_user) = (Vec::new(), false, false);
         let mut words = run.words();
         while let Some(word) = words.next()? {
@@ -177,18 +183,7 @@ mod tests {
     use super::*;
 
     fn search(pattern: &str) -> TaskSearch {
-        TaskSearch {
-            pattern: pattern.to_owned(),
-            delimiter: "\n".to_owned(),
-            is_whole_line: false,
-            is_exact: false,
-            ignores_case: false,
-            is_inverted: false,
-            counts: false,
-            shows_line: false,
-            shows_name: false,
-            only: None,
-        }
+        TaskSearch { pattern: pattern.to_owned(), ..TaskSearch::default() }
     }
 
     fn tasks() -> Vec<(u32, Vec<String>)> {

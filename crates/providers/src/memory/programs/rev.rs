@@ -2,11 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::options::{OptionWord, complete, unknown};
-use super::run::{Ending, ProgramRun, ShellProgram};
-
-/// The bytes between two pauses in which others go on.
-const BYTES_AT_ONCE: usize = 64 << 10;
+use super::options::{OptionWord, complete, or_standard_input, unknown};
+use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 
 pub(super) struct Rev;
 
@@ -23,9 +20,7 @@ impl ShellProgram for Rev {
                 _ => return Err(unknown(&word)),
             }
         }
-        if files.is_empty() {
-            files.push("-".to_owned());
-        }
+        let files = or_standard_input(files);
         let mut status = 0;
         for file in &files {
             match run.read(file).await? {

@@ -24,6 +24,9 @@ use crate::memory::place::Place;
 pub(super) use crate::memory::reasons::reason;
 use crate::memory::walk::{Last, find};
 
+/// The bytes between two pauses in which others go on.
+pub(super) const BYTES_AT_ONCE: usize = 64 << 10;
+
 /// A program that prints as it goes.
 #[async_trait]
 pub(super) trait ShellProgram: Send + Sync {

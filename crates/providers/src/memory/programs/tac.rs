@@ -4,12 +4,9 @@ use async_trait::async_trait;
 use memchr::memmem;
 
 use super::basic_regex::compile;
-use super::options::{OptionWord, complete, unknown};
+use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::quoting::quoted;
-use super::run::{Ending, ProgramRun, ShellProgram};
-
-/// The bytes between two pauses in which others go on.
-const BYTES_AT_ONCE: usize = 64 << 10;
+use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["before", "regex", "separator"];
 
@@ -46,9 +43,7 @@ impl ShellProgram for Tac {
             // An empty one stands for the byte zero.
             Separator::Text(if separator.is_empty() { vec![0] } else { separator.into_bytes() })
         };
-        if files.is_empty() {
-            files.push("-".to_owned());
-        }
+        let files = or_standard_input(files);
         let mut status = 0;
         for file in &files {
             match run.read(file).await? {

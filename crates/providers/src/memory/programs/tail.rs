@@ -3,9 +3,8 @@
 use async_trait::async_trait;
 
 use super::counts::count_of;
-use super::head::title;
-use super::options::{OptionWord, Words, complete, unknown};
-use super::quoting::quoted;
+use super::file_parts::print_parts;
+use super::options::{OptionWord, Words, complete, or_standard_input, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &[
@@ -30,28 +29,8 @@ impl ShellProgram for Tail {
         if options.follows && options.files.iter().any(|file| file != "-") {
             return Err(Ending::refused("following files is not supported here"));
         }
-        let has_titles = options.has_titles.unwrap_or(options.files.len() > 1);
-        let (mut status, mut is_first) = (0, true);
-        for file in &options.files {
-            match run.read(file).await? {
-                Ok(bytes) => {
-                    title(run, file, has_titles, &mut is_first).await?;
-                    run.print(options.part.of(&bytes, options.end)).await?;
-                }
-                Err(reason) => {
-                    // A directory can be opened.
-                    let (begin, end) = if reason == "Is a directory" {
-                        title(run, file, has_titles, &mut is_first).await?;
-                        ("error reading", "")
-                    } else {
-                        ("cannot open", " for reading")
-                    };
-                    run.complain(format!("{begin} {}{end}: {reason}", quoted(file))).await?;
-                    status = 1;
-                }
-            }
-        }
-        Ok(status)
+        print_parts(run, &options.files, options.has_titles, |bytes| options.part.of(bytes, options.end))
+            .await
     }
 }
 
@@ -139,9 +118,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
             _ => return Err(unknown(&word)),
         }
     }
-    if options.files.is_empty() {
-        options.files.push("-".to_owned());
-    }
+    options.files = or_standard_input(options.files);
     Ok(options)
 }
 

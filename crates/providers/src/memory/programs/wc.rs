@@ -6,12 +6,10 @@ use unicode_width::UnicodeWidthChar;
 use super::choices::choose;
 use super::options::{OptionWord, complete, unknown};
 use super::quoting::quoted;
-use super::run::{Ending, ProgramRun, ShellProgram};
+use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 use crate::memory::node::NodeContent;
 use crate::memory::walk::Last;
 
-/// The bytes that are counted at once.
-const BYTES_AT_ONCE: usize = 64 << 10;
 const TAB: usize = 8;
 /// The width of the numbers about an input that is no file.
 const USUAL_WIDTH: usize = 7;
