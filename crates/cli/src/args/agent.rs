@@ -77,8 +77,8 @@ pub struct AgentWorkArgs {
     /// Offer the tools of this toolset [default: coding]
     #[arg(long, value_name = "NAME")]
     pub tools: Option<String>,
-    /// Offer the tools of the MCP server at this URL; may be repeated
-    #[arg(long, value_name = "URL")]
+    /// Offer the tools of the MCP server at this URL, which has no secret; may be repeated
+    #[arg(long, value_name = "URL", value_parser = parse_mcp_url)]
     pub mcp: Vec<String>,
     /// More instructions for the agent
     #[arg(long, value_name = "TEXT")]
@@ -98,4 +98,33 @@ pub struct AgentWorkArgs {
     /// The spec of its sandbox.
     #[command(flatten)]
     pub spec: SpecArgs,
+}
+
+/// Parses the URL of an MCP server. It is kept with the run, and every user of the machine sees it, so it has no place for a
+/// secret.
+fn parse_mcp_url(text: &str) -> Result<String, String> {
+    let Some((_, rest)) = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
+    else {
+        return Err("it begins with http:// or https://".to_owned());
+    };
+    if rest.contains(['?', '@']) {
+        return Err("it may hold a secret, and is kept: write the server into a file agents/NAME.md, below `mcp`, and use \
+                    --agent NAME"
+            .to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_of_an_mcp_server_has_no_secret() {
+        assert_eq!(parse_mcp_url("http://localhost:1/mcp").as_deref(), Ok("http://localhost:1/mcp"));
+        for refused in ["https://a.example/mcp?token=x", "https://me:x@a.example/mcp"] {
+            assert!(parse_mcp_url(refused).unwrap_err().contains("agents/NAME.md"), "{refused}");
+        }
+        assert!(parse_mcp_url("localhost:1/mcp").is_err());
+    }
 }
