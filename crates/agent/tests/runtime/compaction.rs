@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use eyot_agent::{
-    AgentEventKind, CompactionOptions, CompactionReason, ContentBlock, HarnessOptions, Model, ModelError,
-    ModelErrorKind, ModelInfo, ModelTurn, PromptOptions, ScriptedModel, ScriptedTurn, StopReason, TokenUsage,
-    init,
+    AgentError, AgentEventKind, Budget, BudgetLimit, CompactionOptions, CompactionReason, ContentBlock,
+    HarnessOptions, Model, ModelError, ModelErrorKind, ModelInfo, ModelTurn, PromptOptions, ScriptedModel,
+    ScriptedTurn, StopReason, TokenUsage, init,
 };
 
 use crate::support::{all, in_memory, names};
@@ -27,9 +27,13 @@ fn counted(text: &str, tokens: u64) -> ScriptedTurn {
 }
 
 async fn session(model: &ScriptedModel, keep_tokens: u64) -> eyot_agent::Session {
+    budgeted_session(model, keep_tokens, Budget::default()).await
+}
+
+async fn budgeted_session(model: &ScriptedModel, keep_tokens: u64, budget: Budget) -> eyot_agent::Session {
     let compaction =
         CompactionOptions { keep_recent_tokens: Some(keep_tokens), ..CompactionOptions::default() };
-    let options = HarnessOptions { model: Some(Arc::new(model.clone())), compaction, ..in_memory() };
+    let options = HarnessOptions { model: Some(Arc::new(model.clone())), compaction, budget, ..in_memory() };
     init(options).await.expect("a harness").session().await.expect("a session")
 }
 
@@ -98,6 +102,28 @@ async fn a_conversation_that_is_too_long_is_made_shorter_and_asked_again() {
     let session = self::session(&model, 5).await;
     let error = session.prompt("one", PromptOptions::default()).await.unwrap_err();
     assert_eq!(error.to_string(), "prompt failed: too long");
+}
+
+#[tokio::test]
+async fn a_summary_that_is_cut_refused_or_empty_replaces_nothing() {
+    let unusable =
+        [("half a summ", StopReason::Length), ("I can't", StopReason::Refusal), (" ", StopReason::Stop)];
+    for (text, stop_reason) in unusable {
+        let usage = TokenUsage { input: 50, ..TokenUsage::default() };
+        let summary =
+            ScriptedTurn::Say(ModelTurn { content: vec![ContentBlock::text(text)], stop_reason, usage });
+        let model = model(0, [ScriptedTurn::text("a long first answer, longer than is kept"), summary]);
+        let budget = Budget { max_tokens: Some(50), ..Budget::default() };
+        let session = budgeted_session(&model, 5, budget).await;
+        session.prompt("one", PromptOptions::default()).await.unwrap();
+        let before = session.conversation().messages();
+        let error = session.compact().await.unwrap_err();
+        assert!(error.to_string().contains("summary"), "{error}");
+        assert_eq!(session.conversation().messages(), before);
+        // Its tokens were used all the same.
+        let error = session.prompt("two", PromptOptions::default()).await.unwrap_err();
+        assert!(matches!(error, AgentError::Budget(BudgetLimit::Tokens(50))), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -149,6 +149,21 @@ async fn a_budget_ends_a_prompt_with_a_reason_of_its_own() {
     assert_eq!(agent.model.requests().len(), 2);
 }
 
+#[tokio::test]
+async fn what_a_refusal_took_counts() {
+    let budget = Budget { max_tokens: Some(50), ..Budget::default() };
+    let refusal = ScriptedTurn::Say(ModelTurn {
+        content: vec![ContentBlock::text("no")],
+        stop_reason: StopReason::Refusal,
+        usage: TokenUsage { input: 50, ..TokenUsage::default() },
+    });
+    let agent = agent_with([refusal], HarnessOptions { budget, ..in_memory() }).await;
+    let prompt = |text: &str| agent.session.prompt(text, PromptOptions::default());
+    assert!(matches!(prompt("one").await.unwrap_err(), AgentError::Refused(_)));
+    let error = prompt("two").await.unwrap_err();
+    assert!(matches!(error, AgentError::Budget(BudgetLimit::Tokens(50))), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_time_ends_a_model_that_does_not_answer() {
     let budget = Budget { max_duration_ms: Some(60_000), ..Budget::default() };

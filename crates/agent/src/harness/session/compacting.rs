@@ -13,7 +13,7 @@ use crate::compaction::{
 use crate::conversation::{CompactionEntry, ConversationEntry};
 use crate::event::{AgentEventKind, CompactionReason, LogLevel};
 use crate::failure::{AgentError, AgentResult};
-use crate::message::{AssistantMessage, ChatMessage, timestamp_ms};
+use crate::message::{AssistantMessage, ChatMessage, StopReason, timestamp_ms};
 use crate::model::{Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ThinkingLevel};
 use crate::usage::TokenUsage;
 
@@ -126,7 +126,8 @@ impl Operation {
             messages: vec![ChatMessage::user(request)],
             tools: Vec::new(),
             max_tokens: Some(max_tokens),
-            thinking: ThinkingLevel::High,
+            // Most models take the tokens of their reasoning from those of the summary.
+            thinking: ThinkingLevel::Low,
             session_id: None,
         };
         let started = Instant::now();
@@ -137,8 +138,13 @@ impl Operation {
         };
         let turn = written.map(|turn| message_of(turn, model.info()));
         self.scope.emit(turn_event(model.as_ref(), &turn, started));
-        let turn = turn.map_err(|source| AgentError::Model { asked: "compact".to_owned(), source })?;
+        let failed = |source| AgentError::Model { asked: "compact".to_owned(), source };
+        let turn = turn.map_err(failed)?;
         self.session.harness.budget.charge(turn.usage);
+        // What is missing here would be lost: the older messages are not sent any more.
+        if turn.stop_reason != StopReason::Stop || turn.text().trim().is_empty() {
+            return Err(failed(ModelError::new(ModelErrorKind::Cut, "the model wrote no complete summary")));
+        }
         Ok(WrittenSummary { text: turn.text(), usage: turn.usage })
     }
 }

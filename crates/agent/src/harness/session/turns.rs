@@ -50,7 +50,10 @@ impl Operation {
             self.scope.emit(failed_turn(call.model.info(), &failure, started));
             match failure {
                 TurnFailure::Aborted => return Err(self.abort.error()),
-                TurnFailure::Refused(turn) => return Err(AgentError::Refused(turn.text())),
+                TurnFailure::Refused(turn) => {
+                    self.session.harness.budget.charge(turn.usage);
+                    return Err(AgentError::Refused(turn.text()));
+                }
                 TurnFailure::Model { error, .. }
                     if error.kind == ModelErrorKind::ContextOverflow && !was_shortened =>
                 {
