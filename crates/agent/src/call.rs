@@ -14,6 +14,7 @@ use crate::abort::AbortSwitch;
 use crate::event::AgentEvent;
 use crate::failure::AgentResult;
 use crate::journal::RunJournal;
+use crate::task_session::is_task_of;
 
 /// A call of a session. It begins when it is first polled. Dropping it aborts it; what it had begun is still brought to an
 /// end that the conversation can go on from.
@@ -125,31 +126,5 @@ impl CallEvents {
     fn is_of_the_call(&self, event: &AgentEvent) -> bool {
         let session = event.session.as_deref().unwrap_or_default();
         session == self.session || is_task_of(session, &self.session)
-    }
-}
-
-/// Returns whether a session does a task that the other one gave, or a task of such a task.
-fn is_task_of(session: &str, parent: &str) -> bool {
-    let mut rest = session;
-    while let Some(inner) = rest.strip_prefix("task:") {
-        if inner.strip_prefix(parent).is_some_and(|after| after.starts_with(':')) {
-            return true;
-        }
-        rest = inner;
-    }
-    false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tasks_of_a_session_and_their_tasks_belong_to_its_calls() {
-        assert!(is_task_of("task:default:1", "default"));
-        assert!(is_task_of("task:task:default:1:2", "default"));
-        assert!(!is_task_of("task:other:1", "default"));
-        assert!(!is_task_of("default", "default"));
-        assert!(!is_task_of("task:default2:1", "default"));
     }
 }

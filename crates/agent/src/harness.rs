@@ -21,6 +21,7 @@ use crate::skill::PackagedSkill;
 use crate::store::{AgentStore, MemoryStore};
 use crate::subagent::Subagent;
 use crate::system_prompt::SessionContext;
+use crate::task_session::task_session;
 use crate::usage::TokenUsage;
 pub use session::{
     BUILTIN_TOOL_NAMES, MAX_TASK_DEPTH, PromptOptions, PromptResponse, Session, ShellOptions, ShellResult,
@@ -237,7 +238,7 @@ impl HarnessInner {
 
     /// The key of the conversation of a task.
     pub(crate) fn task_key(&self, parent: &str, task_id: &str) -> String {
-        self.key_of(&task_name(parent, task_id))
+        self.key_of(&task_session(parent, task_id))
     }
 
     pub(crate) fn forget(&self, session: &str) {
@@ -293,7 +294,7 @@ impl HarnessInner {
             None => parent.source.clone(),
         };
         let config = task_config(&parent.config, subagent, &source).await?;
-        let name = task_name(&parent.name, task_id);
+        let name = task_session(&parent.name, task_id);
         let key = self.key_of(&name);
         self.scope.journal().begin(&key);
         self.scope.journal().written().await?;
@@ -318,10 +319,6 @@ impl HarnessInner {
         }
         Ok(())
     }
-}
-
-fn task_name(parent: &str, task_id: &str) -> String {
-    format!("task:{parent}:{task_id}")
 }
 
 /// The settings of a task's session: the subagent's, and where it says nothing those of the session that gives it.

@@ -34,6 +34,8 @@ mod step;
 mod store;
 mod subagent;
 mod system_prompt;
+mod task_session;
+mod unfinished;
 mod usage;
 
 pub use agent_file::AgentFile;

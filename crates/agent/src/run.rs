@@ -18,10 +18,11 @@ use crate::abort::AbortSwitch;
 use crate::event::{AgentEvent, AgentEventKind, LogLevel};
 use crate::failure::{AgentError, AgentResult};
 use crate::harness::{DEFAULT_NAME, Harness, HarnessOptions};
-use crate::journal::{EventScope, JournalRun, RunJournal};
+use crate::journal::{EventScope, JournalRun, MAX_NOTES_AT_ONCE, RunJournal};
 use crate::message::timestamp_ms;
 use crate::step::RunSteps;
-use crate::store::{AgentStore, RunRecord, RunStatus, StoreChange};
+use crate::store::{AgentStore, RunLease, RunRecord, RunStatus, StoreChange};
+use crate::unfinished::UnfinishedWork;
 use past::{RunPast, UsedBefore};
 
 type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
@@ -31,6 +32,7 @@ type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>
 pub struct Agents {
     store: Arc<dyn AgentStore>,
     handlers: Arc<Mutex<BTreeMap<String, Handler>>>,
+    notes_at_once: usize,
 }
 
 /// The surroundings of a run, for the agent's handler.
@@ -61,7 +63,14 @@ pub struct RunHandle {
 impl Agents {
     /// Agents whose runs are kept in this store.
     pub fn new(store: Arc<dyn AgentStore>) -> Self {
-        Self { store, handlers: Arc::default() }
+        Self { store, handlers: Arc::default(), notes_at_once: MAX_NOTES_AT_ONCE }
+    }
+
+    /// Writes at most so many notes of a run at once, so that a test can end a process between any two of them.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_notes_at_once(self, notes_at_once: usize) -> Self {
+        Self { notes_at_once, ..self }
     }
 
     /// Registers an agent. Its handler is called once for each run, and again when a run is gone on with after its process
@@ -107,7 +116,7 @@ impl Agents {
             error: None,
         };
         let lease = self.store.begin_run(record.clone()).await?;
-        let run = JournalRun { lease, steps: RunSteps::default(), abort: AbortSwitch::default() };
+        let run = self.journal_run(lease, RunSteps::default(), UnfinishedWork::default());
         let journal = RunJournal::start(Some(run), 0, Arc::clone(&self.store));
         let events = journal.listen();
         let scope = EventScope::of_run(journal);
@@ -134,8 +143,8 @@ impl Agents {
         let Ok(handler) = self.handler(&record.agent_name) else { return Ok(None) };
         let Some(lease) = self.store.take_run(id).await? else { return Ok(None) };
         let mut past = RunPast::read(self.store.as_ref(), id).await?;
-        let steps = RunSteps::known(self.store.steps(id).await?, std::mem::take(&mut past.open_turns));
-        let run = JournalRun { lease, steps, abort: AbortSwitch::default() };
+        let steps = RunSteps::known(self.store.steps(id).await?);
+        let run = self.journal_run(lease, steps, std::mem::take(&mut past.unfinished));
         let journal = RunJournal::start(Some(run), past.next_index, Arc::clone(&self.store));
         let events = journal.listen();
         let scope = EventScope::of_run(journal);
@@ -143,6 +152,11 @@ impl Agents {
             scope.emit(run_start(&record));
         }
         Ok(Some(self.start(handler, record, scope, events, past)))
+    }
+
+    fn journal_run(&self, lease: RunLease, steps: RunSteps, unfinished: UnfinishedWork) -> JournalRun {
+        let (unfinished, abort) = (Mutex::new(unfinished), AbortSwitch::default());
+        JournalRun { lease, steps, unfinished, abort, notes_at_once: self.notes_at_once }
     }
 
     fn start(

@@ -114,8 +114,6 @@ struct StepState {
     /// The number of the next step of each session.
     next: HashMap<String, u64>,
     divergence: Option<String>,
-    /// The sessions whose model was answering when the process before this one ended.
-    open_turns: Vec<String>,
 }
 
 /// The step that a call is.
@@ -129,9 +127,9 @@ pub(crate) struct NumberedStep {
 
 impl RunSteps {
     /// The steps of a run that goes on, by session and number.
-    pub(crate) fn known(steps: Vec<(String, u64, AgentStep)>, open_turns: Vec<String>) -> Self {
+    pub(crate) fn known(steps: Vec<(String, u64, AgentStep)>) -> Self {
         let known = steps.into_iter().map(|(session, number, step)| ((session, number), step)).collect();
-        Self { state: Mutex::new(StepState { known, open_turns, ..StepState::default() }) }
+        Self { state: Mutex::new(StepState { known, ..StepState::default() }) }
     }
 
     /// The next step of a session. An error: the handler does not do what it did before; the run can't go on.
@@ -167,14 +165,6 @@ impl RunSteps {
         self.lock().divergence.clone()
     }
 
-    /// Returns, once, whether the model of this session was answering when the process before this one ended.
-    pub(crate) fn take_open_turn(&self, session: &str) -> bool {
-        let mut state = self.lock();
-        let before = state.open_turns.len();
-        state.open_turns.retain(|open| open != session);
-        state.open_turns.len() < before
-    }
-
     fn lock(&self) -> MutexGuard<'_, StepState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,17 +188,16 @@ mod tests {
 
     #[test]
     fn a_call_is_the_step_of_its_number_in_its_session() {
-        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))], vec!["s".into()]);
+        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))]);
         let first = steps.next("s", OperationKind::Prompt, &json!("a")).unwrap();
         assert_eq!(first.known.unwrap().outcome.unwrap().into_result::<u64>().unwrap(), 1);
         let second = steps.next("s", OperationKind::Shell, &json!("b")).unwrap();
         assert_eq!((second.number, second.known), (1, None));
-        assert!(steps.take_open_turn("s") && !steps.take_open_turn("s"));
     }
 
     #[test]
     fn another_call_than_before_is_an_error_and_so_is_every_call_behind_it() {
-        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))], Vec::new());
+        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))]);
         let error = steps.next("s", OperationKind::Prompt, &json!("b")).unwrap_err();
         assert!(matches!(error, AgentError::Nondeterministic(_)));
         assert!(steps.next("other", OperationKind::Prompt, &json!("a")).is_err());

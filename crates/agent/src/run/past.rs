@@ -3,8 +3,8 @@
 use eyot::Result;
 
 use crate::event::{AgentEvent, AgentEventKind};
-use crate::journal::session_path;
 use crate::store::AgentStore;
+use crate::unfinished::UnfinishedWork;
 use crate::usage::TokenUsage;
 
 /// The number of events that are read at once.
@@ -16,8 +16,7 @@ pub(super) struct RunPast {
     pub(super) next_index: u64,
     /// The lines of the log that the handler has written.
     pub(super) logs: u64,
-    /// The sessions whose model was answering.
-    pub(super) open_turns: Vec<String>,
+    pub(super) unfinished: UnfinishedWork,
     pub(super) used: UsedBefore,
 }
 
@@ -42,13 +41,8 @@ impl RunPast {
 
     fn add(&mut self, event: &AgentEvent) {
         self.next_index = event.event_index + 1;
-        let path = session_path(event.harness.as_deref(), event.session.as_deref());
-        self.open_turns.retain(|open| *open != path);
+        self.unfinished.add(event);
         match &event.kind {
-            AgentEventKind::TextDelta { .. }
-            | AgentEventKind::ThinkingStart
-            | AgentEventKind::ThinkingDelta { .. }
-            | AgentEventKind::ThinkingEnd { .. } => self.open_turns.push(path),
             AgentEventKind::Log { .. } if event.harness.is_none() => self.logs += 1,
             AgentEventKind::Turn { usage, .. } => {
                 self.used.turns += 1;

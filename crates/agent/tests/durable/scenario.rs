@@ -91,7 +91,7 @@ fn answer(messages: &[ChatMessage]) -> Vec<ContentBlock> {
         ChatMessage::User(message) => message.content[0].as_text(),
         _ => None,
     });
-    let asked = asked.unwrap_or_default();
+    let asked = asked.and_then(|asked| asked.lines().next()).unwrap_or_default();
     let since = messages.iter().rev().take_while(|message| !matches!(message, ChatMessage::User(_)));
     let turns = since.filter(|message| matches!(message, ChatMessage::Assistant(_))).count();
     let place = messages.len();
@@ -101,7 +101,7 @@ fn answer(messages: &[ChatMessage]) -> Vec<ContentBlock> {
     };
     let note = |number: usize| call(number, "note", json!({"line": format!("{asked}-{place}-{number}")}));
     let text = |text: &str| ContentBlock::text(text);
-    match (asked.split('\n').next().unwrap_or_default(), turns) {
+    match (asked, turns) {
         ("work" | "something else", 0) => vec![text("I note two things."), note(0), note(1)],
         ("work", 1) => vec![call(0, "task", json!({"prompt": "help"}))],
         ("work", 2) => vec![text("One more."), note(0)],

@@ -1,24 +1,20 @@
 //! What a process before this one began and did not end.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::operation::Operation;
 use super::shell::SHELL_API;
 use crate::conversation::{ConversationEntry, MessageSource};
 use crate::event::AgentEventKind;
-use crate::message::{
-    AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, timestamp_ms,
-};
+use crate::message::{AssistantMessage, ChatMessage, ToolCall, ToolResultMessage, timestamp_ms};
 use crate::result_tools::{FINISH, GIVE_UP};
+use crate::unfinished::{cut_turn, interrupted_call, interrupted_tool};
 
 impl Operation {
     /// Brings to an end what a process before this one was doing in the conversation: a model that was answering is asked
     /// again later, a tool that was running is said to be interrupted.
     pub(super) fn settle(&self) {
-        let path = self.scope.session_path();
-        if self.scope.journal().steps().is_some_and(|steps| steps.take_open_turn(&path)) {
-            self.scope.emit(cut_turn());
-        }
+        self.end_unfinished();
         let open = self.session.lock().unanswered_calls();
         for call in open {
             self.interrupt(call);
@@ -31,20 +27,23 @@ impl Operation {
         }
     }
 
+    /// Tells everybody of the end of the turn and of the tasks that a process before this one left in the session.
+    fn end_unfinished(&self) {
+        let path = self.scope.session_path();
+        let Some(mut unfinished) = self.scope.journal().unfinished() else { return };
+        let (was_answering, tasks) = (unfinished.take_turn(&path), unfinished.end_tasks(&path));
+        drop(unfinished);
+        for (origin, end) in tasks {
+            self.scope.at(origin).emit(end);
+        }
+        if was_answering {
+            self.scope.emit(cut_turn());
+        }
+    }
+
     fn interrupt(&self, call: ToolCall) {
-        let text = format!(
-            "The call of `{}` was interrupted: its process ended before it was done. It may have done a part of its work. \
-             Look before you repeat it.",
-            call.name
-        );
-        let content = vec![ContentBlock::text(text)];
-        let event = AgentEventKind::ToolCall {
-            tool_name: call.name.clone(),
-            tool_call_id: call.id.clone(),
-            is_error: true,
-            result: json!({"content": content, "details": {}}),
-            duration_ms: 0,
-        };
+        let content = interrupted_call(&call.name);
+        let event = interrupted_tool(call.name.clone(), call.id.clone(), &content);
         let message = ChatMessage::ToolResult(ToolResultMessage {
             tool_call_id: call.id,
             tool_name: call.name,
@@ -64,17 +63,6 @@ impl Operation {
         let taken = conversation.answered_calls(self.from);
         let ends = |call: &ToolCall| [FINISH, GIVE_UP].contains(&call.name.as_str()) && taken.contains(call);
         self.is_resumed && conversation.last_turn(self.from).is_some_and(|turn| turn.tool_calls().all(ends))
-    }
-}
-
-fn cut_turn() -> AgentEventKind {
-    AgentEventKind::Turn {
-        duration_ms: 0,
-        model: None,
-        usage: None,
-        stop_reason: Some(StopReason::Error),
-        is_error: true,
-        error: Some("the process ended before the model's answer was complete".to_owned()),
     }
 }
 
