@@ -9,7 +9,7 @@ use eyot::{Error, ErrorKind, Result, Sandbox};
 use eyot_tools::{ToolDef, Toolset};
 use serde_json::json;
 
-use crate::budget::{Budget, BudgetMeter};
+use crate::budget::{Budget, BudgetMeter, BudgetUsage};
 use crate::compaction::CompactionOptions;
 use crate::conversation::{Conversation, ConversationEntry};
 use crate::journal::{EventScope, RunJournal};
@@ -22,7 +22,6 @@ use crate::store::{AgentStore, MemoryStore};
 use crate::subagent::Subagent;
 use crate::system_prompt::SessionContext;
 use crate::task_session::task_session;
-use crate::usage::TokenUsage;
 pub use session::{
     BUILTIN_TOOL_NAMES, MAX_TASK_DEPTH, PromptOptions, PromptResponse, Session, ShellOptions, ShellResult,
     SkillChoice, SkillOptions, TaskOptions, create_tools,
@@ -167,8 +166,8 @@ impl Harness {
     }
 
     /// Counts what it used before this process.
-    pub(crate) fn restore_budget(&self, turns: u64, usage: TokenUsage) {
-        self.inner.budget.restore(turns, usage);
+    pub(crate) fn restore_budget(&self, before: BudgetUsage) {
+        self.inner.budget.restore(before);
     }
 
     /// The name.

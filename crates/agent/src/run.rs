@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::abort::AbortSwitch;
+use crate::budget::BudgetUsage;
 use crate::event::{AgentEvent, AgentEventKind, LogLevel};
 use crate::failure::{AgentError, AgentResult};
 use crate::harness::{DEFAULT_NAME, Harness, HarnessOptions};
@@ -23,7 +24,7 @@ use crate::message::timestamp_ms;
 use crate::step::RunSteps;
 use crate::store::{AgentStore, RunLease, RunRecord, RunStatus, StoreChange};
 use crate::unfinished::UnfinishedWork;
-use past::{RunPast, UsedBefore};
+use past::RunPast;
 
 type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
 
@@ -48,7 +49,8 @@ struct RunInner {
     harnesses: Mutex<BTreeSet<String>>,
     /// The lines of the log that a process before this one has written already.
     written_logs: AtomicU64,
-    used_before: UsedBefore,
+    /// The part of its budget that each harness had used before this process.
+    used_before: BTreeMap<String, BudgetUsage>,
 }
 
 /// A run that goes on. Dropping it leaves the run alone.
@@ -260,7 +262,9 @@ impl AgentContext {
         let journal = self.inner.scope.journal().clone();
         let made = Harness::new(options, Arc::clone(&self.inner.store), journal).await;
         match &made {
-            Ok(harness) => harness.restore_budget(self.inner.used_before.turns, self.inner.used_before.usage),
+            Ok(harness) => {
+                harness.restore_budget(self.inner.used_before.get(&name).copied().unwrap_or_default());
+            }
             Err(_) => drop(self.harnesses().remove(&name)),
         }
         made

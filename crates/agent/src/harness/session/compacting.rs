@@ -130,6 +130,7 @@ impl Operation {
             thinking: ThinkingLevel::Low,
             session_id: None,
         };
+        self.session.harness.budget.begin_turn().map_err(AgentError::Budget)?;
         let started = Instant::now();
         let written = tokio::select! {
             biased;
