@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
 
 use crate::abort::AbortSwitch;
 use crate::conversation::ConversationEntry;
@@ -25,6 +26,7 @@ pub(crate) const MAX_NOTES_AT_ONCE: usize = 1_000;
 pub(crate) struct RunJournal {
     run: Option<Arc<JournalRun>>,
     state: Arc<Mutex<JournalState>>,
+    calls: TaskTracker,
 }
 
 /// The run that a journal is of.
@@ -66,7 +68,7 @@ impl RunJournal {
         let at_once = run.as_ref().map_or(MAX_NOTES_AT_ONCE, |run| run.notes_at_once);
         tokio::spawn(write(store, lease, notes, at_once));
         let state = JournalState { next_index, listeners: Vec::new(), writer };
-        Self { run: run.map(Arc::new), state: Arc::new(Mutex::new(state)) }
+        Self { run: run.map(Arc::new), state: Arc::new(Mutex::new(state)), calls: TaskTracker::new() }
     }
 
     /// The steps of the run, if it is of one.
@@ -78,6 +80,11 @@ impl RunJournal {
     pub(crate) fn unfinished(&self) -> Option<MutexGuard<'_, UnfinishedWork>> {
         let run = self.run.as_ref()?;
         Some(run.unfinished.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The calls of sessions that go on.
+    pub(crate) fn calls(&self) -> &TaskTracker {
+        &self.calls
     }
 
     /// The end of the run from outside; of no run it never comes.
@@ -97,11 +104,6 @@ impl RunJournal {
         self.note(appended(key, entry));
     }
 
-    /// Begins a conversation.
-    pub(crate) fn begin(&self, key: &str) {
-        self.note(StoreChange::Begin { key: key.to_owned() });
-    }
-
     /// Waits until everything so far is written.
     pub(crate) async fn written(&self) -> Result<()> {
         let (sender, answer) = oneshot::channel();
@@ -112,9 +114,14 @@ impl RunJournal {
         }
     }
 
-    fn note(&self, change: StoreChange) {
+    /// Writes these changes together, or none of them.
+    pub(crate) fn note_all(&self, changes: Vec<StoreChange>) {
         // Whoever waits in `written` hears of a writer that is gone.
-        self.lock().writer.send(JournalNote::Changes(vec![change])).ok();
+        self.lock().writer.send(JournalNote::Changes(changes)).ok();
+    }
+
+    fn note(&self, change: StoreChange) {
+        self.note_all(vec![change]);
     }
 
     /// Tells everybody of events, in their order. They are written together with the changes that they are about.
@@ -211,7 +218,12 @@ impl EventScope {
 
     /// Tells everybody of an event, which is written together with these changes: all of it, or none.
     pub(crate) fn emit_with(&self, kind: AgentEventKind, changes: Vec<StoreChange>) {
-        self.journal.emit(&self.origin, vec![kind], changes);
+        self.emit_all_with(vec![kind], changes);
+    }
+
+    /// The same with several events.
+    pub(crate) fn emit_all_with(&self, kinds: Vec<AgentEventKind>, changes: Vec<StoreChange>) {
+        self.journal.emit(&self.origin, kinds, changes);
     }
 
     /// The same with the entry of a conversation that the event is about.
@@ -232,6 +244,11 @@ impl EventScope {
     /// The name of the session in the run.
     pub(crate) fn session_path(&self) -> String {
         self.origin.session_path()
+    }
+
+    /// The place that its events come from.
+    pub(crate) fn origin(&self) -> &EventOrigin {
+        &self.origin
     }
 
     /// The journal.

@@ -206,8 +206,12 @@ async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value
         Err(Error::new(ErrorKind::Internal, message).into())
     });
     let scope = &context.inner.scope;
-    let divergence = scope.journal().steps().and_then(RunSteps::divergence);
-    let done = match divergence {
+    let done = match (done, scope.journal().abort().check()) {
+        (Err(AgentError::Other(error)), Err(aborted)) if error.kind() == ErrorKind::Cancelled => Err(aborted),
+        (done, _) => done,
+    };
+    end_calls(scope).await;
+    let done = match scope.journal().steps().and_then(|steps| steps.divergence(done.is_ok())) {
         Some(divergence) => Err(AgentError::Nondeterministic(divergence)),
         None => done,
     };
@@ -224,6 +228,18 @@ async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value
     scope.emit_with(end, vec![StoreChange::End { result, error }]);
     scope.journal().written().await?;
     done
+}
+
+/// Ends the calls that the handler has left, and what a process before this one did.
+async fn end_calls(scope: &EventScope) {
+    let journal = scope.journal();
+    journal.abort().abort("the run has ended");
+    journal.calls().close();
+    journal.calls().wait().await;
+    let left = journal.unfinished().map(|mut unfinished| unfinished.end_all());
+    for (origin, end) in left.into_iter().flatten() {
+        scope.at(origin).emit(end);
+    }
 }
 
 impl AgentContext {
@@ -260,7 +276,12 @@ impl AgentContext {
         }
         let options = HarnessOptions { instance_id: Some(self.instance_id().to_owned()), ..options };
         let journal = self.inner.scope.journal().clone();
-        let made = Harness::new(options, Arc::clone(&self.inner.store), journal).await;
+        let abort = journal.abort();
+        let made = tokio::select! {
+            biased;
+            () = abort.aborted() => Err(Error::new(ErrorKind::Cancelled, abort.reason())),
+            made = Harness::new(options, Arc::clone(&self.inner.store), journal) => made,
+        };
         match &made {
             Ok(harness) => {
                 harness.restore_budget(self.inner.used_before.get(&name).copied().unwrap_or_default());
@@ -304,8 +325,10 @@ impl RunHandle {
 
     /// Waits for the end of the run, and returns its result.
     pub async fn result(self) -> AgentResult<Value> {
-        let ended = self.task.await;
-        ended.unwrap_or_else(|error| {
+        // Nobody reads its events any more.
+        let Self { task, events, .. } = self;
+        drop(events);
+        task.await.unwrap_or_else(|error| {
             Err(Error::new(ErrorKind::Internal, "the task of a run ended early").with_source(error).into())
         })
     }

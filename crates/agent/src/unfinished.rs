@@ -71,6 +71,17 @@ impl UnfinishedWork {
         self.take(|work| work.kind == WorkKind::Task && work.origin.task_id.as_deref() == Some(task_id))
     }
 
+    /// Takes an operation out with its own tool calls: who goes on with it ends them.
+    pub(crate) fn take_operation(&mut self, operation_id: &str) {
+        let is_meant = |kind: &WorkKind| matches!(kind, WorkKind::Operation(_) | WorkKind::Tool { .. });
+        self.take(|work| work.origin.operation_id.as_deref() == Some(operation_id) && is_meant(&work.kind));
+    }
+
+    /// Takes everything out. Returns the events that end it, what began last first.
+    pub(crate) fn end_all(&mut self) -> Vec<(EventOrigin, AgentEventKind)> {
+        std::mem::take(&mut self.begun).into_iter().rev().flat_map(BegunWork::end).collect()
+    }
+
     /// Takes the tasks of a session out with everything that was going on in them. Returns the events that end it, what began
     /// last first.
     pub(crate) fn end_tasks(&mut self, session_path: &str) -> Vec<(EventOrigin, AgentEventKind)> {

@@ -40,10 +40,6 @@ impl AgentStore for KillingStore {
         self.inner.conversation(key).await
     }
 
-    async fn delete_conversation(&self, key: &str) -> Result<()> {
-        self.inner.delete_conversation(key).await
-    }
-
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {
         let number = self.commits.fetch_add(1, Ordering::Relaxed);
         self.reached(Moment::Before, number);

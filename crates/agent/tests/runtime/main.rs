@@ -6,6 +6,7 @@ mod compaction;
 mod events;
 mod prompts;
 mod results;
+mod runs;
 mod sandboxes;
 mod sessions;
 mod skills;

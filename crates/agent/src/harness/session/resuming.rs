@@ -4,11 +4,13 @@ use serde_json::Value;
 
 use super::operation::Operation;
 use super::shell::SHELL_API;
+use crate::budget::BudgetUsage;
 use crate::conversation::{ConversationEntry, MessageSource};
 use crate::event::AgentEventKind;
 use crate::message::{AssistantMessage, ChatMessage, ToolCall, ToolResultMessage, timestamp_ms};
 use crate::result_tools::{FINISH, GIVE_UP};
 use crate::unfinished::{cut_turn, interrupted_call, interrupted_tool};
+use crate::usage::TokenUsage;
 
 impl Operation {
     /// Brings to an end what a process before this one was doing in the conversation: a model that was answering is asked
@@ -22,7 +24,10 @@ impl Operation {
         let untold = self.session.lock().untold_turn(self.from).cloned();
         match untold {
             Some(turn) if turn.api == SHELL_API => self.append(ConversationEntry::TurnEnd),
-            Some(turn) => self.append_with_event(ConversationEntry::TurnEnd, turn_event(&turn)),
+            Some(turn) => {
+                self.count_turn(turn.usage);
+                self.append_with_event(ConversationEntry::TurnEnd, turn_event(&turn));
+            }
             None => {}
         }
     }
@@ -34,11 +39,20 @@ impl Operation {
         let (was_answering, tasks) = (unfinished.take_turn(&path), unfinished.end_tasks(&path));
         drop(unfinished);
         for (origin, end) in tasks {
+            if matches!(end, AgentEventKind::Turn { .. }) {
+                self.count_turn(TokenUsage::default());
+            }
             self.scope.at(origin).emit(end);
         }
         if was_answering {
+            self.count_turn(TokenUsage::default());
             self.scope.emit(cut_turn());
         }
+    }
+
+    /// Counts a turn that a process before this one asked for, and whose end nobody had heard of.
+    fn count_turn(&self, usage: TokenUsage) {
+        self.session.harness.budget.restore(BudgetUsage { turns: 1, usage, ..BudgetUsage::default() });
     }
 
     fn interrupt(&self, call: ToolCall) {

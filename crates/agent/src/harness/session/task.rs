@@ -52,7 +52,7 @@ impl Operation {
     /// The task that a process before this one gave in this operation.
     fn known_task(&self) -> Option<String> {
         let conversation = self.session.lock();
-        conversation.entries()[self.from..].iter().find_map(|entry| match entry {
+        conversation.entries_from(self.from).iter().find_map(|entry| match entry {
             ConversationEntry::Task(task) => Some(task.task_id.clone()),
             _ => None,
         })
