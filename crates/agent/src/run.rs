@@ -128,11 +128,14 @@ impl Agents {
     }
 
     /// Goes on with the runs whose process is gone, the oldest first. Those of agents that are not registered stay as they
-    /// are.
+    /// are, and so do those that can't be read: the log tells of them.
     pub async fn resume(&self) -> Result<Vec<RunHandle>> {
         let mut resumed = Vec::new();
         for id in self.store.abandoned_runs().await? {
-            resumed.extend(self.resume_run(&id).await?);
+            match self.resume_run(&id).await {
+                Ok(run) => resumed.extend(run),
+                Err(error) => tracing::error!(run = %id, %error, "go on with a run of an agent"),
+            }
         }
         Ok(resumed)
     }
