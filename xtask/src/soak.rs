@@ -31,7 +31,7 @@ const PARTS: [Part; 10] = [
     Part { name: "kills", work: Work::Tests(&["native/pool", "engine/processes", "agent/durable"]) },
     Part { name: "docker", work: Work::Tests(&["providers/docker"]) },
     Part { name: "images", work: Work::Tests(&["cli/registry"]) },
-    Part { name: "load", work: Work::Tests(&["cli/load", "cli/cli"]) },
+    Part { name: "load", work: Work::Tests(&["cli/load", "cli/cli", "agent/runtime"]) },
     Part { name: "document", work: Work::Task(sdks::ask_at_length, &[]) },
     Part { name: "node", work: Work::Task(sdks::run_on_newest_node, &[]) },
     Part { name: "fuzz", work: Work::Task(fuzz::run, &["--seconds", "60"]) },

@@ -1,0 +1,106 @@
+//! Many runs at once: their events, and what they take.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use eyot::Result;
+use eyot_agent::{
+    AgentStore, Agents, EngineStore, HarnessOptions, MemoryStore, PromptOptions, ScriptedModel, ScriptedTurn,
+};
+use eyot_engine::store::Store;
+use eyot_tools::{ToolDef, ToolOutput};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+/// The turns of a run, each with one tool call but the last.
+const TURNS: usize = 10;
+
+fn nothing() -> Result<ToolDef> {
+    let schema = json!({"type": "object"});
+    ToolDef::new("nothing", "Does nothing.", schema, async |_, _: Value| Ok(ToolOutput::text("done")))
+}
+
+/// Agents whose runs have so many turns.
+fn agents(store: Arc<dyn AgentStore>, turns: usize) -> Agents {
+    let agents = Agents::new(store);
+    agents
+        .register("works", move |run| async move {
+            let calls = (1..turns).map(|at| ScriptedTurn::call(&at.to_string(), "nothing", json!({})));
+            let model = ScriptedModel::new(calls.chain([ScriptedTurn::text("ok")]));
+            let options = HarnessOptions {
+                model: Some(Arc::new(model)),
+                tools: vec![nothing()?],
+                ..HarnessOptions::default()
+            };
+            let session = run.init(options).await?.session().await?;
+            session.prompt("go", PromptOptions::default()).await.map(|answer| json!(answer.text))
+        })
+        .expect("a new agent");
+    agents
+}
+
+/// Runs so many at once, and checks that each has all of its events, in order, as its listener hears them and as the store
+/// has them.
+async fn run_at_once(agents: &Agents, count: usize) {
+    let runs = (0..count).map(|at| async move {
+        let mut run = agents.run("works", &format!("i{at}"), json!({})).await.unwrap();
+        let mut numbers = Vec::new();
+        while let Some(event) = run.next_event().await {
+            numbers.push(event.event_index);
+        }
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
+        let kept = agents.store().events(run.id(), 0, 10_000).await.unwrap();
+        assert!(kept.iter().map(|event| event.event_index).eq(numbers));
+        assert_eq!(run.result().await.unwrap(), json!("ok"));
+    });
+    join_all(runs).await;
+}
+
+fn resident_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_runs_at_once_have_their_events_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("eyot.db")).unwrap();
+    run_at_once(&agents(Arc::new(EngineStore::new(store)), TURNS), 200).await;
+}
+
+mod soak {
+    use super::*;
+
+    /// `cargo test --release -p eyot-agent --test runtime many::soak -- --ignored --nocapture` prints the figures.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "cargo xtask soak load"]
+    async fn a_turn_costs_little_and_runs_leave_no_memory_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("eyot.db")).unwrap();
+        let kept = super::agents(Arc::new(EngineStore::new(store)), 100);
+        let in_memory = super::agents(Arc::new(MemoryStore::default()), 100);
+        for (name, agents) in [("in memory", &in_memory), ("on disk", &kept)] {
+            run_at_once(agents, 1).await;
+            let mut times_us: Vec<u128> = Vec::new();
+            for _ in 0..20 {
+                let started = Instant::now();
+                run_at_once(agents, 1).await;
+                times_us.push(started.elapsed().as_micros() / 100);
+            }
+            times_us.sort_unstable();
+            println!("a turn, {name}: p50 {} us, p95 {} us", times_us[10], times_us[19]);
+        }
+        let short = super::agents(kept.store().clone(), TURNS);
+        run_at_once(&short, 200).await;
+        let before = resident_mib();
+        for round in 0..5 {
+            let started = Instant::now();
+            run_at_once(&short, 200).await;
+            let (took, resident) = (started.elapsed().as_millis(), resident_mib());
+            println!("200 runs of {TURNS} turns, round {round}: {took} ms, {resident} MiB resident");
+        }
+        let grown = resident_mib().saturating_sub(before);
+        assert!(grown < 16, "a thousand runs left {grown} MiB behind");
+    }
+}
