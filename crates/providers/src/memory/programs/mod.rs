@@ -3,6 +3,7 @@
 
 mod adjusted;
 mod answers;
+mod argument_limits;
 mod awk;
 mod backup;
 mod base_encoding;
@@ -43,6 +44,7 @@ mod mode;
 mod mv;
 mod name_style;
 mod options;
+mod pace;
 mod paste;
 mod paths;
 mod pgrep;
@@ -81,6 +83,9 @@ mod xargs;
 mod xargs_input;
 mod xargs_options;
 mod zgrep;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

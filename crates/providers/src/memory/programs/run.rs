@@ -11,9 +11,11 @@ use bashkit::{
 };
 use eyot::{Error, ErrorKind};
 
+use super::argument_limits;
 use super::children::{Children, CommandPlace};
 pub(super) use super::ending::Ending;
 use super::options::Words;
+use super::pace::Pace;
 use super::streams::{ProgramInput, ProgramOutput};
 use super::umask::{VARIABLE, mask_of};
 use crate::memory::files::{HeldFiles, MemoryFiles};
@@ -32,6 +34,11 @@ pub(super) const BYTES_AT_ONCE: usize = 64 << 10;
 pub(super) trait ShellProgram: Send + Sync {
     /// Runs it, and returns its status.
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending>;
+
+    /// The name by which a script has called it.
+    fn called<'a>(&self, run: &'a ProgramRun<'_>) -> &'a str {
+        run.name
+    }
 
     /// The status of a run whose arguments are wrong.
     fn usage_status(&self) -> i32 {
@@ -56,6 +63,7 @@ pub(super) struct ProgramRun<'a> {
     pub(super) stdin: ProgramInput,
     pub(super) stdout: ProgramOutput,
     pub(super) stderr: ProgramOutput,
+    pace: Pace,
 }
 
 impl ProgramRun<'_> {
@@ -95,7 +103,7 @@ impl ProgramRun<'_> {
 
     /// Lets others go on, and ends here if the command has ended.
     pub(super) async fn breathe(&self) {
-        tokio::task::coop::consume_budget().await;
+        self.pace.pause().await;
     }
 
     /// Reads the next bytes of the standard input; `None` is its end.
@@ -239,6 +247,11 @@ pub(super) struct InstalledProgram {
 
 impl InstalledProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> bashkit::Result<i32> {
+        if !argument_limits::fit(run.args) {
+            let name = self.program.called(run);
+            run.stderr.write_all(format!("bash: {name}: Argument list too long\n").as_bytes()).await?;
+            return Ok(argument_limits::STATUS);
+        }
         if let Some(text) = help(run, self.program.usage()) {
             run.stdout.write_all(text.as_bytes()).await?;
             return Ok(0);
@@ -275,6 +288,7 @@ impl Builtin for InstalledProgram {
             stdin: ProgramInput::whole(context.stdin.map_or(&[][..], |input| input.as_bytes())),
             stdout: stdout.clone(),
             stderr: stderr.clone(),
+            pace: Pace::new(),
         };
         let status = self.run(&run).await?;
         Ok(ExecResult {
@@ -302,6 +316,7 @@ impl Command for InstalledProgram {
             stdin: ProgramInput::Live(context.stdin),
             stdout: ProgramOutput::Live(context.stdout),
             stderr: ProgramOutput::Live(context.stderr),
+            pace: Pace::new(),
         };
         self.run(&run).await.map(CommandStatus::with_code)
     }
