@@ -45,12 +45,17 @@ impl<'a, 'r> PacedOutput<'a, 'r> {
         Self { run, waiting: Vec::new(), steps: 0 }
     }
 
-    /// Writes some bytes, perhaps later.
-    pub(super) async fn add(&mut self, bytes: &[u8]) -> Result<(), Ending> {
+    /// Counts a step that may write nothing.
+    pub(super) async fn step(&mut self) {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_AT_ONCE) {
             self.run.breathe().await;
         }
+    }
+
+    /// Writes some bytes, perhaps later.
+    pub(super) async fn add(&mut self, bytes: &[u8]) -> Result<(), Ending> {
+        self.step().await;
         if self.waiting.len() + bytes.len() > BYTES_AT_ONCE {
             self.flush().await?;
             for piece in bytes.chunks(BYTES_AT_ONCE) {

@@ -218,10 +218,11 @@ fn new_forms(args: &[String]) -> Vec<String> {
             all.push(arg.clone());
             continue;
         };
-        let mut form = format!("-k{}.{}{orders}", field + 1, char + 1);
+        let mut form = format!("-k{}.{}{orders}", field.saturating_add(1), char.saturating_add(1));
         let end = rest.next_if(|next| is_old(next, '-')).and_then(|next| old_place(&next[1..]));
         if let Some((field, char, orders)) = end {
-            let place = if char == 0 { format!("{field}") } else { format!("{}.{char}", field + 1) };
+            let place =
+                if char == 0 { format!("{field}") } else { format!("{}.{char}", field.saturating_add(1)) };
             form += &format!(",{place}{orders}");
         }
         all.push(form);

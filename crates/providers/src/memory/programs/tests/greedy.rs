@@ -23,3 +23,67 @@ async fn the_standard_input_of_paste_is_shared_by_all_who_name_it() {
     assert_eq!(shared.1, "1\t2\n3\t4\n");
     assert_eq!(serial.1, "1\t2\t3\n1\t2\n\n");
 }
+
+#[tokio::test]
+async fn cut_writes_while_it_cuts() {
+    // Two hundred gigabytes.
+    let fields = "head -c 2000000 /dev/zero | tr '\\0' : >f; big=$(head -c 100000 /dev/zero | tr '\\0' x);";
+    let bytes = "$(printf '%s,' {1..3000..2})1";
+    let began = Instant::now();
+    let all = run_all([
+        &format!("{fields} cut -d: -f1- --output-delimiter=\"$big\" f"),
+        &format!("{fields} cut -b{bytes} --output-delimiter=\"$big\" f"),
+    ])
+    .await;
+    for (outcome, ..) in all {
+        assert_eq!(outcome, Outcome::Exited(1));
+    }
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_file_that_is_named_often_takes_no_more_memory_than_there_is() {
+    let began = Instant::now();
+    let [sort, paste, list, tac] = run_all([
+        "truncate -s 256M f; sort f f f f f f",
+        "paste f f f f f f",
+        "printf 'f\\0%.0s' {1..6} | sort --files0-from=-",
+        "seq 16 | xargs -P0 -I% tac f | head -c 1",
+    ])
+    .await;
+    for (ended, name) in [(sort, "sort: cannot read: f"), (list, "sort: cannot read: f"), (paste, "paste: f")]
+    {
+        assert_eq!(ended.2, format!("{name}: Cannot allocate memory\n"));
+    }
+    assert!(tac.2.contains("Cannot allocate memory"), "{tac:?}");
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+/// A function of the shell that repeats a text as `$x`.
+const TIMES: &str = "times() { x=$1; for _ in $(seq $2); do x=$x$x; done; };";
+
+#[tokio::test]
+async fn tr_reads_long_sets_once() {
+    let began = Instant::now();
+    let [classes, open, repeats] = run_all([
+        &format!("{TIMES} times [:lower:] 13; lower=$x; times [:upper:] 13; printf aB | tr $lower $x"),
+        &format!("{TIMES} times [: 15; printf [: | tr $x x"),
+        &format!("{TIMES} set -f; times '[a*' 15; printf '[a*' | tr $x x"),
+    ])
+    .await;
+    assert_eq!((classes.1.as_str(), open.1.as_str(), repeats.1.as_str()), ("AB", "xx", "xxx"));
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn long_scripts_of_sed_are_read_once() {
+    let began = Instant::now();
+    let [parts, text] = run_all([
+        &format!("{TIMES} times '\\xff' 14; echo x | sed \"s/$x//\" 2>/dev/null"),
+        &format!("{TIMES} times '\\x41' 14; echo x | sed \"a$x\" | wc -c"),
+    ])
+    .await;
+    // The pattern is too long for the interpreter.
+    assert_eq!((parts.0, text.1.as_str()), (Outcome::Exited(1), "16389\n"));
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
