@@ -1,6 +1,7 @@
 //! A part of each of some files, with their names between arrows, as `head` and `tail` print it.
 
 use super::quoting::quoted;
+use super::read_bytes::ReadError;
 use super::run::{Ending, ProgramRun};
 
 /// Prints the part of each file. Without a choice of titles, several files have them.
@@ -17,7 +18,7 @@ pub(super) async fn print_parts(
             Ok(bytes) => bytes,
             Err(reason) => {
                 // A directory can be opened.
-                let (begin, end) = if reason == "Is a directory" {
+                let (begin, end) = if reason == ReadError::IsDirectory {
                     title(run, file, has_titles, &mut is_first).await?;
                     ("error reading", "")
                 } else {

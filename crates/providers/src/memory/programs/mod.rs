@@ -49,6 +49,7 @@ mod paste;
 mod paths;
 mod pgrep;
 mod quoting;
+mod read_bytes;
 mod rev;
 mod reworded;
 mod rewording;

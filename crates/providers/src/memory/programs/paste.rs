@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::pace::PacedOutput;
+use super::read_bytes::ReadBytes;
 use super::run::{Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["delimiters", "serial", "zero-terminated"];
@@ -34,7 +35,7 @@ impl ShellProgram for Paste {
         let files = or_standard_input(files);
         let delimiters = parse_delimiters(&delimiters)?;
         let mut status = 0;
-        let mut texts: Vec<Vec<u8>> = Vec::new();
+        let mut texts: Vec<ReadBytes> = Vec::new();
         let mut owners: Vec<usize> = Vec::new();
         let mut input = None;
         for file in &files {
@@ -61,7 +62,7 @@ impl ShellProgram for Paste {
                 }
             }
         }
-        let rests = texts.iter().map(Vec::as_slice).collect();
+        let rests = texts.iter().map(|text| &**text).collect();
         let mut pasting = Pasting { delimiters, end, rests, out: PacedOutput::new(run) };
         if is_serial {
             pasting.one_by_one(&owners).await?;

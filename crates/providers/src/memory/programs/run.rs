@@ -9,7 +9,6 @@ use bashkit::{
     Builtin, BuiltinContext, Command, CommandContext, CommandStatus, DirEntry, ExecResult, ExecutionPlan,
     FileSystem, Metadata, SubCommand,
 };
-use eyot::{Error, ErrorKind};
 
 use super::argument_limits;
 use super::children::{Children, CommandPlace};
@@ -20,7 +19,7 @@ use super::streams::{ProgramInput, ProgramOutput};
 use super::umask::{VARIABLE, mask_of};
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
-use crate::memory::node::{FileNode, NodeContent, NodeKind};
+use crate::memory::node::{FileNode, NodeKind};
 use crate::memory::odd_names::decoded;
 use crate::memory::place::Place;
 pub(super) use crate::memory::reasons::reason;
@@ -111,46 +110,6 @@ impl ProgramRun<'_> {
         Ok(self.stdin.read_chunk().await?)
     }
 
-    /// Reads the standard input to its end.
-    pub(super) async fn read_all_input(&self) -> Result<Vec<u8>, Ending> {
-        let mut all = Vec::new();
-        while let Some(bytes) = self.read_input().await? {
-            all.extend_from_slice(&bytes);
-        }
-        Ok(all)
-    }
-
-    /// Reads a file whole; `-` is the standard input.
-    ///
-    /// # Errors
-    /// The outer one ends the run. The inner one is why the file can't be read.
-    pub(super) async fn read(&self, name: &str) -> Result<Result<Vec<u8>, &'static str>, Ending> {
-        if name == "-" {
-            return self.read_all_input().await.map(Ok);
-        }
-        let path = self.path(name);
-        let found = {
-            let held = self.hold();
-            let place = find(&held.tree, held.root, &path, Last::Follow, None);
-            place.and_then(|place| place.found()).map(|id| match &held.tree.node(id).content {
-                NodeContent::File(_) => Some(held.content_of(id)),
-                NodeContent::Directory(_) => Some(Err(Error::new(ErrorKind::IsDirectory, "is a directory"))),
-                _ => None,
-            })
-        };
-        match found {
-            Ok(Some(content)) => Ok(content.map_err(|error| reason(&error)).and_then(|content| {
-                content.to_vec(crate::memory::shell_files::MAX_READ_BYTES).ok_or("File too large")
-            })),
-            // What the shell itself holds: `/proc`, a substituted process, a device.
-            Ok(None) | Err(_) => match self.fs.read_file(Path::new(&self.cwd.join(name))).await {
-                Ok(bytes) => Ok(Ok(bytes)),
-                Err(bashkit::Error::Io(error)) => Ok(Err(io_reason(&error))),
-                Err(other) => Err(other.into()),
-            },
-        }
-    }
-
     /// Looks at what the shell itself has at a name: `/proc`, a substituted process.
     pub(super) async fn look_beyond(&self, name: &str) -> Option<Metadata> {
         self.fs.stat(&self.cwd.join(name)).await.ok()
@@ -208,18 +167,6 @@ impl ProgramRun<'_> {
             return held.add(&place, FileNode::file(bytes, 0o644)).map(drop);
         };
         held.overwrite(&place, id, bytes.into())
-    }
-}
-
-fn io_reason(error: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind as Io;
-    match error.kind() {
-        Io::NotFound => "No such file or directory",
-        Io::IsADirectory => "Is a directory",
-        Io::NotADirectory => "Not a directory",
-        Io::PermissionDenied => "Permission denied",
-        Io::FileTooLarge => "File too large",
-        _ => "Input/output error",
     }
 }
 

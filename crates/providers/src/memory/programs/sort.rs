@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::pace::PacedOutput;
 use super::quoting::quoted;
+use super::read_bytes::{ReadBytes, ReadError};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::sort_keys::SortKey;
 use super::sort_options::{SortOptions, parse};
@@ -34,7 +35,7 @@ impl ShellProgram for SortProgram {
             match run.read(file).await? {
                 Ok(bytes) => texts.push(bytes),
                 Err(reason) => {
-                    let step = if reason == "Is a directory" { "read failed" } else { "cannot read" };
+                    let step = if reason == ReadError::IsDirectory { "read failed" } else { "cannot read" };
                     return Err(Ending::refused(format!("{step}: {}: {reason}", shown(file))));
                 }
             }
@@ -76,8 +77,8 @@ fn lines(bytes: &[u8], end: u8) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Reads the names of the files from a list, in which a zero byte ends each.
-fn listed(list: &str, bytes: Result<Vec<u8>, &str>) -> Result<Vec<String>, Ending> {
-    let refused = |reason| Ending::refused(format!("open failed: {}: {reason}", shown(list)));
+fn listed(list: &str, bytes: Result<ReadBytes, ReadError>) -> Result<Vec<String>, Ending> {
+    let refused = |reason: ReadError| Ending::refused(format!("open failed: {}: {reason}", shown(list)));
     let bytes = bytes.map_err(refused)?;
     if bytes.is_empty() {
         return Err(Ending::refused(format!("no input from {}", quoted(list))));
@@ -253,7 +254,7 @@ async fn print(run: &ProgramRun<'_>, options: &SortOptions, lines: &[&[u8]]) -> 
 async fn check(
     run: &ProgramRun<'_>,
     options: &SortOptions,
-    texts: &[Vec<u8>],
+    texts: &[ReadBytes],
     is_quiet: bool,
 ) -> Result<i32, Ending> {
     let (Some(text), Some(file)) = (texts.first(), options.files.first()) else { return Ok(0) };

@@ -7,6 +7,7 @@ use super::basic_regex::compile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::pace::PacedOutput;
 use super::quoting::quoted;
+use super::read_bytes::ReadError;
 use super::run::{Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["before", "regex", "separator"];
@@ -53,7 +54,7 @@ impl ShellProgram for Tac {
             match run.read(file).await? {
                 Ok(bytes) => separator.print(run, &bytes, is_before).await?,
                 Err(reason) => {
-                    let text = if reason == "Is a directory" {
+                    let text = if reason == ReadError::IsDirectory {
                         format!("{file}: read error: Invalid argument")
                     } else {
                         format!("failed to open {} for reading: {reason}", quoted(file))

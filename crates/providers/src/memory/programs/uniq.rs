@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use super::choices::choose;
 use super::options::{OptionWord, Words, complete, unknown};
 use super::quoting::{curly, quoted};
+use super::read_bytes::ReadError;
 use super::run::{Ending, ProgramRun, ShellProgram};
 
 /// The lines between two pauses in which others go on.
@@ -70,13 +71,13 @@ impl ShellProgram for Uniq {
         let input = options.operands.first().map_or("-", String::as_str);
         let bytes = match run.read(input).await? {
             Ok(bytes) => bytes,
-            Err("Is a directory") => {
+            Err(ReadError::IsDirectory) => {
                 return Err(Ending::refused(format!("error reading {}", quoted(input))));
             }
             Err(reason) => return Err(Ending::refused(format!("{input}: {reason}"))),
         };
         let mut out = GroupOutput { run, options: &options, kept: Vec::new(), is_first: true };
-        let mut rest = bytes.as_slice();
+        let mut rest = &*bytes;
         let mut steps = 0;
         while !rest.is_empty() {
             let key = options.key(first_line(rest, options.end));

@@ -6,6 +6,7 @@ use unicode_width::UnicodeWidthChar;
 use super::choices::choose;
 use super::options::{OptionWord, complete, unknown};
 use super::quoting::quoted;
+use super::read_bytes::ReadError;
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 use crate::memory::node::NodeContent;
 use crate::memory::walk::Last;
@@ -82,7 +83,7 @@ impl ShellProgram for Wc {
                 Err(reason) => {
                     run.complain(format!("{}: {reason}", shown(file))).await?;
                     status = 1;
-                    if reason != "Is a directory" {
+                    if reason != ReadError::IsDirectory {
                         continue;
                     }
                     TextCounts::default()
@@ -214,14 +215,14 @@ async fn count(
     run: &ProgramRun<'_>,
     options: &Options,
     file: &str,
-) -> Result<Result<TextCounts, &'static str>, Ending> {
+) -> Result<Result<TextCounts, ReadError>, Ending> {
     let bytes = match run.read(file).await? {
         Ok(bytes) => bytes,
         Err(reason) => return Ok(Err(reason)),
     };
     let mut counts = TextCounts::default();
     let needs_letters = options.shown.words || options.shown.chars || options.shown.width;
-    let mut rest = bytes.as_slice();
+    let mut rest = &*bytes;
     while !rest.is_empty() {
         let (piece, behind) = rest.split_at(piece_end(rest));
         if needs_letters {
