@@ -15,8 +15,14 @@ pub(super) struct HeadProgram;
 impl ShellProgram for HeadProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
-        print_parts(run, &options.files, options.has_titles, |bytes| options.part.of(bytes, options.end))
-            .await
+        let from_device = match options.part {
+            FirstPart::Bytes(number) => Some(number),
+            _ => None,
+        };
+        print_parts(run, &options.files, options.has_titles, from_device, |bytes| {
+            options.part.of(bytes, options.end)
+        })
+        .await
     }
 }
 

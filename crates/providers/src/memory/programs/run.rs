@@ -159,12 +159,12 @@ impl ProgramRun<'_> {
         Ok(held.tree.node(id).kind())
     }
 
-    /// Writes a file: a new one has the mode that `touch` gives.
+    /// Writes a file. The mask takes bits from the mode of a new one.
     pub(super) fn write(&self, name: &str, bytes: Vec<u8>) -> eyot::Result<()> {
         let mut held = self.hold();
         let place = self.find(&held, name, Last::Follow)?;
         let Some(id) = place.node else {
-            return held.add(&place, FileNode::file(bytes, 0o644)).map(drop);
+            return held.add(&place, FileNode::file(bytes, self.masked(0o666))).map(drop);
         };
         held.overwrite(&place, id, bytes.into())
     }

@@ -1,5 +1,6 @@
 //! Scripts of `sed` as the interpreter's takes them. In the text of `a`, `c` and `i` it knows no escapes,
-//! and bytes of a letter that are written one by one are letters of their own to it.
+//! and bytes of a letter that are written one by one are letters of their own to it. Scripts in files
+//! (`-f`) are left as they are: nothing here can read a file.
 
 /// Changes the scripts on a command line.
 pub(super) fn adjust(args: &mut [String]) {

@@ -29,8 +29,10 @@ impl ShellProgram for Tail {
         if options.follows && options.files.iter().any(|file| file != "-") {
             return Err(Ending::refused("following files is not supported here"));
         }
-        print_parts(run, &options.files, options.has_titles, |bytes| options.part.of(bytes, options.end))
-            .await
+        print_parts(run, &options.files, options.has_titles, None, |bytes| {
+            options.part.of(bytes, options.end)
+        })
+        .await
     }
 }
 

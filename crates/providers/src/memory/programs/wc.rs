@@ -8,7 +8,7 @@ use super::options::{OptionWord, complete, unknown};
 use super::quoting::quoted;
 use super::read_bytes::ReadError;
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
-use crate::memory::node::NodeContent;
+use crate::memory::node::{FileAccess, NodeContent};
 use crate::memory::walk::Last;
 
 const TAB: usize = 8;
@@ -50,6 +50,10 @@ impl ShownCounts {
             .into_iter()
             .filter(|shown| *shown)
             .count()
+    }
+
+    fn only_bytes(self) -> bool {
+        self == Self { bytes: true, ..Self::default() }
     }
 }
 
@@ -216,6 +220,13 @@ async fn count(
     options: &Options,
     file: &str,
 ) -> Result<Result<TextCounts, ReadError>, Ending> {
+    if options.shown.only_bytes()
+        && let Ok(node) = run.look(file, Last::Follow)
+        && node.check(FileAccess::Read).is_ok()
+        && let NodeContent::File(content) = node.content
+    {
+        return Ok(Ok(TextCounts { bytes: content.len(), ..TextCounts::default() }));
+    }
     let bytes = match run.read(file).await? {
         Ok(bytes) => bytes,
         Err(reason) => return Ok(Err(reason)),

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod greedy;
+mod results;
 
 use eyot::{ExecOptions, Outcome, Sandbox, SandboxSpec};
 
