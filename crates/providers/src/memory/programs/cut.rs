@@ -3,6 +3,8 @@
 use async_trait::async_trait;
 use memchr::memchr_iter;
 
+use super::each_file::EachFile;
+use super::lines::next_line;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::pace::PacedOutput;
 use super::quoting::curly;
@@ -25,17 +27,11 @@ pub(super) struct CutProgram;
 impl ShellProgram for CutProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let cutter = parse(run)?;
-        let mut status = 0;
-        for file in &cutter.files {
-            match run.read(file).await? {
-                Ok(bytes) => cutter.print(run, &bytes).await?,
-                Err(reason) => {
-                    run.complain(format!("{file}: {reason}")).await?;
-                    status = 1;
-                }
-            }
+        let mut files = EachFile::new(run, &cutter.files);
+        while let Some(bytes) = files.next(|file, reason| format!("{file}: {reason}")).await? {
+            cutter.print(run, &bytes).await?;
         }
-        Ok(status)
+        Ok(files.status)
     }
 }
 
@@ -207,19 +203,19 @@ impl PartCutter {
         let mut out = PacedOutput::new(run);
         let mut rest = bytes;
         while !rest.is_empty() {
-            let end = self.line_end(rest);
-            self.cut(&rest[..end], &mut out).await?;
-            rest = rest.get(end + 1..).unwrap_or_default();
+            let line = self.next_line(&mut rest);
+            self.cut(line, &mut out).await?;
         }
         out.flush().await
     }
 
-    /// The end of the line that the text begins with. If lines are fields, all of them are one line.
-    fn line_end(&self, text: &[u8]) -> usize {
+    /// Takes the next line. If lines are fields, all of them are one line.
+    fn next_line<'a>(&self, rest: &mut &'a [u8]) -> &'a [u8] {
         if self.unit == CutUnit::Field && self.delimiter == self.end {
-            return text.len() - usize::from(text.ends_with(&[self.end]));
+            let all = std::mem::take(rest);
+            return all.strip_suffix(&[self.end]).unwrap_or(all);
         }
-        memchr::memchr(self.end, text).unwrap_or(text.len())
+        next_line(rest, self.end).unwrap_or_default()
     }
 
     /// Writes the parts of a line.

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 
+use super::each_file::EachFile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram};
 
@@ -74,17 +75,13 @@ impl ShellProgram for Fmt {
         let mut options = parse(run)?;
         let layout = FmtLayout::new(&options)?;
         options.files = or_standard_input(options.files);
-        let mut status = 0;
-        for file in &options.files {
-            match run.read(file).await? {
-                Ok(bytes) => format(run, &options, &layout, &bytes).await?,
-                Err(reason) => {
-                    run.complain(format!("cannot open '{file}' for reading: {reason}")).await?;
-                    status = 1;
-                }
-            }
+        let mut files = EachFile::new(run, &options.files);
+        while let Some(bytes) =
+            files.next(|file, reason| format!("cannot open '{file}' for reading: {reason}")).await?
+        {
+            format(run, &options, &layout, &bytes).await?;
         }
-        Ok(status)
+        Ok(files.status)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::each_file::EachFile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::quoting::curly;
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
@@ -39,17 +40,11 @@ impl ShellProgram for Fold {
             }
         }
         let files = or_standard_input(files);
-        let mut status = 0;
-        for file in &files {
-            match run.read(file).await? {
-                Ok(bytes) => folder.print(run, &bytes).await?,
-                Err(reason) => {
-                    run.complain(format!("{file}: {reason}")).await?;
-                    status = 1;
-                }
-            }
+        let mut files = EachFile::new(run, &files);
+        while let Some(bytes) = files.next(|file, reason| format!("{file}: {reason}")).await? {
+            folder.print(run, &bytes).await?;
         }
-        Ok(status)
+        Ok(files.status)
     }
 }
 

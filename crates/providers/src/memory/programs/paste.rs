@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::lines::next_line;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::pace::PacedOutput;
 use super::read_bytes::ReadBytes;
@@ -118,13 +119,7 @@ struct Pasting<'a, 'r> {
 impl<'a> Pasting<'a, '_> {
     /// Takes the next line of a text.
     fn line(&mut self, text: usize) -> Option<&'a [u8]> {
-        let rest = self.rests[text];
-        if rest.is_empty() {
-            return None;
-        }
-        let size = memchr::memchr(self.end, rest).unwrap_or(rest.len());
-        self.rests[text] = rest.get(size + 1..).unwrap_or_default();
-        Some(&rest[..size])
+        next_line(&mut self.rests[text], self.end)
     }
 
     async fn add_delimiter(&mut self, index: usize) -> Result<(), Ending> {

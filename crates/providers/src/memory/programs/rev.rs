@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::each_file::EachFile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 
@@ -21,17 +22,11 @@ impl ShellProgram for Rev {
             }
         }
         let files = or_standard_input(files);
-        let mut status = 0;
-        for file in &files {
-            match run.read(file).await? {
-                Ok(bytes) => print(run, &bytes, end).await?,
-                Err(reason) => {
-                    run.complain(format!("cannot open {file}: {reason}")).await?;
-                    status = 1;
-                }
-            }
+        let mut files = EachFile::new(run, &files);
+        while let Some(bytes) = files.next(|file, reason| format!("cannot open {file}: {reason}")).await? {
+            print(run, &bytes, end).await?;
         }
-        Ok(status)
+        Ok(files.status)
     }
 }
 

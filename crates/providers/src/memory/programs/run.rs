@@ -23,7 +23,7 @@ use crate::memory::node::{FileNode, NodeKind};
 use crate::memory::odd_names::decoded;
 use crate::memory::place::Place;
 pub(super) use crate::memory::reasons::reason;
-use crate::memory::walk::{Last, find};
+use crate::memory::walk::{Last, find_from};
 
 /// The bytes between two pauses in which others go on.
 pub(super) const BYTES_AT_ONCE: usize = 64 << 10;
@@ -137,12 +137,7 @@ impl ProgramRun<'_> {
 
     /// Finds a name that may be no text.
     pub(super) fn find_bytes(&self, held: &HeldFiles<'_>, name: &[u8], last: Last) -> eyot::Result<Place> {
-        if name.is_empty() {
-            return Err(crate::memory::node::not_found());
-        }
-        let (cwd, name) = (bytes_of(self.cwd.as_os_str()), &*decoded(name));
-        let path = if name.starts_with(b"/") { name.to_vec() } else { [&*cwd, b"/", name].concat() };
-        find(&held.tree, held.root, &path, last, None)
+        find_from(&held.tree, held.root, self.cwd, name, last)
     }
 
     /// Finds a node that is there, and copies what is known of it.

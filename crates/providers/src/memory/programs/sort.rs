@@ -4,8 +4,10 @@ use std::cmp::Ordering;
 
 use async_trait::async_trait;
 
+use super::lines::lines;
+use super::listed_files::names;
 use super::pace::PacedOutput;
-use super::quoting::quoted;
+use super::quoting::{plain, quoted};
 use super::read_bytes::{ReadBytes, ReadError};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::sort_keys::SortKey;
@@ -36,7 +38,7 @@ impl ShellProgram for SortProgram {
                 Ok(bytes) => texts.push(bytes),
                 Err(reason) => {
                     let step = if reason == ReadError::IsDirectory { "read failed" } else { "cannot read" };
-                    return Err(Ending::refused(format!("{step}: {}: {reason}", shown(file))));
+                    return Err(Ending::refused(format!("{step}: {}: {reason}", plain(file))));
                 }
             }
         }
@@ -66,24 +68,14 @@ impl ShellProgram for SortProgram {
     }
 }
 
-fn shown(name: &str) -> String {
-    let quoted = quoted(name);
-    if quoted == format!("'{name}'") && !name.contains([' ', ':']) { name.to_owned() } else { quoted }
-}
-
-/// The lines without their ends.
-fn lines(bytes: &[u8], end: u8) -> impl Iterator<Item = &[u8]> {
-    bytes.split_inclusive(move |byte| *byte == end).map(move |line| line.strip_suffix(&[end]).unwrap_or(line))
-}
-
 /// Reads the names of the files from a list, in which a zero byte ends each.
 fn listed(list: &str, bytes: Result<ReadBytes, ReadError>) -> Result<Vec<String>, Ending> {
-    let refused = |reason: ReadError| Ending::refused(format!("open failed: {}: {reason}", shown(list)));
+    let refused = |reason: ReadError| Ending::refused(format!("open failed: {}: {reason}", plain(list)));
     let bytes = bytes.map_err(refused)?;
     if bytes.is_empty() {
         return Err(Ending::refused(format!("no input from {}", quoted(list))));
     }
-    Ok(lines(&bytes, 0).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    Ok(names(&bytes))
 }
 
 impl SortOptions {
@@ -246,7 +238,7 @@ async fn print(run: &ProgramRun<'_>, options: &SortOptions, lines: &[&[u8]]) -> 
         None => out.flush().await,
         Some(output) => run
             .write(output, content)
-            .map_err(|error| Ending::refused(format!("open failed: {}: {}", shown(output), reason(&error)))),
+            .map_err(|error| Ending::refused(format!("open failed: {}: {}", plain(output), reason(&error)))),
     }
 }
 

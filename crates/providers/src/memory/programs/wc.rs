@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use unicode_width::UnicodeWidthChar;
 
 use super::choices::choose;
+use super::listed_files::{names, refuse_operands};
 use super::options::{OptionWord, complete, unknown};
-use super::quoting::quoted;
+use super::quoting::{plain, quoted};
 use super::read_bytes::ReadError;
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 use crate::memory::node::{FileAccess, NodeContent};
@@ -85,7 +86,7 @@ impl ShellProgram for Wc {
             let counts = match count(run, &options, file).await? {
                 Ok(counts) => counts,
                 Err(reason) => {
-                    run.complain(format!("{}: {reason}", shown(file))).await?;
+                    run.complain(format!("{}: {reason}", plain(file))).await?;
                     status = 1;
                     if reason != ReadError::IsDirectory {
                         continue;
@@ -108,11 +109,6 @@ impl ShellProgram for Wc {
         }
         Ok(status)
     }
-}
-
-fn shown(name: &str) -> String {
-    let quoted = quoted(name);
-    if quoted == format!("'{name}'") && !name.contains([' ', ':']) { name.to_owned() } else { quoted }
 }
 
 #[derive(Debug)]
@@ -170,11 +166,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     if shown == ShownCounts::default() {
         shown = ShownCounts { lines: true, words: true, bytes: true, ..shown };
     }
-    if let (Some(_), Some(extra)) = (&list, files.first()) {
-        let reason =
-            format!("extra operand {}\nfile operands cannot be combined with --files0-from", quoted(extra));
-        return Err(Ending::usage(reason));
-    }
+    refuse_operands(list.as_deref(), &files)?;
     let is_input = files.is_empty() && list.is_none();
     if is_input {
         files.push("-".to_owned());
@@ -186,8 +178,9 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
 async fn listed(run: &ProgramRun<'_>, list: &str) -> Result<Vec<String>, Ending> {
     match run.read(list).await? {
         Ok(bytes) => {
-            let names = bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-            Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+            let mut names = names(&bytes);
+            names.retain(|name| !name.is_empty());
+            Ok(names)
         }
         Err(reason) => Err(Ending::refused(format!("cannot open {} for reading: {reason}", quoted(list)))),
     }

@@ -18,11 +18,9 @@ use super::run::{Ending, ProgramRun};
 use super::streams::ProgramOutput;
 use crate::memory::content::FileContent;
 use crate::memory::files::{HeldFiles, MemoryFiles};
-use crate::memory::names::bytes_of;
 use crate::memory::node::{FileAccess, FileNode, NodeContent, is_a_directory};
-use crate::memory::odd_names::decoded;
 use crate::memory::place::Place;
-use crate::memory::walk::{Last, find};
+use crate::memory::walk::{Last, find_from};
 
 /// The pieces of output that wait for the interpreter.
 const MAX_WAITING: usize = 4;
@@ -190,12 +188,7 @@ impl Worker {
         name: &[u8],
         last: Last,
     ) -> eyot::Result<Place> {
-        if name.is_empty() {
-            return Err(crate::memory::node::not_found());
-        }
-        let (directory, name) = (bytes_of(directory.as_os_str()), &*decoded(name));
-        let path = if name.starts_with(b"/") { name.to_vec() } else { [&directory, name].join(&b'/') };
-        find(&held.tree, held.root, &path, last, None)
+        find_from(&held.tree, held.root, directory, name, last)
     }
 
     /// Returns what a file holds now.
