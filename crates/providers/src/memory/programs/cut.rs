@@ -6,7 +6,7 @@ use memchr::memchr_iter;
 use super::each_file::EachFile;
 use super::lines::next_line;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
-use super::pace::PacedOutput;
+use super::paced_output::PacedOutput;
 use super::quoting::curly;
 use super::run::{Ending, ProgramRun, ShellProgram};
 

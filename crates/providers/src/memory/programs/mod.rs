@@ -48,6 +48,7 @@ mod mv;
 mod name_style;
 mod options;
 mod pace;
+mod paced_output;
 mod paste;
 mod paths;
 mod pgrep;

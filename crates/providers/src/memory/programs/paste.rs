@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::lines::next_line;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
-use super::pace::PacedOutput;
+use super::paced_output::PacedOutput;
 use super::read_bytes::ReadBytes;
 use super::run::{Ending, ProgramRun, ShellProgram};
 

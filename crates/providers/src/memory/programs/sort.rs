@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::lines::lines;
 use super::listed_files::names;
-use super::pace::PacedOutput;
+use super::paced_output::PacedOutput;
 use super::quoting::{plain, quoted};
 use super::read_bytes::{ReadBytes, ReadError};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};

@@ -5,7 +5,7 @@ use memchr::memmem;
 
 use super::basic_regex::compile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
-use super::pace::PacedOutput;
+use super::paced_output::PacedOutput;
 use super::quoting::quoted;
 use super::read_bytes::ReadError;
 use super::run::{Ending, ProgramRun, ShellProgram};
