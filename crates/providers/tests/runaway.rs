@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The tests count the threads of the process, so each runs alone.
 static ALONE: Mutex<()> = Mutex::new(());
 
-const SCRIPTS: [(&str, &str); 40] = [
+const SCRIPTS: [(&str, &str); 41] = [
     ("a loop without end", "while :; do :; done"),
     ("a loop of programs", "while true; do echo x | tr x y >/dev/null; done"),
     ("a fork bomb", ":(){ :|:& };:; wait"),
@@ -78,6 +78,10 @@ const SCRIPTS: [(&str, &str); 40] = [
     (
         "many keys for long lines",
         "head -c 2000000 /dev/zero >a; { cat a; echo; cat a; } >f; sort $(yes ' -k1f' | head -n 9000) f; while :; do :; done",
+    ),
+    (
+        "one line of 256 MiB",
+        "truncate -s 256M f; fold -w1 f & rev f & fmt f & sort -z f & wait; while :; do :; done",
     ),
     ("an array without end", "a=(); i=0; while :; do a[i++]=$i; done"),
 ];

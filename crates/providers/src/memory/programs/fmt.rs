@@ -14,6 +14,8 @@ const GOAL_PART: usize = 187;
 const TAB: usize = 8;
 /// The indentation behind a tag that stands alone.
 const TAG_INDENT: usize = 3;
+/// The most words of a paragraph. Each takes memory.
+const MAX_WORDS: usize = 4 << 20;
 /// The words between two pauses in which others go on.
 const WORDS_AT_ONCE: usize = 512;
 
@@ -156,8 +158,14 @@ async fn format(
         let joins = options.later_indent(first, second, &mut rest);
         while let Some(line) = next.take_if(|next| joins && !next.words.is_empty() && next.indent == rest) {
             words.extend(line.words);
+            if words.len() > MAX_WORDS {
+                break;
+            }
             next = lines.next();
             run.breathe().await;
+        }
+        if words.len() > MAX_WORDS {
+            return Err(Ending::refused("memory exhausted"));
         }
         if let Some(last) = words.last_mut() {
             (last.has_period, last.is_final) = (true, true);
@@ -203,7 +211,7 @@ impl<'a> Line<'a> {
                 None => read.indent = column,
                 Some(word) => word.end(column - start, rest.is_empty(), is_uniform),
             }
-            if rest.is_empty() {
+            if rest.is_empty() || read.words.len() > MAX_WORDS {
                 return read;
             }
             let len = rest.iter().take_while(|byte| !is_blank(**byte)).count();

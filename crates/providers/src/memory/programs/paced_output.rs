@@ -30,6 +30,8 @@ impl<'a, 'r> PacedOutput<'a, 'r> {
         self.step().await;
         if self.waiting.len() + bytes.len() > BYTES_AT_ONCE {
             self.flush().await?;
+        }
+        if bytes.len() > BYTES_AT_ONCE {
             for piece in bytes.chunks(BYTES_AT_ONCE) {
                 self.run.print(piece).await?;
                 self.run.breathe().await;

@@ -49,11 +49,15 @@ impl ShellProgram for SortProgram {
         let mut runs = Vec::new();
         for text in &texts {
             runs.push(sorted.len());
-            sorted.extend(lines(text, options.end).take(MAX_LINES + 1 - sorted.len()));
-            if sorted.len() > MAX_LINES {
-                return Err(Ending::refused("memory exhausted"));
+            for line in lines(text, options.end) {
+                if sorted.len() == MAX_LINES {
+                    return Err(Ending::refused("memory exhausted"));
+                }
+                sorted.push(line);
+                if sorted.len().is_multiple_of(LINES_AT_ONCE) {
+                    run.breathe().await;
+                }
             }
-            run.breathe().await;
         }
         if !options.is_merge {
             runs = sort_pieces(run, &options, &mut sorted).await;
