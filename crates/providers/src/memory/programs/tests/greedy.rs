@@ -7,7 +7,7 @@ use eyot::Outcome;
 use super::{run, run_all};
 
 /// Busy machines are late.
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(4);
 
 #[tokio::test]
 async fn paste_looks_at_each_of_many_files_once() {
@@ -43,17 +43,16 @@ async fn cut_writes_while_it_cuts() {
 
 #[tokio::test]
 async fn a_file_that_is_named_often_takes_no_more_memory_than_there_is() {
-    let began = Instant::now();
-    let [sort, list, many] = run_all([
-        "truncate -s 256M f; sort f f f",
-        "printf 'f\\0f\\0f\\0' | sort --files0-from=-",
-        "seq 16 | xargs -P0 -I% tac f 2>&1 | grep -c 'allocate memory'",
-    ])
-    .await;
+    let [sort, list] =
+        run_all(["truncate -s 256M f; sort f f f", "printf 'f\\0f\\0f\\0' | sort --files0-from=-"]).await;
     let refused = "sort: cannot read: f: Cannot allocate memory\n";
     assert_eq!((sort.2.as_str(), list.2.as_str()), (refused, refused));
-    assert_ne!(many.1, "0\n");
-    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn files_that_programs_read_side_by_side_count_together() {
+    let many = "truncate -s 256M f; seq 3 | xargs -P0 -I% tac f 2>&1 | grep -c 'allocate memory'";
+    assert_eq!(run(many).await, (Outcome::Exited(0), "1\n".to_owned(), String::new()));
 }
 
 /// A function of the shell that repeats a text as `$x`.
