@@ -31,3 +31,17 @@ impl Drop for ReadShare {
         self.account.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_count_until_they_are_dropped() {
+        let account = ReadAccount::default();
+        let share = account.lend(MAX_HELD_BYTES - 1).unwrap();
+        assert!(account.clone().lend(2).is_none() && account.lend(u64::MAX).is_none());
+        drop((account.lend(1).unwrap(), share));
+        assert!(account.lend(MAX_HELD_BYTES).is_some());
+    }
+}

@@ -49,12 +49,6 @@ async fn a_file_that_is_named_often_takes_no_more_memory_than_there_is() {
     assert_eq!((sort.2.as_str(), list.2.as_str()), (refused, refused));
 }
 
-#[tokio::test]
-async fn files_that_programs_read_side_by_side_count_together() {
-    let many = "truncate -s 256M f; seq 3 | xargs -P0 -I% tac f 2>&1 | grep -c 'allocate memory'";
-    assert_eq!(run(many).await, (Outcome::Exited(0), "1\n".to_owned(), String::new()));
-}
-
 /// A function of the shell that repeats a text as `$x`.
 const TIMES: &str = "times() { x=$1; for _ in $(seq $2); do x=$x$x; done; };";
 
