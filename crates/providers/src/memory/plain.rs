@@ -81,26 +81,26 @@ fn may_list_variables(line: &str) -> bool {
 /// Tells whether a line may run commands within `${…}` or `name[…]`, which the interpreter's reading
 /// leaves out.
 fn hides_commands(line: &str) -> bool {
-    let mut depth = 0_usize;
+    // The ends of what is open.
+    let mut ends = Vec::new();
     let mut is_quoted = false;
     let mut rest = line;
     while let Some(at) = rest.find(['$', '}', '[', ']', '`', '(', '\'', '"', '\\']) {
-        let from = &rest[at..];
+        let (before, from) = rest.split_at(at);
+        let is_index = before.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');
         let mut taken = 1;
-        let is_index = from.starts_with('[')
-            && rest[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');
-        if from.starts_with("${") {
-            (depth, taken) = (depth + 1, 2);
-        } else if is_index {
-            depth += 1;
-        } else if depth > 0 {
-            match from.as_bytes()[0] {
-                b'`' | b'(' => return true,
-                // Where quotes are, the end is not known.
-                b'\'' | b'"' | b'\\' => is_quoted = true,
-                b'}' | b']' if !is_quoted => depth -= 1,
-                _ => {}
+        match from.as_bytes()[0] {
+            b'$' if from.starts_with("${") => {
+                ends.push(b'}');
+                taken = 2;
             }
+            b'[' if is_index || !ends.is_empty() => ends.push(b']'),
+            _ if ends.is_empty() => {}
+            b'`' | b'(' => return true,
+            // Where quotes are, the end is not known.
+            b'\'' | b'"' | b'\\' => is_quoted = true,
+            end if !is_quoted && ends.last() == Some(&end) => drop(ends.pop()),
+            _ => {}
         }
         rest = &from[taken..];
     }
@@ -142,7 +142,7 @@ mod tests {
             "f() { echo; }; f",
             "set -euo pipefail; cat <<E\ntext\nE",
             "x=$(cat f | wc -l); [[ $x -gt 2 ]] || exit 3",
-            "echo ${x:-y} \"${x%.*}\" $(ls)",
+            "echo ${x:-y} \"${x%.*}\" ${a[1]} ${x//[0-9]/} $(ls)",
         ] {
             assert_eq!(line_kind(&bash, plain, &programs), LineKind::Plain, "{plain}");
         }
@@ -166,6 +166,8 @@ mod tests {
             "echo ${x:-$(ls)}",
             "echo ${x:-'}'`ls`}",
             "a[$(ls)]=1",
+            "echo ${x//[a]/$(ls)}",
+            "echo ${x%%]*$(ls)}",
             "trap 'echo bye' EXIT",
             "if true",
         ] {
