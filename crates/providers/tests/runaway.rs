@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The tests count the threads of the process, so each runs alone.
 static ALONE: Mutex<()> = Mutex::new(());
 
-const SCRIPTS: [(&str, &str); 38] = [
+const SCRIPTS: [(&str, &str); 41] = [
     ("a loop without end", "while :; do :; done"),
     ("a loop of programs", "while true; do echo x | tr x y >/dev/null; done"),
     ("a fork bomb", ":(){ :|:& };:; wait"),
@@ -71,6 +71,18 @@ const SCRIPTS: [(&str, &str); 38] = [
         "s='while :; do timeout 1000 bash -c \"$1\" _ \"$1\"; done'; timeout 1000 bash -c \"$s\" _ \"$s\" 2>/dev/null",
     ),
     ("children side by side", "while :; do timeout 1000 sleep 1000 & yes | timeout 1000 sort & done"),
+    (
+        "a bomb for tac",
+        "head -c 1000000 /dev/zero | tr '\\0' a >f; tac -rs 'a.*b\\|a' f; while :; do :; done",
+    ),
+    (
+        "many keys for long lines",
+        "head -c 2000000 /dev/zero >a; { cat a; echo; cat a; } >f; sort $(yes ' -k1f' | head -n 9000) f; while :; do :; done",
+    ),
+    (
+        "one line of 256 MiB",
+        "truncate -s 256M f; fold -w1 f & rev f & fmt f & sort -z f & wait; while :; do :; done",
+    ),
     ("an array without end", "a=(); i=0; while :; do a[i++]=$i; done"),
 ];
 

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 /// It expands to nothing, whatever options are set.
 const NOTHING: &str = "${__eyot_nothing-}";
-/// So many words are tried: the script is read for each.
-const MAX_WORDS: usize = 16;
+/// So often is a script read.
+const MAX_READINGS: usize = 32;
 /// A longer script runs as it is.
 const MAX_SCRIPT_BYTES: usize = 64 * 1024;
 /// The depth and the steps of one reading.
@@ -23,33 +23,76 @@ const MAX_STEPS: usize = 500_000;
 /// Returns a script in which quoted words are no names of descriptors.
 pub(super) fn with_kept_words(script: &str) -> Cow<'_, str> {
     let places = suspects(script);
-    if places.is_empty() || places.len() > MAX_WORDS || script.len() > MAX_SCRIPT_BYTES {
+    if places.is_empty() || script.len() > MAX_SCRIPT_BYTES {
         return Cow::Borrowed(script);
     }
-    let Some(mut names) = descriptor_names(script) else { return Cow::Borrowed(script) };
-    let mut kept = Cow::Borrowed(script);
-    // From the last one on, so that the places of the others stay.
-    for at in places.into_iter().rev() {
-        if names == 0 {
-            break;
-        }
-        let tried = [&kept[..at], NOTHING, &kept[at..]].concat();
-        if descriptor_names(&tried).is_some_and(|left| left + 1 == names) {
-            names -= 1;
-            kept = Cow::Owned(tried);
-        }
-    }
-    kept
+    let Some(names) = descriptor_names(script) else { return Cow::Borrowed(script) };
+    let mut repair = WordRepair { kept: Cow::Borrowed(script), names, readings: MAX_READINGS };
+    repair.keep(&places);
+    repair.kept
 }
 
-/// Keeps the words in the script of a shell that is called with one.
-pub(super) fn keep_words_of_shell(argv: &mut [String]) {
-    if let [shell, options, script, ..] = argv
-        && matches!(shell.rsplit('/').next(), Some("bash" | "sh"))
-        && options.starts_with('-')
-        && options.ends_with('c')
-        && let Cow::Owned(kept) = with_kept_words(script)
-    {
+/// A script whose words are kept one after the other, from the last one on, so that the places of those
+/// before stay.
+struct WordRepair<'a> {
+    kept: Cow<'a, str>,
+    /// The descriptors with a name that are left.
+    names: usize,
+    /// The readings that are left.
+    readings: usize,
+}
+
+impl WordRepair<'_> {
+    /// Keeps those of these words that are lost. Only if some are, each half is looked at.
+    fn keep(&mut self, places: &[usize]) {
+        if places.is_empty() || self.names == 0 || self.readings == 0 {
+            return;
+        }
+        self.readings -= 1;
+        let mut tried = String::with_capacity(self.kept.len() + places.len() * NOTHING.len());
+        let mut from = 0;
+        for at in places {
+            tried.extend([&self.kept[from..*at], NOTHING]);
+            from = *at;
+        }
+        tried += &self.kept[from..];
+        let left = descriptor_names(&tried);
+        if left.is_some_and(|left| left + places.len() == self.names) {
+            self.names -= places.len();
+            self.kept = Cow::Owned(tried);
+        } else if left != Some(self.names) && places.len() > 1 {
+            let (first, last) = places.split_at(places.len() / 2);
+            self.keep(last);
+            self.keep(first);
+        }
+    }
+}
+
+/// Keeps the words in the script that a shell is called with, if it is.
+pub(super) fn keep_words_of_shell(args: &mut [String]) {
+    let mut has_script = false;
+    let mut args = args.iter_mut();
+    while let Some(arg) = args.next() {
+        if arg == "--" || arg.len() < 2 || !arg.starts_with(['-', '+']) {
+            let script = if arg == "--" { args.next() } else { Some(arg) };
+            if let Some(script) = script.filter(|_| has_script) {
+                keep_words(script);
+            }
+            return;
+        }
+        if arg.starts_with("--") {
+            continue;
+        }
+        has_script |= arg.starts_with('-') && arg.contains('c');
+        if arg.ends_with(['o', 'O']) {
+            args.next();
+        }
+    }
+}
+
+/// Keeps the words in a script.
+pub(super) fn keep_words(script: &mut String) {
+    if let Cow::Owned(kept) = with_kept_words(script) {
         *script = kept;
     }
 }
@@ -67,6 +110,9 @@ fn suspect(script: &str, brace: usize) -> Option<usize> {
     let is_name = |letter: char| {
         letter.is_alphanumeric() || letter == '_' || (quote == '"' && matches!(letter, '[' | ']'))
     };
+    if !rest.starts_with(|first: char| first.is_alphabetic() || first == '_') {
+        return None;
+    }
     let behind = rest.trim_start_matches(is_name).strip_prefix('}')?.strip_prefix(quote)?;
     let behind = behind.trim_start_matches([' ', '\t', '\\', '\n']);
     if !["<", ">", "&>"].iter().any(|sign| behind.starts_with(sign)) {
@@ -150,9 +196,27 @@ mod tests {
 
     #[test]
     fn the_script_of_a_called_shell_keeps_its_words() {
-        let mut argv = ["/bin/sh", "-ec", "echo '{a}' >f", "'{a}' >f"].map(str::to_owned);
-        keep_words_of_shell(&mut argv);
-        assert_eq!(argv[2..], [format!("echo {NOTHING}'{{a}}' >f"), "'{a}' >f".to_owned()]);
+        for line in ["-ec S 'x", "-e -c S", "-c -o pipefail -- S S2", "--norc +e -c S"] {
+            let mut args: Vec<String> = line
+                .split(' ')
+                .map(|arg| if arg == "S" { "echo '{a}' >f" } else { arg }.to_owned())
+                .collect();
+            keep_words_of_shell(&mut args);
+            assert!(args.contains(&format!("echo {NOTHING}'{{a}}' >f")), "{args:?}");
+        }
+        let mut args = ["-x", "file", "-c", "echo '{a}' >f"].map(str::to_owned);
+        keep_words_of_shell(&mut args);
+        assert_eq!(args[3], "echo '{a}' >f");
+    }
+
+    #[test]
+    fn one_of_many_words_is_kept() {
+        let lines = |many: &str| {
+            "echo '{}' >f; echo \"say '{a}' <f\"\n".repeat(40) + many + &"cat '{b}' <f\n".repeat(40)
+        };
+        let script = lines("awk '{print}' <f\n");
+        let kept = script.replace(" '{b", &format!(" {NOTHING}'{{b"));
+        assert_eq!(with_kept_words(&script), kept.replace(" '{p", &format!(" {NOTHING}'{{p")));
     }
 
     #[tokio::test]

@@ -88,10 +88,20 @@ impl FileContent {
         if self.hole == 0 {
             return Some(self.head.to_vec());
         }
-        let mut all = self.head.to_vec();
-        all.resize(all.len() + usize::try_from(self.hole).ok()?, 0);
-        all.extend_from_slice(&self.tail);
+        // The system gives pages of zeros, which take no memory until they are written.
+        let mut all = vec![0; usize::try_from(self.len()).ok()?];
+        all[..self.head.len()].copy_from_slice(&self.head);
+        let tail = all.len() - self.tail.len();
+        all[tail..].copy_from_slice(&self.tail);
         Some(all)
+    }
+
+    /// All of it. It is shared where it has no hole.
+    pub(super) fn whole(&self) -> Bytes {
+        if self.hole == 0 {
+            return Bytes::from_owner(SharedBytes(self.head.clone()));
+        }
+        self.to_vec(u64::MAX).unwrap_or_default().into()
     }
 
     /// Reads it from the beginning.

@@ -91,16 +91,16 @@ pub(super) fn make_directory(tree: &mut FileTree, root: NodeId, path: &str) -> R
     Ok(())
 }
 
-/// The bytes that one read of `/dev/zero` gives. They take no memory before they are used.
+/// The most bytes that one read of `/dev/zero` gives. They take no memory before they are used.
 const ZERO_BYTES: usize = 64 << 20;
-/// The bytes that one read of `/dev/urandom` gives.
+/// The most bytes that one read of `/dev/urandom` gives.
 const RANDOM_BYTES: usize = 4 << 20;
 
-/// Returns what one read of a device gives.
-pub(super) fn device_bytes(device: Device) -> Vec<u8> {
+/// Returns what one read of a device gives, perhaps less than all that is asked for.
+pub(super) fn device_bytes(device: Device, most: usize) -> Vec<u8> {
     match device {
         Device::Null => Vec::new(),
-        Device::Zero | Device::Full => vec![0; ZERO_BYTES],
+        Device::Zero | Device::Full => vec![0; most.min(ZERO_BYTES)],
         Device::Random => {
             let mut state = u64::from_le_bytes(seed());
             let words = std::iter::repeat_with(move || {
@@ -110,7 +110,7 @@ pub(super) fn device_bytes(device: Device) -> Vec<u8> {
                 let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
                 (word ^ (word >> 31)).to_le_bytes()
             });
-            words.take(RANDOM_BYTES / 8).flatten().collect()
+            words.take(most.min(RANDOM_BYTES).div_ceil(8)).flatten().take(most).collect()
         }
     }
 }

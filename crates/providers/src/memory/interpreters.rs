@@ -10,6 +10,7 @@ use bashkit::{BashBuilder, ExecutionLimits, MemoryLimits, SessionLimits};
 use super::cancels::CancelFlags;
 use super::files::MemoryFiles;
 use super::known_programs::KnownPrograms;
+use super::read_account::ReadAccount;
 use super::shell_factory::ShellFactory;
 use super::shell_files::{SandboxView, ShellFiles};
 use super::tasks::Tasks;
@@ -44,6 +45,8 @@ pub(super) struct Interpreters {
     pub command: u32,
     pub host_name: String,
     pub cancels: Arc<CancelFlags>,
+    /// The files that programs have read.
+    pub reads: ReadAccount,
     lent: Arc<Mutex<ChildLoans>>,
 }
 
@@ -79,7 +82,8 @@ impl Interpreters {
         host_name: String,
         cancels: Arc<CancelFlags>,
     ) -> Self {
-        Self { factory, programs, files, tasks, command, host_name, cancels, lent: Arc::default() }
+        let (reads, lent) = (ReadAccount::default(), Arc::default());
+        Self { factory, programs, files, tasks, command, host_name, cancels, reads, lent }
     }
 
     /// Sets a part of the memory aside for a child. `None`: there are too many.

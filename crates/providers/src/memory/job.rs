@@ -1,6 +1,5 @@
 //! A command: the interpreter on a thread of its own, where its output goes, and its end.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -16,7 +15,7 @@ use bytes::Bytes;
 use eyot::{Command, Error, ExitStatus, LogStream, Result, Signal};
 use tokio_util::sync::CancellationToken;
 
-use super::braced_words::{keep_words_of_shell, with_kept_words};
+use super::braced_words::keep_words;
 use super::cancels::CancelFlags;
 use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
@@ -165,13 +164,8 @@ impl ShellJob {
 
     /// Keeps quoted words that the interpreter would lose.
     fn keep_words(&mut self) {
-        match &mut self.command {
-            Command::Shell(line) => {
-                if let Cow::Owned(kept) = with_kept_words(line) {
-                    *line = kept;
-                }
-            }
-            Command::Argv(argv) => keep_words_of_shell(argv),
+        if let Command::Shell(line) = &mut self.command {
+            keep_words(line);
         }
     }
 
@@ -295,10 +289,9 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
         let mark = mark.clone();
         move |bytes: Vec<u8>| {
             let mark = mark.clone();
-            let bytes = without_guess(bytes);
             async move {
                 let (before, is_mark) = mark.lock().unwrap_or_else(PoisonError::into_inner).pass(bytes);
-                running.take(stream, Bytes::from(before)).await;
+                running.take(stream, Bytes::from(without_guess(before))).await;
                 if is_mark {
                     mark.lock().unwrap_or_else(PoisonError::into_inner).set_through();
                 }
@@ -323,7 +316,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
     let status = |code: i32| ExitStatus::Exited(code & 0xff);
     for (stream, held) in [LogStream::Stdout, LogStream::Stderr].into_iter().zip(&marks) {
         let held = held.lock().unwrap_or_else(PoisonError::into_inner).take_held();
-        running.take(stream, Bytes::from(held)).await;
+        running.take(stream, Bytes::from(without_guess(held))).await;
     }
     match result {
         None => {

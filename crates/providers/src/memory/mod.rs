@@ -30,6 +30,7 @@ mod proc;
 mod processes;
 mod programs;
 mod provider;
+mod read_account;
 mod reasons;
 mod row;
 mod same_file;

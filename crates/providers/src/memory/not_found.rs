@@ -6,12 +6,19 @@ const GUESS: &[u8] = b": command not found. Did you mean: ";
 /// The part of them that stays.
 const KEPT: usize = b": command not found".len();
 
-/// Leaves the guesses out of what a shell says.
+/// Leaves the guesses out of what a shell says. Bytes that are no text stay as they are: an archive has
+/// the sizes of its files in it.
 pub(super) fn without_guess(said: Vec<u8>) -> Vec<u8> {
-    if memchr::memmem::find(&said, GUESS).is_none() {
+    if memchr::memmem::find(&said, GUESS).is_none() || !is_text(&said) {
         return said;
     }
     said.split_inclusive(|byte| *byte == b'\n').flat_map(plain).collect()
+}
+
+/// Tells whether bytes are text. A letter at their end may be cut.
+fn is_text(bytes: &[u8]) -> bool {
+    let is_cut = |error: std::str::Utf8Error| error.error_len().is_none();
+    memchr::memchr(0, bytes).is_none() && std::str::from_utf8(bytes).map_or_else(is_cut, |_| true)
 }
 
 fn plain(line: &[u8]) -> Vec<u8> {

@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
-/// The letters that the interpreter refuses.
+/// The letters that the interpreter refuses. No name has a zero byte.
 const REFUSED: [(u32, u32); 10] = [
-    (0, 0x1f),
+    (1, 0x1f),
     (0x7f, 0x9f),
     (0x180e, 0x180e),
     (0x200b, 0x200d),
@@ -122,13 +122,15 @@ mod tests {
 
     #[test]
     fn each_name_comes_back() {
-        let all: String = (0..=0xe0080).filter_map(char::from_u32).collect();
+        let all: String = (1..=0xe0080).filter_map(char::from_u32).collect();
         for name in [all.as_bytes(), b"a\tb\nc", b"\xff\xfe a", "é 😀".as_bytes()] {
             let form = encoded(name);
             assert!(!form.chars().any(char::is_control));
             assert_eq!(decoded(form.as_bytes()), name);
         }
         assert_eq!(encoded("plain é".as_bytes()), "plain é");
+        let private: String = (0x10_f000..=0x10_ffff).filter_map(char::from_u32).collect();
+        assert!(!decoded(private.as_bytes()).contains(&0));
         assert_eq!(decoded("\u{10fffd}".as_bytes()), "\u{10fffd}".as_bytes());
     }
 

@@ -9,7 +9,7 @@ use super::known_programs::KnownPrograms;
 /// A longer line gets a shell of its own: it is not worth being read twice.
 const MAX_PLAIN_BYTES: usize = 16 << 10;
 /// Programs that run other programs, or know of background commands, or change what words mean.
-const NEVER_PLAIN: [&str; 14] = [
+const NEVER_PLAIN: [&str; 15] = [
     "alias",
     "bg",
     "builtin",
@@ -23,14 +23,14 @@ const NEVER_PLAIN: [&str; 14] = [
     "parallel",
     "readarray",
     "retry",
+    "trap",
     "wait",
 ];
 
 /// Programs that tell of the interpreter itself: the name of its host, or when it began.
-const TELLING_PROGRAMS: [&str; 9] =
-    ["compgen", "complete", "declare", "hostname", "ps", "times", "typeset", "uname", "uptime"];
-/// Words that tell of it.
-const TELLING_WORDS: [&str; 4] = ["SECONDS", "PS4", "@P", "${!"];
+const TELLING_PROGRAMS: [&str; 6] = ["compgen", "complete", "declare", "ps", "times", "typeset"];
+/// Words that tell of it, also where the interpreter's reading sees no program.
+const TELLING_WORDS: [&str; 7] = ["SECONDS", "PS4", "@P", "${!", "hostname", "uname", "uptime"];
 
 /// A kind of line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(super) enum LineKind {
 
 /// Returns the kind of a line. One that can't be read needs a shell.
 pub(super) fn line_kind(bash: &Bash, line: &str, programs: &KnownPrograms) -> LineKind {
-    if line.len() > MAX_PLAIN_BYTES || has_background(line) {
+    if line.len() > MAX_PLAIN_BYTES || has_background(line) || hides_commands(line) {
         return LineKind::Shell;
     }
     let Ok(read) = bash.analyze(line) else { return LineKind::Shell };
@@ -76,6 +76,35 @@ pub(super) fn line_kind(bash: &Bash, line: &str, programs: &KnownPrograms) -> Li
 fn may_list_variables(line: &str) -> bool {
     let mut behind = line.match_indices("set").map(|(at, set)| &line[at + set.len()..]);
     behind.any(|behind| !behind.starts_with(" -") && !behind.starts_with(" +"))
+}
+
+/// Tells whether a line may run commands within `${…}` or `name[…]`, which the interpreter's reading
+/// leaves out.
+fn hides_commands(line: &str) -> bool {
+    // The ends of what is open.
+    let mut ends = Vec::new();
+    let mut is_quoted = false;
+    let mut rest = line;
+    while let Some(at) = rest.find(['$', '}', '[', ']', '`', '(', '\'', '"', '\\']) {
+        let (before, from) = rest.split_at(at);
+        let is_index = before.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');
+        let mut taken = 1;
+        match from.as_bytes()[0] {
+            b'$' if from.starts_with("${") => {
+                ends.push(b'}');
+                taken = 2;
+            }
+            b'[' if is_index || !ends.is_empty() => ends.push(b']'),
+            _ if ends.is_empty() => {}
+            b'`' | b'(' => return true,
+            // Where quotes are, the end is not known.
+            b'\'' | b'"' | b'\\' => is_quoted = true,
+            end if !is_quoted && ends.last() == Some(&end) => drop(ends.pop()),
+            _ => {}
+        }
+        rest = &from[taken..];
+    }
+    false
 }
 
 /// Tells whether a line may start something in the background. Any `&` counts that is not a part of
@@ -113,6 +142,7 @@ mod tests {
             "f() { echo; }; f",
             "set -euo pipefail; cat <<E\ntext\nE",
             "x=$(cat f | wc -l); [[ $x -gt 2 ]] || exit 3",
+            "echo ${x:-y} \"${x%.*}\" ${a[1]} ${x//[0-9]/} $(ls)",
         ] {
             assert_eq!(line_kind(&bash, plain, &programs), LineKind::Plain, "{plain}");
         }
@@ -133,6 +163,12 @@ mod tests {
             "tee >(cat)",
             "f() { sleep 9 & }; f",
             "echo )",
+            "echo ${x:-$(ls)}",
+            "echo ${x:-'}'`ls`}",
+            "a[$(ls)]=1",
+            "echo ${x//[a]/$(ls)}",
+            "echo ${x%%]*$(ls)}",
+            "trap 'echo bye' EXIT",
             "if true",
         ] {
             assert_eq!(line_kind(&bash, other, &programs), LineKind::Shell, "{other}");

@@ -85,6 +85,16 @@ impl PreparedShells {
         }
     }
 
+    fn keep_runtime(&self, runtime: Runtime) {
+        let mut waiting = self.lock();
+        if waiting.runtimes.len() < MAX_WAITING {
+            waiting.runtimes.push(runtime);
+        } else {
+            drop(waiting);
+            runtime.shutdown_background();
+        }
+    }
+
     /// Makes one if the command behind the next one would find none.
     pub(super) fn keep_two(&self) {
         self.add_up_to(2);
@@ -104,7 +114,7 @@ impl PreparedShells {
         if runtimes < most
             && let Ok(runtime) = runtime()
         {
-            self.lock().runtimes.push(runtime);
+            self.keep_runtime(runtime);
         }
         if shells < most {
             self.put_back(PreparedShell::new(&self.factory));
@@ -184,6 +194,15 @@ mod tests {
             let printed = given.exec("cat /etc/hostname; basename \"$PWD\"").await.unwrap();
             assert_eq!(printed.stdout, "box\ntmp\n");
         }
+    }
+
+    #[tokio::test]
+    async fn no_more_runtimes_wait_than_interpreters() {
+        let prepared = PreparedShells::new(Arc::new(Bash::builder));
+        for _ in 0..=MAX_WAITING {
+            prepared.keep_runtime(runtime().unwrap());
+        }
+        assert_eq!(prepared.lock().runtimes.len(), MAX_WAITING);
     }
 
     #[tokio::test]

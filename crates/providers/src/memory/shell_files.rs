@@ -249,7 +249,7 @@ impl FileSystem for ShellFiles {
                 content.to_vec(MAX_READ_BYTES).ok_or_else(|| told(too_large(MAX_READ_BYTES)))
             }
             NodeContent::Fifo(_) => Ok(inner.tree.drain_fifo(id)),
-            NodeContent::Device(device) => Ok(device_bytes(*device)),
+            NodeContent::Device(device) => Ok(device_bytes(*device, usize::MAX)),
             NodeContent::Directory(_) => Err(told(is_a_directory())),
             NodeContent::Link(_) => Err(is_a_link()),
         }

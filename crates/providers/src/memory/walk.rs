@@ -1,11 +1,13 @@
 //! The way along a path, with its symbolic links, by Linux's rules.
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 use eyot::Result;
 
-use super::names::FileName;
+use super::names::{FileName, bytes_of};
 use super::node::{FileAccess, NodeContent, NodeId, leaves, not_found, too_long, too_many_links};
+use super::odd_names::decoded;
 use super::place::Place;
 use super::tree::FileTree;
 
@@ -45,6 +47,22 @@ pub(super) fn find(
     walk.floor = Some(base.names.len());
     walk.enter(&base)?;
     walk.go(rest.ok_or_else(leaves)?, last)
+}
+
+/// Finds what a name on a command line leads to, from a directory. An empty name leads nowhere.
+pub(super) fn find_from(
+    tree: &FileTree,
+    root: NodeId,
+    directory: &Path,
+    name: &[u8],
+    last: Last,
+) -> Result<Place> {
+    if name.is_empty() {
+        return Err(not_found());
+    }
+    let (directory, name) = (bytes_of(directory.as_os_str()), decoded(name));
+    let path = if name.starts_with(b"/") { name.into_owned() } else { [&*directory, b"/", &name].concat() };
+    find(tree, root, &path, last, None)
 }
 
 /// One way through the tree.

@@ -46,7 +46,7 @@ impl ShellProgram for BaseEncoding {
         let name = options.operands.first().map_or("-", String::as_str);
         let bytes = run.read(name).await?.map_err(|reason| Ending::refused(format!("{name}: {reason}")))?;
         if options.decodes {
-            self.decode_all(run, bytes, options.ignores_garbage).await
+            self.decode_all(run, bytes.to_vec(), options.ignores_garbage).await
         } else {
             self.encode_all(run, &bytes, options.columns).await
         }

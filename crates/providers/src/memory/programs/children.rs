@@ -14,7 +14,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::rewording::Rewording;
 use super::streams::{ProgramInput, ProgramOutput};
-use crate::memory::braced_words::keep_words_of_shell;
 use crate::memory::interpreters::{Interpreters, MemoryShare, NO_TIMEOUT};
 use crate::memory::not_found::without_guess;
 use crate::memory::odd_names::NameDecoder;
@@ -158,9 +157,7 @@ impl RunningChild {
         }
         let status = Arc::new(AtomicI32::new(-1));
         // The interpreter lets output stream where it sees the name of the program.
-        let mut argv = child.argv;
-        keep_words_of_shell(&mut argv);
-        let mut argv = argv.into_iter();
+        let mut argv = child.argv.into_iter();
         let mut script = format!("{} \"$@\"", quoted(&argv.next().unwrap_or_default()));
         if let Some(input) = caller {
             script = format!("{PASS} | {{ {script}; {END} $?; }}");

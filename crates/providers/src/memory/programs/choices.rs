@@ -1,24 +1,7 @@
-//! Names of options and of their values, which may be cut short while they stay clear.
+//! Values of options, which may be cut short while they stay clear.
 
-use super::options::{OptionWord, unknown};
 use super::quoting::curly;
 use super::run::Ending;
-
-/// Finds the whole name of a long option.
-pub(super) fn whole_name<'a>(names: &[&'a str], given: &str) -> Result<&'a str, Ending> {
-    if let Some(name) = names.iter().find(|name| **name == given) {
-        return Ok(name);
-    }
-    let found: Vec<&str> = names.iter().copied().filter(|name| name.starts_with(given)).collect();
-    match found.as_slice() {
-        [name] => Ok(name),
-        [] => Err(unknown(&OptionWord::Long(given.to_owned()))),
-        _ => {
-            let all: String = found.iter().map(|name| format!(" '--{name}'")).collect();
-            Err(Ending::usage(format!("option '--{given}' is ambiguous; possibilities:{all}")))
-        }
-    }
-}
 
 /// Finds what the value of an option stands for.
 pub(super) fn choose<T: Copy + PartialEq>(
@@ -67,14 +50,6 @@ mod tests {
             Err(Ending::Refused { reason, .. }) => reason,
             other => format!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn names_may_be_cut_short_while_they_are_clear() {
-        assert_eq!(whole_name(&["date", "date-only", "debug"], "deb").unwrap(), "debug");
-        assert_eq!(whole_name(&["date", "date-only"], "date").unwrap(), "date");
-        assert!(said(whole_name(&["date", "debug"], "d")).contains("possibilities: '--date' '--debug'"));
-        assert_eq!(said(whole_name(&["date"], "x")), "unrecognized option '--x'");
     }
 
     #[test]

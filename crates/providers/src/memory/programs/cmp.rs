@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::counts;
 use super::options::{OptionWord, complete, unknown};
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 use crate::memory::node::NodeContent;
@@ -115,26 +116,7 @@ fn count(value: &str, option: &str) -> Result<u64, Ending> {
 
 /// Reads a number of bytes with its unit.
 fn number(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let unit = &text[digits.len()..];
-    let (letter, rest) = unit.split_at_checked(1).unwrap_or((unit, ""));
-    let power = match letter {
-        "" => 0,
-        "k" | "K" => 1,
-        "M" => 2,
-        "G" => 3,
-        "T" => 4,
-        "P" => 5,
-        "E" => 6,
-        _ => return None,
-    };
-    let base = match rest {
-        "" if letter == "k" => return None,
-        "" | "iB" => 1024_u64,
-        "B" => 1000,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(base.pow(power))
+    counts::count(text, "kKMGTPEZY").filter(|number| *number != u64::MAX)
 }
 
 struct CmpComparison<'a, 'r> {
@@ -300,7 +282,9 @@ mod tests {
         for (text, count) in [
             ("2", Some(2)),
             ("1K", Some(1024)),
+            ("1k", Some(1024)),
             ("1kB", Some(1000)),
+            ("1Z", None),
             ("1MiB", Some(1 << 20)),
             ("2B", None),
             ("", None),

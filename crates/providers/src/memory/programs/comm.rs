@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 
+use super::lines::next_line;
 use super::options::{OptionWord, complete, unknown};
-use super::run::{Ending, ProgramRun, ShellProgram};
+use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 
 /// The lines between two pauses in which others go on.
 const LINES_AT_ONCE: usize = 512;
@@ -108,15 +109,8 @@ impl<'a> SortedLines<'a> {
 
     fn next(&mut self) {
         let before = self.line;
-        if self.rest.is_empty() {
-            self.line = None;
-            return;
-        }
-        let (line, rest) = match memchr::memchr(self.end, self.rest) {
-            Some(at) => (&self.rest[..at], &self.rest[at + 1..]),
-            None => (self.rest, &b""[..]),
-        };
-        (self.line, self.rest) = (Some(line), rest);
+        self.line = next_line(&mut self.rest, self.end);
+        let Some(line) = self.line else { return };
         self.is_disordered |= before.is_some_and(|before| before > line);
     }
 }
@@ -155,7 +149,7 @@ impl Merge<'_, '_> {
             }
             self.check(&mut out).await?;
             steps += 1;
-            if steps % LINES_AT_ONCE == 0 {
+            if steps % LINES_AT_ONCE == 0 || out.len() > BYTES_AT_ONCE {
                 self.run.breathe().await;
                 self.run.print(std::mem::take(&mut out)).await?;
             }

@@ -1,50 +1,52 @@
-//! Numbers of lines and bytes on the command lines of `head` and `tail`.
+//! Numbers of lines and bytes on command lines, with their units.
 
 use super::ending::Ending;
 use super::quoting::curly;
 
-/// Reads a number with a suffix, as `10`, `2k` or `1MiB`.
+/// The units of `head` and `tail`. `b` is a block.
+const UNITS: &str = "bkKmMGTPEZY";
+
+/// Reads the number of `head` and `tail`, as `10`, `-2k` or `+1MiB`. Tells whether it has the sign that
+/// gives it another meaning; the other sign means nothing.
 ///
 /// # Errors
 /// It is none, or too large: the refusal says which thing can't be counted.
-pub(super) fn count_of(what: &str, text: &str) -> Result<u64, Ending> {
-    let refused = |why: &str| Ending::refused(format!("invalid number of {what}: {}{why}", curly(text)));
-    match count(text) {
+pub(super) fn signed_count(text: &str, is_bytes: bool, sign: char) -> Result<(u64, bool), Ending> {
+    let (number, has_sign) = match text.strip_prefix(sign) {
+        Some(number) => (number, true),
+        None => (text.strip_prefix(['+', '-']).unwrap_or(text), false),
+    };
+    let what = if is_bytes { "bytes" } else { "lines" };
+    let refused = |why: &str| Ending::refused(format!("invalid number of {what}: {}{why}", curly(number)));
+    match count(number, UNITS) {
         Some(u64::MAX) => Err(refused(": Value too large for defined data type")),
-        Some(number) => Ok(number),
+        Some(number) => Ok((number, has_sign)),
         None => Err(refused("")),
     }
 }
 
-/// Reads a number with a suffix. One that is too large stands for all there is.
-fn count(text: &str) -> Option<u64> {
+/// Reads a number that may have one of these units. One that is too large stands for all there is, a unit
+/// alone for one of it.
+pub(super) fn count(text: &str, units: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, suffix) = text.split_at(digits);
-    let factor = factor(suffix)?;
+    let (number, unit) = text.split_at(digits);
+    let factor = factor(unit, units)?;
     if number.is_empty() {
-        return (!suffix.is_empty() && suffix != "c").then_some(factor);
+        return (!unit.is_empty()).then_some(factor);
     }
     let number = number.parse().unwrap_or(u64::MAX);
     Some(number.saturating_mul(factor))
 }
 
-fn factor(suffix: &str) -> Option<u64> {
-    let mut letters = suffix.chars();
-    let Some(letter) = letters.next() else { return Some(1) };
-    let (base, power) = match (letter, letters.as_str()) {
-        ('b', "") => return Some(512),
-        ('c', "") => return Some(1),
-        ('k' | 'K', rest) => (base(rest)?, 1),
-        ('m' | 'M', rest) => (base(rest)?, 2),
-        ('g' | 'G', rest) => (base(rest)?, 3),
-        ('t' | 'T', rest) => (base(rest)?, 4),
-        ('P', rest) => (base(rest)?, 5),
-        ('E', rest) => (base(rest)?, 6),
-        ('Z', rest) => (base(rest)?, 7),
-        ('Y', rest) => (base(rest)?, 8),
-        _ => return None,
+fn factor(unit: &str, units: &str) -> Option<u64> {
+    let Some(letter) = unit.chars().next() else { return Some(1) };
+    let rest = &unit[letter.len_utf8()..];
+    let power = match letter.to_ascii_uppercase() {
+        _ if !units.contains(letter) => return None,
+        'B' => return rest.is_empty().then_some(512),
+        letter => "KMGTPEZY".find(letter)? + 1,
     };
-    Some(base.saturating_pow(power))
+    Some(base(rest)?.saturating_pow(u32::try_from(power).ok()?))
 }
 
 fn base(rest: &str) -> Option<u64> {
@@ -67,10 +69,13 @@ mod tests {
             ("1KB", Some(1000)),
             ("1MiB", Some(1 << 20)),
             ("3b", Some(1536)),
+            ("k", Some(1024)),
+            ("1Z", Some(u64::MAX)),
+            ("99999999999999999999", Some(u64::MAX)),
         ] {
-            assert_eq!(count(text), number, "{text}");
+            assert_eq!(count(text, UNITS), number, "{text}");
         }
-        assert_eq!(count("99999999999999999999"), Some(u64::MAX));
-        assert!(["", "x", "1x", "-1", "1kb"].iter().all(|text| count(text).is_none()));
+        assert!(["", "x", "1x", "-1", "1kb", "1g", "2B"].iter().all(|text| count(text, UNITS).is_none()));
+        assert_eq!((count("1g", "Gg"), count("1b", "Gg")), (Some(1 << 30), None));
     }
 }

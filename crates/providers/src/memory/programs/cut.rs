@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use memchr::memchr_iter;
 
+use super::each_file::EachFile;
+use super::lines::next_line;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
+use super::paced_output::PacedOutput;
 use super::quoting::curly;
 use super::run::{Ending, ProgramRun, ShellProgram};
-
-/// The lines between two pauses in which others go on.
-const LINES_AT_ONCE: usize = 512;
 
 const LONG: &[&str] = &[
     "bytes",
@@ -27,17 +27,11 @@ pub(super) struct CutProgram;
 impl ShellProgram for CutProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let cutter = parse(run)?;
-        let mut status = 0;
-        for file in &cutter.files {
-            match run.read(file).await? {
-                Ok(bytes) => cutter.print(run, &bytes).await?,
-                Err(reason) => {
-                    run.complain(format!("{file}: {reason}")).await?;
-                    status = 1;
-                }
-            }
+        let mut files = EachFile::new(run, &cutter.files);
+        while let Some(bytes) = files.next(|file, reason| format!("{file}: {reason}")).await? {
+            cutter.print(run, &bytes).await?;
         }
-        Ok(status)
+        Ok(files.status)
     }
 }
 
@@ -206,80 +200,74 @@ fn complement(ranges: &[(usize, usize)]) -> Vec<(usize, usize)> {
 
 impl PartCutter {
     async fn print(&self, run: &ProgramRun<'_>, bytes: &[u8]) -> Result<(), Ending> {
-        let mut out = Vec::new();
+        let mut out = PacedOutput::new(run);
         let mut rest = bytes;
-        let mut lines = 0;
         while !rest.is_empty() {
-            let end = self.line_end(rest);
-            self.cut(&rest[..end], &mut out);
-            rest = rest.get(end + 1..).unwrap_or_default();
-            lines += 1;
-            if lines % LINES_AT_ONCE == 0 {
-                run.breathe().await;
-                run.print(std::mem::take(&mut out)).await?;
-            }
+            let line = self.next_line(&mut rest);
+            self.cut(line, &mut out).await?;
         }
-        run.print(out).await
+        out.flush().await
     }
 
-    /// The end of the line that the text begins with. If lines are fields, all of them are one line.
-    fn line_end(&self, text: &[u8]) -> usize {
+    /// Takes the next line. If lines are fields, all of them are one line.
+    fn next_line<'a>(&self, rest: &mut &'a [u8]) -> &'a [u8] {
         if self.unit == CutUnit::Field && self.delimiter == self.end {
-            return text.len() - usize::from(text.ends_with(&[self.end]));
+            let all = std::mem::take(rest);
+            return all.strip_suffix(&[self.end]).unwrap_or(all);
         }
-        memchr::memchr(self.end, text).unwrap_or(text.len())
+        next_line(rest, self.end).unwrap_or_default()
     }
 
     /// Writes the parts of a line.
-    fn cut(&self, line: &[u8], out: &mut Vec<u8>) {
+    async fn cut(&self, line: &[u8], out: &mut PacedOutput<'_, '_>) -> Result<(), Ending> {
         match self.unit {
-            CutUnit::Byte => self.cut_bytes(line, out),
-            CutUnit::Field => {
-                let mut ends = memchr_iter(self.delimiter, line);
-                let Some(first) = ends.next() else {
-                    if !self.only_delimited {
-                        out.extend_from_slice(line);
-                        out.push(self.end);
-                    }
-                    return;
-                };
-                self.cut_fields(line, std::iter::once(first).chain(ends), out);
+            CutUnit::Byte => self.cut_bytes(line, out).await?,
+            CutUnit::Field if memchr::memchr(self.delimiter, line).is_some() => {
+                self.cut_fields(line, out).await?;
             }
+            CutUnit::Field if self.only_delimited => return Ok(()),
+            CutUnit::Field => out.add(line).await?,
         }
-        out.push(self.end);
+        out.add(&[self.end]).await
     }
 
-    fn cut_bytes(&self, line: &[u8], out: &mut Vec<u8>) {
+    async fn cut_bytes(&self, line: &[u8], out: &mut PacedOutput<'_, '_>) -> Result<(), Ending> {
         let mut is_first = true;
         for (from, to) in self.ranges.iter().take_while(|(from, _)| *from <= line.len()) {
             match &self.output_delimiter {
-                Some(delimiter) if !is_first => out.extend_from_slice(delimiter),
+                Some(delimiter) if !is_first => out.add(delimiter).await?,
                 _ => {}
             }
-            out.extend_from_slice(&line[from - 1..line.len().min(*to)]);
+            out.add(&line[from - 1..line.len().min(*to)]).await?;
             is_first = false;
         }
+        Ok(())
     }
 
-    fn cut_fields(&self, line: &[u8], ends: impl Iterator<Item = usize>, out: &mut Vec<u8>) {
+    async fn cut_fields(&self, line: &[u8], out: &mut PacedOutput<'_, '_>) -> Result<(), Ending> {
         let mut ranges = self.ranges.iter();
         let mut range = ranges.next();
         let (mut start, mut is_first) = (0, true);
-        for (index, end) in ends.chain(std::iter::once(line.len())).enumerate() {
+        let ends = memchr_iter(self.delimiter, line).chain(std::iter::once(line.len()));
+        for (index, end) in ends.enumerate() {
             let number = index + 1;
             while range.is_some_and(|(_, to)| *to < number) {
                 range = ranges.next();
             }
-            let Some((from, _)) = range else { return };
+            let Some((from, _)) = range else { return Ok(()) };
             if *from <= number {
                 if !is_first {
-                    out.extend_from_slice(self.output_delimiter.as_deref().unwrap_or(&[self.delimiter]));
+                    let between = self.output_delimiter.as_deref();
+                    out.add(between.unwrap_or(&[self.delimiter])).await?;
                 }
-                out.extend_from_slice(&line[start..end]);
+                out.add(&line[start..end]).await?;
                 is_first = false;
+            } else {
+                out.step().await;
             }
             start = end + 1;
         }
+        Ok(())
     }
 }
 

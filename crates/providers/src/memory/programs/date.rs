@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::choices::{choose, whole_name};
-use super::options::{OptionWord, unknown};
+use super::choices::choose;
+use super::options::{OptionWord, complete, unknown};
 use super::quoting::curly;
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::times::{Moment, Zone, format_time, read_time};
@@ -109,7 +109,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
             OptionWord::Short('R') => "rfc-email",
             OptionWord::Short('I') => "iso-8601",
             OptionWord::Short(_) => return Err(unknown(&word)),
-            OptionWord::Long(name) => whole_name(&LONG_NAMES, name)?,
+            OptionWord::Long(name) => complete(name, &LONG_NAMES)?,
         };
         match name {
             "date" => options.put_source(DateSource::Text(words.value()?)),

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 
+use super::each_file::EachFile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram};
 
@@ -13,6 +14,8 @@ const GOAL_PART: usize = 187;
 const TAB: usize = 8;
 /// The indentation behind a tag that stands alone.
 const TAG_INDENT: usize = 3;
+/// The most words of a paragraph. Each takes memory.
+const MAX_WORDS: usize = 4 << 20;
 /// The words between two pauses in which others go on.
 const WORDS_AT_ONCE: usize = 512;
 
@@ -74,17 +77,13 @@ impl ShellProgram for Fmt {
         let mut options = parse(run)?;
         let layout = FmtLayout::new(&options)?;
         options.files = or_standard_input(options.files);
-        let mut status = 0;
-        for file in &options.files {
-            match run.read(file).await? {
-                Ok(bytes) => format(run, &options, &layout, &bytes).await?,
-                Err(reason) => {
-                    run.complain(format!("cannot open '{file}' for reading: {reason}")).await?;
-                    status = 1;
-                }
-            }
+        let mut files = EachFile::new(run, &options.files);
+        while let Some(bytes) =
+            files.next(|file, reason| format!("cannot open '{file}' for reading: {reason}")).await?
+        {
+            format(run, &options, &layout, &bytes).await?;
         }
-        Ok(status)
+        Ok(files.status)
     }
 }
 
@@ -159,8 +158,14 @@ async fn format(
         let joins = options.later_indent(first, second, &mut rest);
         while let Some(line) = next.take_if(|next| joins && !next.words.is_empty() && next.indent == rest) {
             words.extend(line.words);
+            if words.len() > MAX_WORDS {
+                break;
+            }
             next = lines.next();
             run.breathe().await;
+        }
+        if words.len() > MAX_WORDS {
+            return Err(Ending::refused("memory exhausted"));
         }
         if let Some(last) = words.last_mut() {
             (last.has_period, last.is_final) = (true, true);
@@ -206,7 +211,7 @@ impl<'a> Line<'a> {
                 None => read.indent = column,
                 Some(word) => word.end(column - start, rest.is_empty(), is_uniform),
             }
-            if rest.is_empty() {
+            if rest.is_empty() || read.words.len() > MAX_WORDS {
                 return read;
             }
             let len = rest.iter().take_while(|byte| !is_blank(**byte)).count();

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
+use super::each_file::EachFile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
+use super::paced_output::PacedOutput;
 use super::quoting::curly;
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 
@@ -39,17 +41,11 @@ impl ShellProgram for Fold {
             }
         }
         let files = or_standard_input(files);
-        let mut status = 0;
-        for file in &files {
-            match run.read(file).await? {
-                Ok(bytes) => folder.print(run, &bytes).await?,
-                Err(reason) => {
-                    run.complain(format!("{file}: {reason}")).await?;
-                    status = 1;
-                }
-            }
+        let mut files = EachFile::new(run, &files);
+        while let Some(bytes) = files.next(|file, reason| format!("{file}: {reason}")).await? {
+            folder.print(run, &bytes).await?;
         }
-        Ok(status)
+        Ok(files.status)
     }
 }
 
@@ -71,41 +67,17 @@ struct LineFolder {
 
 impl LineFolder {
     async fn print(&self, run: &ProgramRun<'_>, bytes: &[u8]) -> Result<(), Ending> {
-        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
-        let mut out = Vec::new();
-        loop {
-            let line = lines.next();
-            if line.is_none() || out.len() > BYTES_AT_ONCE {
-                run.print(std::mem::take(&mut out)).await?;
-                run.breathe().await;
-            }
-            let Some(line) = line else { return Ok(()) };
-            self.fold(line, &mut out);
-        }
-    }
-
-    /// Writes a line with its breaks.
-    fn fold(&self, line: &[u8], out: &mut Vec<u8>) {
-        let (mut start, mut column, mut at) = (0, 0, 0);
-        // The place behind the last blank.
-        let mut blank = None;
-        while at < line.len() {
-            let byte = line[at];
-            let after = if byte == b'\n' { 0 } else { self.column_after(column, byte) };
-            if after > self.width && at > start {
-                let end = blank.take().unwrap_or(at);
-                out.extend_from_slice(&line[start..end]);
-                out.push(b'\n');
-                (start, at, column) = (end, end, 0);
-                continue;
-            }
-            column = after;
-            at += 1;
-            if self.at_spaces && matches!(byte, b' ' | b'\t') {
-                blank = Some(at);
+        let mut out = PacedOutput::new(run);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let mut rest = FoldedLine::new(*self, line);
+            while let Some(piece) = rest.next_piece() {
+                if piece.is_empty() {
+                    run.breathe().await;
+                }
+                out.add(piece).await?;
             }
         }
-        out.extend_from_slice(&line[start..]);
+        out.flush().await
     }
 
     fn column_after(&self, column: usize, byte: u8) -> usize {
@@ -119,6 +91,53 @@ impl LineFolder {
     }
 }
 
+/// A line on its way through the folder.
+struct FoldedLine<'a> {
+    folder: LineFolder,
+    line: &'a [u8],
+    /// The part that begins here has not been given yet.
+    start: usize,
+    at: usize,
+    column: usize,
+    /// The place behind the last blank.
+    blank: Option<usize>,
+    needs_break: bool,
+}
+
+impl<'a> FoldedLine<'a> {
+    fn new(folder: LineFolder, line: &'a [u8]) -> Self {
+        Self { folder, line, start: 0, at: 0, column: 0, blank: None, needs_break: false }
+    }
+
+    /// Returns the next piece of what is to be written. It is empty where there is more to look at.
+    fn next_piece(&mut self) -> Option<&'a [u8]> {
+        if std::mem::take(&mut self.needs_break) {
+            return Some(b"\n");
+        }
+        if self.start == self.line.len() {
+            return None;
+        }
+        for _ in 0..BYTES_AT_ONCE {
+            let Some(byte) = self.line.get(self.at).copied() else {
+                return Some(&self.line[std::mem::replace(&mut self.start, self.line.len())..]);
+            };
+            let after = if byte == b'\n' { 0 } else { self.folder.column_after(self.column, byte) };
+            if after > self.folder.width && self.at > self.start {
+                let end = self.blank.take().unwrap_or(self.at);
+                let piece = &self.line[self.start..end];
+                (self.start, self.at, self.column, self.needs_break) = (end, end, 0, true);
+                return Some(piece);
+            }
+            self.column = after;
+            self.at += 1;
+            if self.folder.at_spaces && matches!(byte, b' ' | b'\t') {
+                self.blank = Some(self.at);
+            }
+        }
+        Some(&[])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,9 +145,10 @@ mod tests {
     #[test]
     fn a_line_is_broken_at_its_width_or_at_a_blank() {
         let fold = |width, at_spaces, line: &str| {
-            let mut out = Vec::new();
-            LineFolder { width, by_bytes: false, at_spaces }.fold(line.as_bytes(), &mut out);
-            String::from_utf8(out).unwrap()
+            let folder = LineFolder { width, by_bytes: false, at_spaces };
+            let mut rest = FoldedLine::new(folder, line.as_bytes());
+            let pieces = std::iter::from_fn(|| rest.next_piece());
+            String::from_utf8(pieces.collect::<Vec<_>>().concat()).unwrap()
         };
         assert_eq!(fold(2, false, "abcde\n"), "ab\ncd\ne\n");
         assert_eq!(fold(5, true, "ab cd ef"), "ab \ncd ef");

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::counts::count_of;
+use super::counts::signed_count;
 use super::file_parts::print_parts;
 use super::options::{OptionWord, Words, complete, or_standard_input, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram};
@@ -15,8 +15,14 @@ pub(super) struct HeadProgram;
 impl ShellProgram for HeadProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let options = parse(run)?;
-        print_parts(run, &options.files, options.has_titles, |bytes| options.part.of(bytes, options.end))
-            .await
+        let from_device = match options.part {
+            FirstPart::Bytes(number) => Some(number),
+            _ => None,
+        };
+        print_parts(run, &options.files, options.has_titles, from_device, |bytes| {
+            options.part.of(bytes, options.end)
+        })
+        .await
     }
 }
 
@@ -99,11 +105,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
 }
 
 fn part(value: &str, is_bytes: bool) -> Result<FirstPart, Ending> {
-    let (number, is_rest) = match value.strip_prefix('-') {
-        Some(number) => (number, true),
-        None => (value.strip_prefix('+').unwrap_or(value), false),
-    };
-    let number = count_of(if is_bytes { "bytes" } else { "lines" }, number)?;
+    let (number, is_rest) = signed_count(value, is_bytes, '-')?;
     Ok(match (is_bytes, is_rest) {
         (false, false) => FirstPart::Lines(number),
         (false, true) => FirstPart::AllButLines(number),

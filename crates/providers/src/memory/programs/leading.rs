@@ -1,5 +1,6 @@
 //! The options of programs that run a command: they end where the command begins.
 
+use super::options::complete_in;
 use super::run::{Ending, ProgramRun};
 
 /// An option that a program knows.
@@ -65,7 +66,7 @@ fn read_long(
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (word, None),
     };
-    let option = find_long(name, known)?;
+    let option = complete_in(name, known, |option| option.long)?;
     let long = option.long;
     let value = match (option.value, attached) {
         (ValueRule::Never, Some(_)) => {
@@ -78,24 +79,6 @@ fn read_long(
         (_, attached) => attached,
     };
     Ok((option.short, value))
-}
-
-/// Finds an option by its name, or by a beginning that no other has.
-fn find_long<'k>(name: &str, known: &'k [KnownOption]) -> Result<&'k KnownOption, Ending> {
-    if let Some(option) = known.iter().find(|option| option.long == name && !name.is_empty()) {
-        return Ok(option);
-    }
-    let fits = |option: &&KnownOption| !option.long.is_empty() && option.long.starts_with(name);
-    let mut fitting = known.iter().filter(fits);
-    match (fitting.next(), fitting.next()) {
-        (Some(option), None) => Ok(option),
-        (None, _) => Err(Ending::usage(format!("unrecognized option '--{name}'"))),
-        (Some(_), Some(_)) => {
-            let all = known.iter().filter(fits);
-            let all: String = all.map(|option| format!(" '--{}'", option.long)).collect();
-            Err(Ending::usage(format!("option '--{name}' is ambiguous; possibilities:{all}")))
-        }
-    }
 }
 
 fn read_letters(

@@ -3,6 +3,7 @@
 
 mod adjusted;
 mod answers;
+mod argument_limits;
 mod awk;
 mod backup;
 mod base_encoding;
@@ -23,6 +24,7 @@ mod cut;
 mod date;
 mod diff;
 mod directories;
+mod each_file;
 mod ending;
 mod expr;
 mod facts;
@@ -36,6 +38,8 @@ mod gzip_stream;
 mod head;
 mod jq;
 mod leading;
+mod lines;
+mod listed_files;
 mod ln;
 mod ls;
 mod mktemp;
@@ -43,10 +47,13 @@ mod mode;
 mod mv;
 mod name_style;
 mod options;
+mod pace;
+mod paced_output;
 mod paste;
 mod paths;
 mod pgrep;
 mod quoting;
+mod read_bytes;
 mod rev;
 mod reworded;
 mod rewording;
@@ -81,6 +88,9 @@ mod xargs;
 mod xargs_input;
 mod xargs_options;
 mod zgrep;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

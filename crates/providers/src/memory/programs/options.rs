@@ -63,19 +63,29 @@ pub(super) fn unknown(word: &OptionWord) -> Ending {
 }
 
 /// Finds the long option that a name, perhaps cut short, stands for.
-pub(super) fn complete(name: &str, known: &[&'static str]) -> Result<&'static str, Ending> {
-    if let Some(whole) = known.iter().find(|option| **option == name) {
-        return Ok(whole);
-    }
-    let possible: Vec<&'static str> =
-        known.iter().copied().filter(|option| option.starts_with(name)).collect();
+pub(super) fn complete<'k>(name: &str, known: &[&'k str]) -> Result<&'k str, Ending> {
+    complete_in(name, known, |option| option).copied()
+}
+
+/// Finds the entry of a table whose long option a name, perhaps cut short, stands for. One that has no
+/// name is not meant.
+pub(super) fn complete_in<'t, T>(
+    name: &str,
+    known: &'t [T],
+    long: impl Fn(&T) -> &str,
+) -> Result<&'t T, Ending> {
+    let fits = |option: &&T| !long(option).is_empty() && long(option).starts_with(name);
+    let possible: Vec<&T> = known.iter().filter(fits).collect();
     match possible.as_slice() {
         [one] => Ok(one),
         [] => Err(unknown(&OptionWord::Long(name.to_owned()))),
-        _ => {
-            let all: String = possible.iter().map(|option| format!(" '--{option}'")).collect();
-            Err(Ending::usage(format!("option '--{name}' is ambiguous; possibilities:{all}")))
-        }
+        all => match all.iter().find(|option| long(option) == name) {
+            Some(whole) => Ok(whole),
+            None => {
+                let all: String = all.iter().map(|option| format!(" '--{}'", long(option))).collect();
+                Err(Ending::usage(format!("option '--{name}' is ambiguous; possibilities:{all}")))
+            }
+        },
     }
 }
 
@@ -91,5 +101,22 @@ impl From<lexopt::Error> for Ending {
             }
             other => other.to_string(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_be_cut_short_while_they_are_clear() {
+        let said = |result: Result<&str, Ending>| match result {
+            Err(Ending::Refused { reason, .. }) => reason,
+            other => format!("{other:?}"),
+        };
+        assert_eq!(complete("deb", &["date", "date-only", "debug"]).unwrap(), "debug");
+        assert_eq!(complete("date", &["date", "date-only"]).unwrap(), "date");
+        assert!(said(complete("d", &["date", "debug"])).contains("possibilities: '--date' '--debug'"));
+        assert_eq!(said(complete("x", &["date"])), "unrecognized option '--x'");
     }
 }

@@ -2,8 +2,11 @@
 
 use async_trait::async_trait;
 
+use super::lines::next_line;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
-use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
+use super::paced_output::PacedOutput;
+use super::read_bytes::ReadBytes;
+use super::run::{Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["delimiters", "serial", "zero-terminated"];
 
@@ -33,17 +36,22 @@ impl ShellProgram for Paste {
         let files = or_standard_input(files);
         let delimiters = parse_delimiters(&delimiters)?;
         let mut status = 0;
-        let mut texts: Vec<Vec<u8>> = Vec::new();
-        let mut owners = Vec::new();
+        let mut texts: Vec<ReadBytes> = Vec::new();
+        let mut owners: Vec<usize> = Vec::new();
+        let mut input = None;
         for file in &files {
             // The standard input is shared by all who name it.
-            if let Some(at) = files.iter().take(owners.len()).position(|other| other == "-" && file == "-") {
-                owners.push(owners[at]);
+            if let Some(input) = input.filter(|_| file == "-") {
+                owners.push(input);
                 continue;
             }
+            run.breathe().await;
             match run.read(file).await? {
                 Ok(bytes) => {
-                    owners.push(Some(texts.len()));
+                    if file == "-" {
+                        input = Some(texts.len());
+                    }
+                    owners.push(texts.len());
                     texts.push(bytes);
                 }
                 Err(reason) => {
@@ -52,19 +60,17 @@ impl ShellProgram for Paste {
                         return Ok(1);
                     }
                     status = 1;
-                    owners.push(None);
                 }
             }
         }
-        let owners: Vec<usize> = owners.into_iter().flatten().collect();
-        let rests = texts.iter().map(Vec::as_slice).collect();
-        let mut pasting = Pasting { run, delimiters, end, rests, out: Vec::new() };
+        let rests = texts.iter().map(|text| &**text).collect();
+        let mut pasting = Pasting { delimiters, end, rests, out: PacedOutput::new(run) };
         if is_serial {
             pasting.one_by_one(&owners).await?;
         } else {
             pasting.side_by_side(&owners).await?;
         }
-        run.print(pasting.out).await?;
+        pasting.out.flush().await?;
         Ok(status)
     }
 }
@@ -104,36 +110,21 @@ fn parse_delimiters(text: &str) -> Result<Vec<Vec<u8>>, Ending> {
 }
 
 struct Pasting<'a, 'r> {
-    run: &'a ProgramRun<'r>,
     delimiters: Vec<Vec<u8>>,
     end: u8,
     rests: Vec<&'a [u8]>,
-    out: Vec<u8>,
+    out: PacedOutput<'a, 'r>,
 }
 
 impl<'a> Pasting<'a, '_> {
     /// Takes the next line of a text.
     fn line(&mut self, text: usize) -> Option<&'a [u8]> {
-        let rest = self.rests[text];
-        if rest.is_empty() {
-            return None;
-        }
-        let size = memchr::memchr(self.end, rest).unwrap_or(rest.len());
-        self.rests[text] = rest.get(size + 1..).unwrap_or_default();
-        Some(&rest[..size])
+        next_line(&mut self.rests[text], self.end)
     }
 
-    async fn pause(&mut self) -> Result<(), Ending> {
-        if self.out.len() > BYTES_AT_ONCE {
-            self.run.breathe().await;
-            self.run.print(std::mem::take(&mut self.out)).await?;
-        }
-        Ok(())
-    }
-
-    fn add_delimiter(&mut self, index: usize) {
+    async fn add_delimiter(&mut self, index: usize) -> Result<(), Ending> {
         let delimiter = &self.delimiters[index % self.delimiters.len()];
-        self.out.extend_from_slice(delimiter);
+        self.out.add(delimiter).await
     }
 
     async fn one_by_one(&mut self, texts: &[usize]) -> Result<(), Ending> {
@@ -141,13 +132,12 @@ impl<'a> Pasting<'a, '_> {
             let mut index = 0;
             while let Some(line) = self.line(*text) {
                 if index > 0 {
-                    self.add_delimiter(index - 1);
+                    self.add_delimiter(index - 1).await?;
                 }
                 index += 1;
-                self.out.extend_from_slice(line);
-                self.pause().await?;
+                self.out.add(line).await?;
             }
-            self.out.push(self.end);
+            self.out.add(&[self.end]).await?;
         }
         Ok(())
     }
@@ -156,13 +146,12 @@ impl<'a> Pasting<'a, '_> {
         while texts.iter().any(|text| !self.rests[*text].is_empty()) {
             for (index, text) in texts.iter().enumerate() {
                 if index > 0 {
-                    self.add_delimiter(index - 1);
+                    self.add_delimiter(index - 1).await?;
                 }
                 let line = self.line(*text).unwrap_or_default();
-                self.out.extend_from_slice(line);
+                self.out.add(line).await?;
             }
-            self.out.push(self.end);
-            self.pause().await?;
+            self.out.add(&[self.end]).await?;
         }
         Ok(())
     }

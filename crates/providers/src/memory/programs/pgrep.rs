@@ -156,7 +156,10 @@ fn name(argv: &[String]) -> String {
 impl ShellProgram for Pgrep {
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let Some(search) = TaskSearch::read(run)? else { return Ok(NOTHING) };
-        let tasks = run.children.shells().tasks.command_lines();
+        let shells = run.children.shells();
+        let mut tasks = shells.tasks.command_lines();
+        // A real shell becomes the last program that it runs, and a search leaves itself out.
+        tasks.retain(|(pid, _)| *pid != shells.command);
         let found = match search.pick(tasks) {
             Ok(found) => found,
             Err(error) => {

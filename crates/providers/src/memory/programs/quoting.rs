@@ -7,6 +7,12 @@ pub(super) fn quoted(name: &str) -> String {
     shown(name, NameStyle::ShellEscapeAlways)
 }
 
+/// A name that is quoted only where its end would not be clear.
+pub(super) fn plain(name: &str) -> String {
+    let quoted = quoted(name);
+    if quoted == format!("'{name}'") && !name.contains([' ', ':']) { name.to_owned() } else { quoted }
+}
+
 /// A word as a shell takes it, quoted where it must be.
 pub(super) fn shell_word(word: &str) -> String {
     shown(word, NameStyle::ShellEscape)

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
+use super::each_file::EachFile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
+use super::paced_output::PacedOutput;
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
 
 pub(super) struct Rev;
@@ -21,53 +23,50 @@ impl ShellProgram for Rev {
             }
         }
         let files = or_standard_input(files);
-        let mut status = 0;
-        for file in &files {
-            match run.read(file).await? {
-                Ok(bytes) => print(run, &bytes, end).await?,
-                Err(reason) => {
-                    run.complain(format!("cannot open {file}: {reason}")).await?;
-                    status = 1;
-                }
-            }
+        let mut files = EachFile::new(run, &files);
+        while let Some(bytes) = files.next(|file, reason| format!("cannot open {file}: {reason}")).await? {
+            print(run, &bytes, end).await?;
         }
-        Ok(status)
+        Ok(files.status)
     }
 }
 
 async fn print(run: &ProgramRun<'_>, bytes: &[u8], end: u8) -> Result<(), Ending> {
-    let mut out = Vec::new();
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let size = memchr::memchr(end, rest).map_or(rest.len(), |at| at + 1);
-        let (line, behind) = rest.split_at(size);
-        reverse(line, end, &mut out);
-        rest = behind;
-        if out.len() > BYTES_AT_ONCE {
-            run.breathe().await;
-            run.print(std::mem::take(&mut out)).await?;
+    let mut out = PacedOutput::new(run);
+    for line in bytes.split_inclusive(|byte| *byte == end) {
+        let mut letters = line.strip_suffix(&[end]).unwrap_or(line);
+        let line_end = &line[letters.len()..];
+        while !letters.is_empty() {
+            let (before, last) = letters.split_at(last_letters(letters));
+            out.add(&reversed(last)).await?;
+            letters = before;
         }
+        out.add(line_end).await?;
     }
-    run.print(out).await
+    out.flush().await
 }
 
-/// Writes a line in reverse. Bytes that are no text are letters of their own.
-fn reverse(line: &[u8], end: u8, out: &mut Vec<u8>) {
-    let letters = line.strip_suffix(&[end]).unwrap_or(line);
-    let start = out.len();
-    out.extend(letters.iter().rev());
-    // The bytes of each letter come back into their order.
-    let mut at = start;
-    while at < out.len() {
-        let inside = out[at..].iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
-        let size = (inside + 1).min(out.len() - at);
-        let letter: Vec<u8> = out[at..at + size].iter().rev().copied().collect();
-        let is_letter = std::str::from_utf8(&letter).is_ok_and(|text| text.chars().count() == 1);
-        let size = if is_letter { size } else { 1 };
-        out[at..at + size].reverse();
-        at += size;
+/// The beginning of the last letters of a text that are reversed at once.
+fn last_letters(text: &[u8]) -> usize {
+    let from = text.len().saturating_sub(BYTES_AT_ONCE);
+    let inside = text[from..].iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+    if from > 0 && from + inside < text.len() { from + inside } else { from }
+}
+
+/// Returns letters in reverse order. Bytes that are no text are letters of their own.
+fn reversed(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut end = text.len();
+    while end > 0 {
+        let inside = text[..end].iter().rev().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+        let from = end.saturating_sub(inside + 1);
+        let letter = std::str::from_utf8(&text[from..end]);
+        let is_letter = letter.is_ok_and(|letter| letter.chars().count() == 1);
+        let from = if is_letter { from } else { end - 1 };
+        out.extend_from_slice(&text[from..end]);
+        end = from;
     }
-    out.extend_from_slice(&line[letters.len()..]);
+    out
 }
 
 #[cfg(test)]
@@ -76,12 +75,13 @@ mod tests {
 
     #[test]
     fn letters_stay_whole() {
-        for (line, reversed) in
-            [(&b"a\xc3\xa9b\n"[..], &b"b\xc3\xa9a\n"[..]), (b"ab", b"ba"), (b"\xffa\xa9", b"\xa9a\xff")]
+        for (text, expected) in
+            [(&b"a\xc3\xa9b"[..], &b"b\xc3\xa9a"[..]), (b"ab", b"ba"), (b"\xffa\xa9", b"\xa9a\xff")]
         {
-            let mut out = Vec::new();
-            reverse(line, b'\n', &mut out);
-            assert_eq!(out, reversed);
+            assert_eq!(reversed(text), expected);
         }
+        let text = "é".repeat(BYTES_AT_ONCE) + "a";
+        assert_eq!(last_letters(text.as_bytes()) % 2, 0);
+        assert_eq!(last_letters(b"\x80\x80"), 0);
     }
 }

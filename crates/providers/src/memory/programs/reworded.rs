@@ -44,6 +44,10 @@ pub(super) struct RewordedProgram;
 
 #[async_trait]
 impl ShellProgram for RewordedProgram {
+    fn called<'a>(&self, run: &'a ProgramRun<'_>) -> &'a str {
+        run.args.first().map_or(run.name, String::as_str)
+    }
+
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending> {
         let unknown = || Ending::refused("it is not for scripts");
         let [name, input, args @ ..] = run.args else { return Err(unknown()) };

@@ -9,20 +9,21 @@ use bashkit::{
     Builtin, BuiltinContext, Command, CommandContext, CommandStatus, DirEntry, ExecResult, ExecutionPlan,
     FileSystem, Metadata, SubCommand,
 };
-use eyot::{Error, ErrorKind};
 
+use super::argument_limits;
 use super::children::{Children, CommandPlace};
 pub(super) use super::ending::Ending;
 use super::options::Words;
+use super::pace::Pace;
 use super::streams::{ProgramInput, ProgramOutput};
 use super::umask::{VARIABLE, mask_of};
 use crate::memory::files::{HeldFiles, MemoryFiles};
 use crate::memory::names::bytes_of;
-use crate::memory::node::{FileNode, NodeContent, NodeKind};
+use crate::memory::node::{FileNode, NodeKind};
 use crate::memory::odd_names::decoded;
 use crate::memory::place::Place;
 pub(super) use crate::memory::reasons::reason;
-use crate::memory::walk::{Last, find};
+use crate::memory::walk::{Last, find_from};
 
 /// The bytes between two pauses in which others go on.
 pub(super) const BYTES_AT_ONCE: usize = 64 << 10;
@@ -32,6 +33,11 @@ pub(super) const BYTES_AT_ONCE: usize = 64 << 10;
 pub(super) trait ShellProgram: Send + Sync {
     /// Runs it, and returns its status.
     async fn run(&self, run: &ProgramRun<'_>) -> Result<i32, Ending>;
+
+    /// The name by which a script has called it.
+    fn called<'a>(&self, run: &'a ProgramRun<'_>) -> &'a str {
+        run.name
+    }
 
     /// The status of a run whose arguments are wrong.
     fn usage_status(&self) -> i32 {
@@ -56,6 +62,7 @@ pub(super) struct ProgramRun<'a> {
     pub(super) stdin: ProgramInput,
     pub(super) stdout: ProgramOutput,
     pub(super) stderr: ProgramOutput,
+    pace: Pace,
 }
 
 impl ProgramRun<'_> {
@@ -95,52 +102,12 @@ impl ProgramRun<'_> {
 
     /// Lets others go on, and ends here if the command has ended.
     pub(super) async fn breathe(&self) {
-        tokio::task::coop::consume_budget().await;
+        self.pace.pause().await;
     }
 
     /// Reads the next bytes of the standard input; `None` is its end.
     pub(super) async fn read_input(&self) -> Result<Option<Vec<u8>>, Ending> {
         Ok(self.stdin.read_chunk().await?)
-    }
-
-    /// Reads the standard input to its end.
-    pub(super) async fn read_all_input(&self) -> Result<Vec<u8>, Ending> {
-        let mut all = Vec::new();
-        while let Some(bytes) = self.read_input().await? {
-            all.extend_from_slice(&bytes);
-        }
-        Ok(all)
-    }
-
-    /// Reads a file whole; `-` is the standard input.
-    ///
-    /// # Errors
-    /// The outer one ends the run. The inner one is why the file can't be read.
-    pub(super) async fn read(&self, name: &str) -> Result<Result<Vec<u8>, &'static str>, Ending> {
-        if name == "-" {
-            return self.read_all_input().await.map(Ok);
-        }
-        let path = self.path(name);
-        let found = {
-            let held = self.hold();
-            let place = find(&held.tree, held.root, &path, Last::Follow, None);
-            place.and_then(|place| place.found()).map(|id| match &held.tree.node(id).content {
-                NodeContent::File(_) => Some(held.content_of(id)),
-                NodeContent::Directory(_) => Some(Err(Error::new(ErrorKind::IsDirectory, "is a directory"))),
-                _ => None,
-            })
-        };
-        match found {
-            Ok(Some(content)) => Ok(content.map_err(|error| reason(&error)).and_then(|content| {
-                content.to_vec(crate::memory::shell_files::MAX_READ_BYTES).ok_or("File too large")
-            })),
-            // What the shell itself holds: `/proc`, a substituted process, a device.
-            Ok(None) | Err(_) => match self.fs.read_file(Path::new(&self.cwd.join(name))).await {
-                Ok(bytes) => Ok(Ok(bytes)),
-                Err(bashkit::Error::Io(error)) => Ok(Err(io_reason(&error))),
-                Err(other) => Err(other.into()),
-            },
-        }
     }
 
     /// Looks at what the shell itself has at a name: `/proc`, a substituted process.
@@ -170,12 +137,7 @@ impl ProgramRun<'_> {
 
     /// Finds a name that may be no text.
     pub(super) fn find_bytes(&self, held: &HeldFiles<'_>, name: &[u8], last: Last) -> eyot::Result<Place> {
-        if name.is_empty() {
-            return Err(crate::memory::node::not_found());
-        }
-        let (cwd, name) = (bytes_of(self.cwd.as_os_str()), &*decoded(name));
-        let path = if name.starts_with(b"/") { name.to_vec() } else { [&*cwd, b"/", name].concat() };
-        find(&held.tree, held.root, &path, last, None)
+        find_from(&held.tree, held.root, self.cwd, name, last)
     }
 
     /// Finds a node that is there, and copies what is known of it.
@@ -192,26 +154,14 @@ impl ProgramRun<'_> {
         Ok(held.tree.node(id).kind())
     }
 
-    /// Writes a file: a new one has the mode that `touch` gives.
+    /// Writes a file. The mask takes bits from the mode of a new one.
     pub(super) fn write(&self, name: &str, bytes: Vec<u8>) -> eyot::Result<()> {
         let mut held = self.hold();
         let place = self.find(&held, name, Last::Follow)?;
         let Some(id) = place.node else {
-            return held.add(&place, FileNode::file(bytes, 0o644)).map(drop);
+            return held.add(&place, FileNode::file(bytes, self.masked(0o666))).map(drop);
         };
         held.overwrite(&place, id, bytes.into())
-    }
-}
-
-fn io_reason(error: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind as Io;
-    match error.kind() {
-        Io::NotFound => "No such file or directory",
-        Io::IsADirectory => "Is a directory",
-        Io::NotADirectory => "Not a directory",
-        Io::PermissionDenied => "Permission denied",
-        Io::FileTooLarge => "File too large",
-        _ => "Input/output error",
     }
 }
 
@@ -239,6 +189,11 @@ pub(super) struct InstalledProgram {
 
 impl InstalledProgram {
     async fn run(&self, run: &ProgramRun<'_>) -> bashkit::Result<i32> {
+        if !argument_limits::fit(run.args) {
+            let name = self.program.called(run);
+            run.stderr.write_all(format!("bash: {name}: Argument list too long\n").as_bytes()).await?;
+            return Ok(argument_limits::STATUS);
+        }
         if let Some(text) = help(run, self.program.usage()) {
             run.stdout.write_all(text.as_bytes()).await?;
             return Ok(0);
@@ -275,6 +230,7 @@ impl Builtin for InstalledProgram {
             stdin: ProgramInput::whole(context.stdin.map_or(&[][..], |input| input.as_bytes())),
             stdout: stdout.clone(),
             stderr: stderr.clone(),
+            pace: Pace::new(),
         };
         let status = self.run(&run).await?;
         Ok(ExecResult {
@@ -302,6 +258,7 @@ impl Command for InstalledProgram {
             stdin: ProgramInput::Live(context.stdin),
             stdout: ProgramOutput::Live(context.stdout),
             stderr: ProgramOutput::Live(context.stderr),
+            pace: Pace::new(),
         };
         self.run(&run).await.map(CommandStatus::with_code)
     }

@@ -1,5 +1,6 @@
 //! Scripts of `sed` as the interpreter's takes them. In the text of `a`, `c` and `i` it knows no escapes,
-//! and bytes of a letter that are written one by one are letters of their own to it.
+//! and bytes of a letter that are written one by one are letters of their own to it. Scripts in files
+//! (`-f`) are left as they are: nothing here can read a file.
 
 /// Changes the scripts on a command line.
 pub(super) fn adjust(args: &mut [String]) {
@@ -131,9 +132,10 @@ impl ScriptReader<'_> {
     /// A pattern or a replacement, up to the letter that ends it.
     fn part(&mut self, end: char) -> Option<()> {
         loop {
-            if let Some((letters, rest)) = letters_of_bytes(self.rest) {
-                self.out += letters.as_str();
+            if let Some((letter, rest)) = letter_of_bytes(self.rest) {
+                self.out.push(letter);
                 self.rest = rest;
+                continue;
             }
             match self.copy()? {
                 letter if letter == end => return Some(()),
@@ -172,7 +174,7 @@ impl ScriptReader<'_> {
                 continue;
             }
             let escape = &self.rest[1..];
-            let (meant, taken) = match meaning(escape) {
+            let (meant, taken) = match meaning(self.rest) {
                 Some(('\n' | '\\', taken)) if escape.starts_with('\n') || escape.starts_with('\\') => {
                     (None, taken)
                 }
@@ -189,8 +191,9 @@ impl ScriptReader<'_> {
     }
 }
 
-/// The letter that an escape stands for, and the bytes behind the backslash that it takes.
-fn meaning(escape: &str) -> Option<(char, usize)> {
+/// The letter that an escape stands for, and the bytes behind its backslash that it takes.
+fn meaning(text: &str) -> Option<(char, usize)> {
+    let escape = &text[1..];
     let number = |radix: u32, digits: usize| {
         let end = escape.bytes().skip(1).take(digits).take_while(|digit| char::from(*digit).is_digit(radix));
         let end = 1 + end.count();
@@ -205,12 +208,8 @@ fn meaning(escape: &str) -> Option<(char, usize)> {
         'a' => plain('\x07'),
         'f' => plain('\x0c'),
         'v' => plain('\x0b'),
-        'x' => letters_of_bytes(&format!("\\{escape}"))
-            .and_then(|(letters, rest)| {
-                let mut letters = letters.chars();
-                let only = letters.next().filter(|_| letters.next().is_none())?;
-                Some((only, escape.len() - rest.len()))
-            })
+        'x' => letter_of_bytes(text)
+            .map(|(letter, rest)| (letter, escape.len() - rest.len()))
             .or_else(|| number(16, 2)),
         'd' => number(10, 3),
         'o' => number(8, 3),
@@ -219,17 +218,19 @@ fn meaning(escape: &str) -> Option<(char, usize)> {
     }
 }
 
-/// The letters beyond ASCII that the text begins with as `\x..` for each byte, and what is behind them.
-fn letters_of_bytes(text: &str) -> Option<(String, &str)> {
-    let mut bytes = Vec::new();
+/// The letter beyond ASCII that the text begins with as `\x..` for each byte, and what is behind it.
+fn letter_of_bytes(text: &str) -> Option<(char, &str)> {
+    let mut bytes = [0; 4];
     let mut rest = text;
-    while let Some(byte) = rest.strip_prefix("\\x").and_then(|digits| digits.get(..2)) {
-        let Some(byte) = u8::from_str_radix(byte, 16).ok().filter(|byte| !byte.is_ascii()) else { break };
-        bytes.push(byte);
+    for len in 1..=bytes.len() {
+        let digits = rest.strip_prefix("\\x")?.get(..2)?;
+        bytes[len - 1] = u8::from_str_radix(digits, 16).ok().filter(|byte| !byte.is_ascii())?;
         rest = &rest[4..];
+        if let Ok(letter) = std::str::from_utf8(&bytes[..len]) {
+            return letter.chars().next().map(|letter| (letter, rest));
+        }
     }
-    let letters = String::from_utf8(bytes).ok().filter(|letters| !letters.is_empty())?;
-    Some((letters, rest))
+    None
 }
 
 #[cfg(test)]

@@ -153,7 +153,8 @@ impl SortKey {
                 })
             }
             Some(SortKind::Version) => order.letters(one, other, by_version),
-            None => order.letters(one, other, Ord::cmp),
+            None if !order.changes_letters() => one.cmp(other),
+            None => order.counted(one).cmp(order.counted(other)),
         };
         if order.is_reverse { ordering.reverse() } else { ordering }
     }
@@ -162,19 +163,24 @@ impl SortKey {
 impl KeyOrder {
     /// Compares the letters that count.
     fn letters(self, one: &[u8], other: &[u8], compare: impl Fn(&[u8], &[u8]) -> Ordering) -> Ordering {
-        if !(self.is_dictionary || self.is_printable || self.folds_case) {
+        if !self.changes_letters() {
             return compare(one, other);
         }
-        compare(&self.counted(one), &self.counted(other))
+        let counted = |key| self.counted(key).collect::<Vec<u8>>();
+        compare(&counted(one), &counted(other))
     }
 
-    fn counted(self, key: &[u8]) -> Vec<u8> {
-        let is_counted = |byte: &u8| {
+    fn changes_letters(self) -> bool {
+        self.is_dictionary || self.is_printable || self.folds_case
+    }
+
+    fn counted(self, key: &[u8]) -> impl Iterator<Item = u8> + '_ {
+        let is_counted = move |byte: &u8| {
             (!self.is_dictionary || byte.is_ascii_alphanumeric() || is_blank(*byte))
                 && (!self.is_printable || byte.is_ascii_graphic() || *byte == b' ')
         };
-        let case = |byte: u8| if self.folds_case { byte.to_ascii_uppercase() } else { byte };
-        key.iter().copied().filter(is_counted).map(case).collect()
+        let case = move |byte: u8| if self.folds_case { byte.to_ascii_uppercase() } else { byte };
+        key.iter().copied().filter(is_counted).map(case)
     }
 }
 

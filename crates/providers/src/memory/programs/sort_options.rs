@@ -1,6 +1,7 @@
 //! The command line of `sort`: options, and keys with options of their own.
 
 use super::choices::choose;
+use super::listed_files::refuse_operands;
 use super::options::{OptionWord, Words, complete, unknown};
 use super::quoting::{curly, quoted};
 use super::run::Ending;
@@ -101,11 +102,7 @@ pub(super) fn parse(args: &[String]) -> Result<SortOptions, Ending> {
         let letter = if options.check == Some(true) { 'C' } else { 'c' };
         return Err(Ending::refused(format!("extra operand {extra} not allowed with -{letter}")));
     }
-    if let (Some(_), Some(extra)) = (&options.list, options.files.first()) {
-        let reason =
-            format!("extra operand {}\nfile operands cannot be combined with --files0-from", quoted(extra));
-        return Err(Ending::usage(reason));
-    }
+    refuse_operands(options.list.as_deref(), &options.files)?;
     options.set_defaults();
     options.keys.iter().try_for_each(|key| key.order.check())?;
     Ok(options)
@@ -218,10 +215,11 @@ fn new_forms(args: &[String]) -> Vec<String> {
             all.push(arg.clone());
             continue;
         };
-        let mut form = format!("-k{}.{}{orders}", field + 1, char + 1);
+        let mut form = format!("-k{}.{}{orders}", field.saturating_add(1), char.saturating_add(1));
         let end = rest.next_if(|next| is_old(next, '-')).and_then(|next| old_place(&next[1..]));
         if let Some((field, char, orders)) = end {
-            let place = if char == 0 { format!("{field}") } else { format!("{}.{char}", field + 1) };
+            let place =
+                if char == 0 { format!("{field}") } else { format!("{}.{char}", field.saturating_add(1)) };
             form += &format!(",{place}{orders}");
         }
         all.push(form);

@@ -5,10 +5,15 @@ use memchr::memmem;
 
 use super::basic_regex::compile;
 use super::options::{OptionWord, complete, or_standard_input, unknown};
+use super::paced_output::PacedOutput;
 use super::quoting::quoted;
-use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
+use super::read_bytes::ReadError;
+use super::run::{Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["before", "regex", "separator"];
+
+/// The most places at which a pattern cuts a text. Each takes memory.
+const MAX_CUTS: usize = 8 << 20;
 
 pub(super) struct Tac;
 
@@ -47,23 +52,9 @@ impl ShellProgram for Tac {
         let mut status = 0;
         for file in &files {
             match run.read(file).await? {
-                Ok(bytes) => {
-                    let mut out = Vec::new();
-                    let mut end = bytes.len();
-                    let cuts = separator.cuts(&bytes, is_before);
-                    for cut in cuts {
-                        out.extend_from_slice(&bytes[cut..end]);
-                        end = cut;
-                        if out.len() > BYTES_AT_ONCE {
-                            run.print(std::mem::take(&mut out)).await?;
-                            run.breathe().await;
-                        }
-                    }
-                    out.extend_from_slice(&bytes[..end]);
-                    run.print(out).await?;
-                }
+                Ok(bytes) => separator.print(run, &bytes, is_before).await?,
                 Err(reason) => {
-                    let text = if reason == "Is a directory" {
+                    let text = if reason == ReadError::IsDirectory {
                         format!("{file}: read error: Invalid argument")
                     } else {
                         format!("failed to open {} for reading: {reason}", quoted(file))
@@ -83,21 +74,54 @@ enum Separator {
 }
 
 impl Separator {
-    /// The places between the parts from the last to the first: behind each separator, or before it.
-    fn cuts<'a>(&'a self, bytes: &'a [u8], is_before: bool) -> Box<dyn Iterator<Item = usize> + Send + 'a> {
+    /// Writes the parts of a text from the last to the first.
+    async fn print(&self, run: &ProgramRun<'_>, bytes: &[u8], is_before: bool) -> Result<(), Ending> {
+        let mut out = PacedOutput::new(run);
+        let mut end = bytes.len();
         match self {
             Self::Text(text) => {
-                let size = if is_before { 0 } else { text.len() };
-                Box::new(memmem::rfind_iter(bytes, text).map(move |at| at + size))
+                for cut in cuts(bytes, text, is_before) {
+                    out.add(&bytes[cut..end]).await?;
+                    end = cut;
+                }
             }
             Self::Pattern(pattern) => {
-                let found = pattern.find_iter(bytes).filter(|found| !found.is_empty());
-                let cuts: Vec<usize> =
-                    found.map(|found| if is_before { found.start() } else { found.end() }).collect();
-                Box::new(cuts.into_iter().rev())
+                for cut in pattern_cuts(run, bytes, pattern, is_before).await?.into_iter().rev() {
+                    out.add(&bytes[cut..end]).await?;
+                    end = cut;
+                }
             }
         }
+        out.add(&bytes[..end]).await?;
+        out.flush().await
     }
+}
+
+/// The places between the parts from the last to the first: behind each separator, or before it.
+fn cuts<'a>(bytes: &'a [u8], text: &'a [u8], is_before: bool) -> impl Iterator<Item = usize> + 'a {
+    let size = if is_before { 0 } else { text.len() };
+    memmem::rfind_iter(bytes, text).map(move |at| at + size)
+}
+
+/// The places between the parts from the first to the last. One search may go on to the end of the text.
+async fn pattern_cuts(
+    run: &ProgramRun<'_>,
+    bytes: &[u8],
+    pattern: &regex::bytes::Regex,
+    is_before: bool,
+) -> Result<Vec<usize>, Ending> {
+    let mut cuts = Vec::new();
+    for found in pattern.find_iter(bytes) {
+        run.breathe().await;
+        if found.is_empty() {
+            continue;
+        }
+        if cuts.len() == MAX_CUTS {
+            return Err(Ending::refused("memory exhausted"));
+        }
+        cuts.push(if is_before { found.start() } else { found.end() });
+    }
+    Ok(cuts)
 }
 
 #[cfg(test)]
@@ -105,9 +129,8 @@ mod tests {
     use super::*;
 
     fn tac(separator: &str, is_before: bool, text: &str) -> String {
-        let separator = Separator::Text(separator.into());
         let (mut out, mut end) = (String::new(), text.len());
-        for cut in separator.cuts(text.as_bytes(), is_before).chain([0]) {
+        for cut in cuts(text.as_bytes(), separator.as_bytes(), is_before).chain([0]) {
             out += &text[cut..end];
             end = cut;
         }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::counts::count_of;
+use super::counts::signed_count;
 use super::file_parts::print_parts;
 use super::options::{OptionWord, Words, complete, or_standard_input, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram};
@@ -29,8 +29,10 @@ impl ShellProgram for Tail {
         if options.follows && options.files.iter().any(|file| file != "-") {
             return Err(Ending::refused("following files is not supported here"));
         }
-        print_parts(run, &options.files, options.has_titles, |bytes| options.part.of(bytes, options.end))
-            .await
+        print_parts(run, &options.files, options.has_titles, None, |bytes| {
+            options.part.of(bytes, options.end)
+        })
+        .await
     }
 }
 
@@ -123,11 +125,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
 }
 
 fn part(value: &str, is_bytes: bool) -> Result<LastPart, Ending> {
-    let (number, is_from) = match value.strip_prefix('+') {
-        Some(number) => (number, true),
-        None => (value.strip_prefix('-').unwrap_or(value), false),
-    };
-    let number = count_of(if is_bytes { "bytes" } else { "lines" }, number)?;
+    let (number, is_from) = signed_count(value, is_bytes, '+')?;
     Ok(match (is_bytes, is_from) {
         (false, false) => LastPart::Lines(number),
         (false, true) => LastPart::FromLine(number),

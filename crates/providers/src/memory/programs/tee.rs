@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 
 use super::options::{OptionWord, complete, unknown};
+use super::read_bytes::ReadError;
 use super::run::{Ending, ProgramRun, ShellProgram};
 
 const LONG: &[&str] = &["append", "ignore-interrupts", "output-error"];
@@ -51,8 +52,10 @@ async fn open(run: &ProgramRun<'_>, names: &[String], is_added: bool) -> Result<
             Ok(()) => files.push(path),
             Err(error) => {
                 status = 1;
-                let reason = error.to_string();
-                let reason = reason.strip_prefix("io error: ").unwrap_or(&reason);
+                let reason = match &error {
+                    bashkit::Error::Io(error) => ReadError::from(error).reason(),
+                    _ => return Err(error.into()),
+                };
                 run.complain(format!("{name}: {reason}")).await?;
             }
         }

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::choices::{choose, whole_name};
-use super::options::{OptionWord, unknown};
+use super::choices::choose;
+use super::options::{OptionWord, complete, unknown};
 use super::quoting::{curly, quoted};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use super::times::{Moment, Zone, format_time, read_time};
@@ -68,7 +68,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
             OptionWord::Short('r') => "reference",
             OptionWord::Short('t') => "stamp",
             OptionWord::Short(_) => return Err(unknown(&word)),
-            OptionWord::Long(name) => whole_name(&LONG_NAMES, name)?,
+            OptionWord::Long(name) => complete(name, &LONG_NAMES)?,
         };
         match name {
             "access" => options.changes_access = true,

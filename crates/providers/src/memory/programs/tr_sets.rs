@@ -29,11 +29,12 @@ pub(super) fn ends_with_backslash(text: &str) -> bool {
 pub(super) fn parse_set(text: &str) -> Result<ByteSet, Ending> {
     let letters = unescaped(text.as_bytes());
     let mut parts = Vec::new();
+    let mut open = OpenBrackets::default();
     let mut rest = letters.as_slice();
     while let Some((first, after)) = rest.split_first() {
         if !first.is_escaped
             && first.byte == b'['
-            && let Some((part, behind)) = bracket(after)?
+            && let Some((part, behind)) = bracket(after, &mut open)?
         {
             parts.push(part);
             rest = behind;
@@ -116,15 +117,23 @@ fn unescaped(text: &[u8]) -> Vec<SetByte> {
 
 type Bracket<'a> = Option<(SetPart, &'a [SetByte])>;
 
+/// The kinds of brackets that have no end from some place on, so that it is not looked for again.
+#[derive(Debug, Default)]
+struct OpenBrackets {
+    classes: [bool; 2],
+    repeats: bool,
+}
+
 /// Reads `[:class:]`, `[=c=]` or `[c*n]`, behind the bracket. `None`: the bracket stands for itself.
-fn bracket(text: &[SetByte]) -> Result<Bracket<'_>, Ending> {
+fn bracket<'a>(text: &'a [SetByte], open: &mut OpenBrackets) -> Result<Bracket<'a>, Ending> {
     let is = |at: usize, byte: u8| text.get(at).is_some_and(|one| one.byte == byte && !one.is_escaped);
-    for kind in [b':', b'='] {
-        if !is(0, kind) {
+    for (kind, is_open) in [b':', b'='].into_iter().zip(&mut open.classes) {
+        if !is(0, kind) || *is_open {
             continue;
         }
         let Some(end) = (1..text.len().saturating_sub(1)).find(|at| is(*at, kind) && is(*at + 1, b']'))
         else {
+            *is_open = true;
             continue;
         };
         let name: Vec<u8> = text[1..end].iter().map(|one| one.byte).collect();
@@ -144,10 +153,13 @@ fn bracket(text: &[SetByte]) -> Result<Bracket<'_>, Ending> {
         };
         return Ok(Some((SetPart::Class(class), behind)));
     }
-    if text.is_empty() || !is(1, b'*') {
+    if text.is_empty() || !is(1, b'*') || open.repeats {
         return Ok(None);
     }
-    let Some(end) = (2..text.len()).find(|at| is(*at, b']')) else { return Ok(None) };
+    let Some(end) = (2..text.len()).find(|at| is(*at, b']')) else {
+        open.repeats = true;
+        return Ok(None);
+    };
     let number: String = text[2..end].iter().map(|one| char::from(one.byte)).collect();
     let radix = if number.starts_with('0') { 8 } else { 10 };
     let count = match number.as_str() {
@@ -201,30 +213,35 @@ impl ByteSet {
         if fills > 1 {
             return Err(Ending::refused("only one [c*] repeat construct may appear in string2"));
         }
-        for (index, part) in self.0.iter().enumerate() {
-            let SetPart::Class(class) = part else { continue };
-            if !matches!(class.name, "lower" | "upper") {
-                let reason = "when translating, the only character classes that may appear in\nstring2 are 'upper' and 'lower'";
-                return Err(Ending::refused(reason));
+        let mut cases = first.cases();
+        let mut case = cases.next();
+        let mut at = 0;
+        for part in &self.0 {
+            if let SetPart::Class(class) = part {
+                if !matches!(class.name, "lower" | "upper") {
+                    let reason = "when translating, the only character classes that may appear in\nstring2 are 'upper' and 'lower'";
+                    return Err(Ending::refused(reason));
+                }
+                while case.is_some_and(|case| case < at) {
+                    case = cases.next();
+                }
+                if !is_complement && case != Some(at) {
+                    return Err(Ending::refused("misaligned [:upper:] and/or [:lower:] construct"));
+                }
             }
-            if !is_complement && !self.is_aligned(index, first) {
-                return Err(Ending::refused("misaligned [:upper:] and/or [:lower:] construct"));
-            }
+            at += part.len().unwrap_or(0);
         }
         Ok(())
     }
 
-    /// Tells whether the class at this place stands for one at the same place of the other set.
-    fn is_aligned(&self, index: usize, first: &Self) -> bool {
-        let before: usize = self.0[..index].iter().map(|part| part.len().unwrap_or(0)).sum();
-        let mut at = 0;
-        for part in &first.0 {
-            if at == before {
-                return matches!(part, SetPart::Class(class) if matches!(class.name, "lower" | "upper"));
-            }
-            at += part.len().unwrap_or(0);
-        }
-        false
+    /// The places of the letters of one case, in their order.
+    fn cases(&self) -> impl Iterator<Item = usize> {
+        let mut next = 0;
+        self.0.iter().filter_map(move |part| {
+            let at = next;
+            next += part.len().unwrap_or(0);
+            matches!(part, SetPart::Class(class) if matches!(class.name, "lower" | "upper")).then_some(at)
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::counts;
 use super::options::{OptionWord, unknown};
 use super::run::{Ending, ProgramRun, ShellProgram, reason};
 use crate::memory::content::FileContent;
@@ -82,20 +83,13 @@ fn size(text: &str) -> Result<SizeChange, String> {
         Some(mark @ ('+' | '-' | '<' | '>' | '/' | '%')) => (mark, &text.trim()[1..]),
         _ => ('=', text.trim()),
     };
-    let digits = number.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let unit = match &number[digits.len()..] {
-        "" | "B" => 1_u64,
-        "K" | "k" | "KiB" => 1 << 10,
-        "KB" | "kB" => 1_000,
-        "M" | "MiB" => 1 << 20,
-        "MB" => 1_000_000,
-        "G" | "GiB" => 1 << 30,
-        "GB" => 1_000_000_000,
-        "T" | "TiB" => 1 << 40,
-        "TB" => 1_000_000_000_000,
-        _ => return Err(wrong()),
+    if mark != '=' && !number.starts_with(|digit: char| digit.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let number = match counts::count(number, "EgGkKmMPtTYZ").ok_or_else(wrong)? {
+        u64::MAX => return Err(wrong() + ": Value too large for defined data type"),
+        number => number,
     };
-    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).ok_or_else(wrong)?;
     let signed = || i64::try_from(number).map_err(|_| wrong());
     Ok(match mark {
         '+' => SizeChange::By(signed()?),
@@ -164,6 +158,8 @@ mod tests {
             ("5", 9, 5),
             ("2K", 0, 2048),
             ("1MB", 0, 1_000_000),
+            ("1g", 0, 1 << 30),
+            ("1P", 0, 1 << 50),
             ("+3", 4, 7),
             ("-9", 4, 0),
             ("<3", 4, 3),
@@ -173,7 +169,7 @@ mod tests {
         ] {
             assert_eq!(size(text).unwrap().of(before), after, "{text} of {before}");
         }
-        for text in ["", "x", "1Q", "%0", "99999999999T"] {
+        for text in ["", "x", "1Q", "2B", "+k", "%0", "99999999999T"] {
             assert!(size(text).is_err(), "{text}");
         }
     }

@@ -3,12 +3,14 @@
 use async_trait::async_trait;
 
 use super::choices::choose;
+use super::lines::{lines, next_line};
 use super::options::{OptionWord, Words, complete, unknown};
 use super::quoting::{curly, quoted};
+use super::read_bytes::ReadError;
 use super::run::{Ending, ProgramRun, ShellProgram};
 
 /// The lines between two pauses in which others go on.
-const LINES_AT_ONCE: usize = 512;
+const LINES_AT_ONCE: u64 = 512;
 
 /// The most that is kept for a file of output.
 const MAX_FILE_BYTES: usize = 256 << 20;
@@ -70,30 +72,30 @@ impl ShellProgram for Uniq {
         let input = options.operands.first().map_or("-", String::as_str);
         let bytes = match run.read(input).await? {
             Ok(bytes) => bytes,
-            Err("Is a directory") => {
+            Err(ReadError::IsDirectory) => {
                 return Err(Ending::refused(format!("error reading {}", quoted(input))));
             }
             Err(reason) => return Err(Ending::refused(format!("{input}: {reason}"))),
         };
         let mut out = GroupOutput { run, options: &options, kept: Vec::new(), is_first: true };
-        let mut rest = bytes.as_slice();
-        let mut steps = 0;
+        let mut rest = &*bytes;
         while !rest.is_empty() {
-            let key = options.key(first_line(rest, options.end));
-            let (mut size, mut count) = (0, 0_u64);
-            while size < rest.len()
-                && options.is_same(key, options.key(first_line(&rest[size..], options.end)))
-            {
-                size += memchr::memchr(options.end, &rest[size..]).map_or(rest.len() - size, |end| end + 1);
+            let group = rest;
+            let (mut key, mut count) = (None, 0_u64);
+            loop {
+                let mut behind = rest;
+                let Some(line) = next_line(&mut behind, options.end) else { break };
+                let line = options.key(line);
+                if !options.is_same(key.get_or_insert(line), line) {
+                    break;
+                }
+                rest = behind;
                 count += 1;
-                steps += 1;
-                if steps % LINES_AT_ONCE == 0 {
+                if count.is_multiple_of(LINES_AT_ONCE) {
                     run.breathe().await;
                 }
             }
-            let (group, behind) = rest.split_at(size);
-            out.add(group, count).await?;
-            rest = behind;
+            out.add(&group[..group.len() - rest.len()], count).await?;
         }
         out.finish().await
     }
@@ -101,11 +103,6 @@ impl ShellProgram for Uniq {
     fn usage(&self) -> &'static str {
         "[OPTION]... [INPUT [OUTPUT]]"
     }
-}
-
-/// The line that a text begins with.
-fn first_line(text: &[u8], end: u8) -> &[u8] {
-    &text[..memchr::memchr(end, text).unwrap_or(text.len())]
 }
 
 fn parse(args: &[String]) -> Result<Options, Ending> {
@@ -240,7 +237,11 @@ impl GroupOutput<'_, '_> {
         if options.counts {
             self.kept.extend_from_slice(format!("{count:7} ").as_bytes());
         }
-        let shown = if options.gap().is_some() { group } else { first_line(group, options.end) };
+        let shown = if options.gap().is_some() {
+            group
+        } else {
+            lines(group, options.end).next().unwrap_or_default()
+        };
         self.kept.extend_from_slice(shown.strip_suffix(&[options.end]).unwrap_or(shown));
         self.kept.push(options.end);
         if self.kept.len() > MAX_FILE_BYTES {

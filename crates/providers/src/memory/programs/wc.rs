@@ -4,10 +4,12 @@ use async_trait::async_trait;
 use unicode_width::UnicodeWidthChar;
 
 use super::choices::choose;
+use super::listed_files::{names, refuse_operands};
 use super::options::{OptionWord, complete, unknown};
-use super::quoting::quoted;
+use super::quoting::{plain, quoted};
+use super::read_bytes::ReadError;
 use super::run::{BYTES_AT_ONCE, Ending, ProgramRun, ShellProgram};
-use crate::memory::node::NodeContent;
+use crate::memory::node::{FileAccess, NodeContent};
 use crate::memory::walk::Last;
 
 const TAB: usize = 8;
@@ -50,6 +52,10 @@ impl ShownCounts {
             .filter(|shown| *shown)
             .count()
     }
+
+    fn only_bytes(self) -> bool {
+        self == Self { bytes: true, ..Self::default() }
+    }
 }
 
 /// What was counted so far.
@@ -80,9 +86,9 @@ impl ShellProgram for Wc {
             let counts = match count(run, &options, file).await? {
                 Ok(counts) => counts,
                 Err(reason) => {
-                    run.complain(format!("{}: {reason}", shown(file))).await?;
+                    run.complain(format!("{}: {reason}", plain(file))).await?;
                     status = 1;
-                    if reason != "Is a directory" {
+                    if reason != ReadError::IsDirectory {
                         continue;
                     }
                     TextCounts::default()
@@ -103,11 +109,6 @@ impl ShellProgram for Wc {
         }
         Ok(status)
     }
-}
-
-fn shown(name: &str) -> String {
-    let quoted = quoted(name);
-    if quoted == format!("'{name}'") && !name.contains([' ', ':']) { name.to_owned() } else { quoted }
 }
 
 #[derive(Debug)]
@@ -165,11 +166,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     if shown == ShownCounts::default() {
         shown = ShownCounts { lines: true, words: true, bytes: true, ..shown };
     }
-    if let (Some(_), Some(extra)) = (&list, files.first()) {
-        let reason =
-            format!("extra operand {}\nfile operands cannot be combined with --files0-from", quoted(extra));
-        return Err(Ending::usage(reason));
-    }
+    refuse_operands(list.as_deref(), &files)?;
     let is_input = files.is_empty() && list.is_none();
     if is_input {
         files.push("-".to_owned());
@@ -181,8 +178,9 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
 async fn listed(run: &ProgramRun<'_>, list: &str) -> Result<Vec<String>, Ending> {
     match run.read(list).await? {
         Ok(bytes) => {
-            let names = bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-            Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+            let mut names = names(&bytes);
+            names.retain(|name| !name.is_empty());
+            Ok(names)
         }
         Err(reason) => Err(Ending::refused(format!("cannot open {} for reading: {reason}", quoted(list)))),
     }
@@ -214,14 +212,21 @@ async fn count(
     run: &ProgramRun<'_>,
     options: &Options,
     file: &str,
-) -> Result<Result<TextCounts, &'static str>, Ending> {
+) -> Result<Result<TextCounts, ReadError>, Ending> {
+    if options.shown.only_bytes()
+        && let Ok(node) = run.look(file, Last::Follow)
+        && node.check(FileAccess::Read).is_ok()
+        && let NodeContent::File(content) = node.content
+    {
+        return Ok(Ok(TextCounts { bytes: content.len(), ..TextCounts::default() }));
+    }
     let bytes = match run.read(file).await? {
         Ok(bytes) => bytes,
         Err(reason) => return Ok(Err(reason)),
     };
     let mut counts = TextCounts::default();
     let needs_letters = options.shown.words || options.shown.chars || options.shown.width;
-    let mut rest = bytes.as_slice();
+    let mut rest = &*bytes;
     while !rest.is_empty() {
         let (piece, behind) = rest.split_at(piece_end(rest));
         if needs_letters {

@@ -13,15 +13,14 @@ use eyot::WatchEventKind;
 use tokio::sync::mpsc;
 
 use super::children::{ChildEnd, ChildInput};
-use super::run::{Ending, ProgramRun, reason};
+use super::read_bytes::ReadError;
+use super::run::{Ending, ProgramRun};
 use super::streams::ProgramOutput;
 use crate::memory::content::FileContent;
 use crate::memory::files::{HeldFiles, MemoryFiles};
-use crate::memory::names::bytes_of;
 use crate::memory::node::{FileAccess, FileNode, NodeContent, is_a_directory};
-use crate::memory::odd_names::decoded;
 use crate::memory::place::Place;
-use crate::memory::walk::{Last, find};
+use crate::memory::walk::{Last, find_from};
 
 /// The pieces of output that wait for the interpreter.
 const MAX_WAITING: usize = 4;
@@ -29,7 +28,7 @@ const MAX_WAITING: usize = 4;
 pub(super) const STACK_BYTES: usize = 256 << 20;
 
 /// The content of a file, or the reason why there is none.
-pub(super) type ReadFile = Result<FileContent, &'static str>;
+pub(super) type ReadFile = Result<FileContent, ReadError>;
 
 enum WorkerRequest {
     Print(Vec<u8>),
@@ -88,7 +87,7 @@ async fn serve(run: &ProgramRun<'_>, asked: &mut mpsc::Receiver<WorkerRequest>) 
             // Work that does not want its answer any more has ended.
             WorkerRequest::Input(answer) => answer.send(run.read_input().await?).unwrap_or_default(),
             WorkerRequest::File(name, answer) => {
-                answer.send(run.read(&name).await?.map(FileContent::from)).unwrap_or_default();
+                answer.send(run.read(&name).await?.map(|bytes| bytes.to_vec().into())).unwrap_or_default();
             }
             WorkerRequest::Command { command, input, is_kept, answer } => {
                 let child = run.child(["sh", "-c", &command].map(str::to_owned).to_vec(), input);
@@ -189,12 +188,7 @@ impl Worker {
         name: &[u8],
         last: Last,
     ) -> eyot::Result<Place> {
-        if name.is_empty() {
-            return Err(crate::memory::node::not_found());
-        }
-        let (directory, name) = (bytes_of(directory.as_os_str()), &*decoded(name));
-        let path = if name.starts_with(b"/") { name.to_vec() } else { [&directory, name].join(&b'/') };
-        find(&held.tree, held.root, &path, last, None)
+        find_from(&held.tree, held.root, directory, name, last)
     }
 
     /// Returns what a file holds now.
@@ -204,8 +198,8 @@ impl Worker {
             let place = self.find_in(&held, &self.cwd, name.as_bytes(), Last::Follow);
             if let Ok(id) = place.and_then(|place| place.found()) {
                 match held.tree.node(id).content {
-                    NodeContent::File(_) => return Ok(held.content_of(id).map_err(|error| reason(&error))),
-                    NodeContent::Directory(_) => return Ok(Err(reason(&is_a_directory()))),
+                    NodeContent::File(_) => return Ok(held.content_of(id).map_err(|error| (&error).into())),
+                    NodeContent::Directory(_) => return Ok(Err((&is_a_directory()).into())),
                     _ => {}
                 }
             }

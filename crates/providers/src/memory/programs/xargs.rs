@@ -211,7 +211,7 @@ impl<'a, 'r> Batches<'a, 'r> {
 async fn read_file(run: &ProgramRun<'_>, request: &XargsRequest) -> Result<Option<Vec<u8>>, Ending> {
     let Some(name) = &request.file else { return Ok(None) };
     match run.read(name).await? {
-        Ok(bytes) => Ok(Some(bytes)),
+        Ok(bytes) => Ok(Some(bytes.to_vec())),
         Err(reason) => Err(Ending::refused(format!("Cannot open input file ‘{name}’: {reason}"))),
     }
 }

@@ -117,7 +117,7 @@ impl Script<'_> {
         for file in &options.files {
             let content = match self.worker.read(file)? {
                 Ok(content) => content.to_vec(MAX_PROGRAM_BYTES).ok_or("File too large"),
-                Err(reason) => Err(reason),
+                Err(error) => Err(error.reason()),
             };
             match content {
                 Ok(content) => text.extend(content),

@@ -6,6 +6,7 @@ use super::machine::{AwkHalt, AwkMachine, Step, VariableSlot};
 use super::syntax::{self, AwkTarget, LineSource, VariableRef};
 use super::table::TableKey;
 use super::value::AwkValue;
+use crate::memory::programs::read_bytes::ReadError;
 
 impl<'p> AwkMachine<'p> {
     /// Reads the next record of the files that the command line names.
@@ -65,7 +66,7 @@ impl<'p> AwkMachine<'p> {
             let shown = String::from_utf8_lossy(name).into_owned();
             match self.streams.worker.read(&shown)? {
                 Ok(content) => InputSource::File(content.reader()),
-                Err("Is a directory") => {
+                Err(ReadError::IsDirectory) => {
                     return Err(AwkHalt::Fatal("read error (Is a directory)".to_owned()));
                 }
                 Err(reason) => return Err(AwkHalt::Fatal(format!("cannot open {shown} ({reason})"))),

@@ -8,6 +8,7 @@ mod verify;
 use async_trait::async_trait;
 
 use super::run::{Ending, ProgramRun, ShellProgram};
+use crate::memory::programs::read_bytes::ReadError;
 pub(super) use digests::Algorithm;
 pub(super) use options::ChecksumFamily;
 use options::Options;
@@ -46,7 +47,7 @@ async fn checksum(
     algorithm: Algorithm,
     bits: usize,
     file: &str,
-) -> Result<Result<String, &'static str>, Ending> {
+) -> Result<Result<String, ReadError>, Ending> {
     let bytes = match run.read(file).await? {
         Ok(bytes) => bytes,
         Err(reason) => return Ok(Err(reason)),

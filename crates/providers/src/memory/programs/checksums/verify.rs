@@ -3,6 +3,7 @@
 use super::checksum;
 use super::lines::{LineReader, escaped};
 use super::options::Options;
+use crate::memory::programs::read_bytes::ReadError;
 use crate::memory::programs::run::{Ending, ProgramRun};
 
 /// The findings in a list.
@@ -80,7 +81,7 @@ async fn verify_file(
                 run.print(format!("{mark}{name}: FAILED\n")).await?;
             }
         }
-        Err(reason) if options.ignores_missing && reason == "No such file or directory" => {}
+        Err(reason) if options.ignores_missing && reason == ReadError::NotFound => {}
         Err(reason) => {
             counts.unreadable += 1;
             run.complain(format!("{}: {reason}", expected.file)).await?;

@@ -100,7 +100,7 @@ impl CopyRun<'_, '_> {
             Ok(source) => source,
             // The shell holds some files itself, like those of a substituted process.
             Err(error) => match self.run.read(&pair.from).await? {
-                Ok(bytes) if pair.from != "-" => CopySource::of_bytes(bytes),
+                Ok(bytes) if pair.from != "-" => CopySource::of_bytes(bytes.to_vec()),
                 _ => {
                     return self
                         .fail(format!("cannot stat {}: {}", quoted(&pair.from), reason(&error)))
@@ -110,8 +110,8 @@ impl CopyRun<'_, '_> {
         };
         if matches!(source.content, SourceContent::Device) && !self.options.is_recursive {
             source.content = match self.run.read(&pair.from).await? {
-                Ok(bytes) => SourceContent::File(bytes.into()),
-                Err(why) => SourceContent::Unreadable(why),
+                Ok(bytes) => SourceContent::File(bytes.to_vec().into()),
+                Err(why) => SourceContent::Unreadable(why.reason()),
             };
         }
         let seen = source.id.filter(|_| is_operand).map(|id| (id, pair.to.clone()));

@@ -319,7 +319,7 @@ mod tests {
         for (option, format) in options {
             formats.set(option, format).unwrap();
         }
-        let texts = [DiffText::new(b"a\nb\n".to_vec()), DiffText::new(b"a\nc\nd".to_vec())];
+        let texts = [DiffText::new(b"a\nb\n".to_vec().into()), DiffText::new(b"a\nc\nd".to_vec().into())];
         let change = DiffChange { old: 1..2, new: 1..3, is_ignored: false };
         String::from_utf8(formats.write([&texts[0], &texts[1]], &change, is_equal)).unwrap()
     }

@@ -10,6 +10,7 @@ use super::options::DiffStyle;
 use super::sides::{DiffSide, SideKind};
 use super::stamp::stamp;
 use super::text::{DiffText, is_binary, tokens, without_carriage_returns};
+use crate::memory::programs::read_bytes::{ReadBytes, ReadError};
 use crate::memory::programs::run::Ending;
 
 /// The two files of one comparison.
@@ -23,7 +24,7 @@ impl DiffJob<'_, '_> {
     pub(super) async fn compare_files(&self, old: &DiffSide, new: &DiffSide) -> Result<i32, Ending> {
         let is_one = old.name == "-" && new.name == "-";
         let (left, right) =
-            (self.read(old).await?, if is_one { Ok(Vec::new()) } else { self.read(new).await? });
+            (self.read(old).await?, if is_one { Ok(ReadBytes::default()) } else { self.read(new).await? });
         let mut status = 0;
         for (side, read) in [(old, &left), (new, &right)] {
             if let Err(reason) = read {
@@ -31,7 +32,7 @@ impl DiffJob<'_, '_> {
             }
         }
         let (Ok(left), Ok(right)) = (left, right) else { return Ok(status) };
-        let is_equal = is_one || left == right;
+        let is_equal = is_one || left[..] == right[..];
         let options = self.options;
         let shows_equal = match options.style {
             DiffStyle::SideBySide => !options.hides_common,
@@ -51,13 +52,13 @@ impl DiffJob<'_, '_> {
         self.compare_texts([old, new], &DiffText::new(left), &DiffText::new(right)).await
     }
 
-    async fn read(&self, side: &DiffSide) -> Result<Result<Vec<u8>, &'static str>, Ending> {
+    async fn read(&self, side: &DiffSide) -> Result<Result<ReadBytes, ReadError>, Ending> {
         if side.kind == SideKind::Empty {
-            return Ok(Ok(Vec::new()));
+            return Ok(Ok(ReadBytes::default()));
         }
         let read = self.run.read(&side.name).await?;
         let strips = self.options.strips_carriage_returns;
-        Ok(read.map(|bytes| if strips { without_carriage_returns(&bytes) } else { bytes }))
+        Ok(read.map(|bytes| if strips { without_carriage_returns(&bytes).into() } else { bytes }))
     }
 
     async fn compare_texts(

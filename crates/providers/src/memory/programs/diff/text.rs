@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use imara_diff::Token;
 
+use crate::memory::programs::read_bytes::ReadBytes;
 use crate::memory::programs::run::ProgramRun;
 
 /// The bytes at the beginning of a file that show whether it is text.
@@ -37,13 +38,13 @@ pub(super) struct Sameness {
 /// A file as lines. The last may lack its newline.
 #[derive(Debug)]
 pub(super) struct DiffText {
-    bytes: Vec<u8>,
+    bytes: ReadBytes,
     /// The beginning of each line, and the end of the last.
     starts: Vec<usize>,
 }
 
 impl DiffText {
-    pub(super) fn new(bytes: Vec<u8>) -> Self {
+    pub(super) fn new(bytes: ReadBytes) -> Self {
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', &bytes).map(|at| at + 1));
         if starts.last() != Some(&bytes.len()) {
@@ -207,9 +208,9 @@ mod tests {
 
     #[test]
     fn a_text_without_a_last_newline_has_an_incomplete_line() {
-        let text = DiffText::new(b"a\nb".to_vec());
+        let text = DiffText::new(b"a\nb".to_vec().into());
         assert_eq!((text.len(), text.line(1), text.is_complete(0)), (2, &b"b"[..], true));
         assert!(text.lacks_newline() && !text.is_complete(1));
-        assert_eq!(DiffText::new(Vec::new()).len(), 0);
+        assert_eq!(DiffText::new(ReadBytes::default()).len(), 0);
     }
 }

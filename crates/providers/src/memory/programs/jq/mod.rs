@@ -119,7 +119,7 @@ fn filter_text(worker: &Worker, options: &Options) -> Result<String, Ending> {
     }
     let could_not =
         |reason: &str| Ending::with_status(format!("Could not open {text}: {reason}"), WRONG_INPUT);
-    let content = worker.read(&text)?.map_err(could_not)?;
+    let content = worker.read(&text)?.map_err(|error| could_not(error.reason()))?;
     let bytes = content.to_vec(16 << 20).ok_or_else(|| could_not("File too large"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -6,6 +6,7 @@ use super::is_shown;
 use super::options::{DotNames, LsFollow, Options};
 use crate::memory::files::HeldFiles;
 use crate::memory::node::{FileAccess, NodeId};
+use crate::memory::place::Place;
 use crate::memory::programs::facts::{NodeFacts, ShownNodeKind, look};
 use crate::memory::programs::run::{ProgramRun, reason};
 use crate::memory::walk::Last;
@@ -64,9 +65,9 @@ pub(super) async fn list(
     path: &[u8],
 ) -> Result<Folder, &'static str> {
     match read(run, options, path) {
-        Ok(mut folder) => {
-            if has_more_beyond(run, path) {
-                add_beyond(run, options, path, &mut folder).await;
+        Ok((mut folder, place)) => {
+            if has_more_beyond(&place) {
+                add_beyond(run, options, &place.path(), &mut folder).await;
             }
             Ok(folder)
         }
@@ -80,11 +81,9 @@ pub(super) async fn list(
 }
 
 /// Tells whether the shell itself has more in this directory: its programs, the files of the host's name.
-fn has_more_beyond(run: &ProgramRun<'_>, path: &[u8]) -> bool {
-    let whole = joined(run.cwd.to_string_lossy().as_bytes(), path);
-    let whole = if path.starts_with(b"/") { path } else { &whole };
-    let names = whole.split(|byte| *byte == b'/').filter(|name| !matches!(name, [] | [b'.']));
-    matches!(names.collect::<Vec<_>>().as_slice(), [b"bin" | b"etc"] | [b"usr", b"bin"])
+fn has_more_beyond(place: &Place) -> bool {
+    let names: Vec<&[u8]> = place.names.iter().map(Vec::as_slice).collect();
+    matches!(names.as_slice(), [b"bin" | b"etc"] | [b"usr", b"bin"])
 }
 
 /// Adds what the shell itself has in a directory. Tells whether there is one.
@@ -105,7 +104,7 @@ async fn add_beyond(run: &ProgramRun<'_>, options: &Options, path: &[u8], folder
     true
 }
 
-fn read(run: &ProgramRun<'_>, options: &Options, path: &[u8]) -> eyot::Result<Folder> {
+fn read(run: &ProgramRun<'_>, options: &Options, path: &[u8]) -> eyot::Result<(Folder, Place)> {
     let held = run.hold();
     let place = run.find_bytes(&held, path, Last::Follow)?;
     let id = place.found()?;
@@ -136,7 +135,7 @@ fn read(run: &ProgramRun<'_>, options: &Options, path: &[u8]) -> eyot::Result<Fo
         };
         folder.entries.push(entry);
     }
-    Ok(folder)
+    Ok((folder, place))
 }
 
 /// Makes the entry of a link, which is perhaps followed.

@@ -4,9 +4,9 @@ use super::colors::Colors;
 use super::names::{LAYOUTS, LONG_NAMES, MARKS, Occasion, SHORT_NAMES, SORTS, TIMES, WHEN, time_style};
 pub(super) use super::names::{ListLayout, NameMarks, Sort};
 use super::sizes::Units;
-use crate::memory::programs::choices::{choose, whole_name};
+use crate::memory::programs::choices::choose;
 use crate::memory::programs::name_style::{NameStyle, STYLES};
-use crate::memory::programs::options::{OptionWord, Words, unknown};
+use crate::memory::programs::options::{OptionWord, Words, complete, unknown};
 use crate::memory::programs::quoting::{curly, quoted};
 use crate::memory::programs::run::{Ending, ProgramRun};
 
@@ -145,7 +145,7 @@ impl Options {
                     found.map(|(_, name)| *name).ok_or_else(|| unknown(&word))?
                 }
                 OptionWord::Long(name) if name == "zero" => "zero",
-                OptionWord::Long(name) => whole_name(LONG_NAMES, name)?,
+                OptionWord::Long(name) => complete(name, LONG_NAMES)?,
             };
             let is_known = options.set_layout(name, &mut said)
                 || options.set_flag(name, &mut said)

@@ -4,10 +4,10 @@ mod field;
 
 use async_trait::async_trait;
 
-use super::choices::{choose, whole_name};
+use super::choices::choose;
 use super::facts::{BLOCK_BYTES, NodeFacts, ShownNodeKind, look};
 use super::name_style::{NameStyle, STYLES};
-use super::options::{OptionWord, unknown};
+use super::options::{OptionWord, complete, unknown};
 use super::quoting::{curly, quoted};
 use super::run::{Ending, ProgramRun, ShellProgram};
 use super::times::{Moment, Zone, format_time};
@@ -93,7 +93,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
             OptionWord::Short('L') => "dereference",
             OptionWord::Short('t') => "terse",
             OptionWord::Short(_) => return Err(unknown(&word)),
-            OptionWord::Long(name) => whole_name(&LONG_NAMES, name)?,
+            OptionWord::Long(name) => complete(name, &LONG_NAMES)?,
         };
         match name {
             "format" | "printf" => {

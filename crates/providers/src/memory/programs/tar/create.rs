@@ -16,6 +16,7 @@ use super::source::{each_entry, open};
 use crate::memory::node::{FileAccess, FileNode, NodeContent, NodeId, NodeOwner};
 use crate::memory::pack::{self, PackEntry};
 use crate::memory::programs::file_bytes::FileBytes;
+use crate::memory::programs::read_bytes::ReadError;
 use crate::memory::programs::run::{Ending, reason};
 use crate::memory::programs::worker::{Worker, WorkerOutput};
 use crate::memory::walk::Last;
@@ -84,7 +85,7 @@ impl OldMembers {
         let mut times = HashMap::new();
         let content = match worker.read(name)? {
             Ok(content) => content,
-            Err("No such file or directory") => {
+            Err(ReadError::NotFound) => {
                 return Ok(Self {
                     times: Some(times).filter(|_| mode == Some(TarMode::Update)),
                     ..Self::default()

@@ -8,6 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use tar::{Archive, Entry};
 
 use super::options::{FAILURE, Options, fatal};
+use crate::memory::programs::read_bytes::ReadError;
 use crate::memory::programs::run::Ending;
 use crate::memory::programs::worker::{WorkReader, Worker, WorkerInput};
 
@@ -32,7 +33,7 @@ pub(super) fn open<'a>(worker: &'a Worker, options: &Options) -> Result<Box<dyn 
         Some(name) => match worker.read(name)? {
             Ok(content) => Box::new(content.reader()),
             Err(reason) => {
-                let doing = if reason == "Is a directory" { "Cannot read" } else { "Cannot open" };
+                let doing = if reason == ReadError::IsDirectory { "Cannot read" } else { "Cannot open" };
                 return Err(fatal(format!("{name}: {doing}: {reason}")));
             }
         },
