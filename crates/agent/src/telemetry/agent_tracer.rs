@@ -186,7 +186,7 @@ impl<T: Tracer> AgentTracer<T> {
         let (Some(key), Some(operation)) = (tool_key(event, call), operation_key(event)) else { return };
         self.begin_operation(event, None);
         if let Some(open) = self.open.get_mut(&operation) {
-            open.answered.get_or_insert(time_of(event));
+            open.answered.get_or_insert(start_of(event));
         }
         let span = self.begin(attributes::tool_span(tool, call), event, Some(&operation));
         self.add(key, span);
@@ -254,8 +254,8 @@ impl<T: Tracer> AgentTracer<T> {
                 open.span.set_attributes(attributes::operation_attributes(kind));
             }
         }
-        if let Some(text) = answer_of(result) {
-            self.record(Some(key.clone()), || attributes::output_message(&text));
+        if let Some(answer) = result.get("text").or_else(|| result.get("data")) {
+            self.record(Some(key.clone()), || attributes::output_message(&text_of(answer)));
         }
         self.end(Some(key), event, failure);
         let operation = event.operation_id.as_deref();
@@ -357,11 +357,7 @@ fn is_left_out(kind: &AgentEventKind) -> bool {
     )
 }
 
-/// The answer in the result of an operation.
-fn answer_of(result: &Value) -> Option<String> {
-    result.get("text").or_else(|| result.get("data")).map(text_of)
-}
-
+/// A text as it is, and every other value as JSON.
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

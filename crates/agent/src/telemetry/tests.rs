@@ -7,8 +7,8 @@ use opentelemetry::trace::{Status, TracerProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracer, SdkTracerProvider, SpanData};
 use serde_json::{Value, json};
 
-use super::TraceOptions;
 use super::agent_tracer::AgentTracer;
+use super::{MAX_OPEN_SPANS, TraceOptions};
 use crate::event::AgentEvent;
 
 struct Heard {
@@ -108,6 +108,18 @@ fn the_end_of_an_operation_ends_what_is_left_of_it() {
     heard.hear(3, tool_start("1"));
     heard.hear(4, operation("prompt", 3_000));
     assert_eq!(heard.names(), ["execute_tool bash", "invoke_agent", "execute_tool bash"]);
+}
+
+#[test]
+fn a_run_with_too_many_open_spans_loses_the_oldest() {
+    let mut heard = Heard::new();
+    heard.hear(1, json!({"type": "operation_start", "operationKind": "prompt"}));
+    for call in 0..MAX_OPEN_SPANS {
+        heard.hear(2, tool_start(&call.to_string()));
+    }
+    let calls: Vec<String> = heard.spans().iter().map(|span| span.attributes[2].value.to_string()).collect();
+    assert_eq!(calls, ["0", "1"], "the run and its operation go on");
+    assert!(heard.spans().iter().all(|span| span.status == Status::error("")));
 }
 
 #[test]

@@ -88,3 +88,10 @@ async fn tracing_that_is_dropped_hears_no_more() {
     let spans = exporter.get_finished_spans().unwrap();
     assert!(!spans.iter().any(|span| span.name == "invoke_agent later"), "{spans:?}");
 }
+
+#[test]
+fn the_provider_of_the_whole_program_is_one() {
+    let provider = opentelemetry::global::tracer_provider();
+    let traces = eyot_agent::trace_agents(&provider, TraceOptions::default()).unwrap();
+    assert!(traces.finish(std::time::Duration::from_secs(30)));
+}
