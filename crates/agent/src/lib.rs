@@ -35,6 +35,8 @@ mod store;
 mod subagent;
 mod system_prompt;
 mod task_session;
+#[cfg(feature = "opentelemetry")]
+mod telemetry;
 mod unfinished;
 mod usage;
 
@@ -73,6 +75,8 @@ pub use store::{
     StoreChange,
 };
 pub use subagent::Subagent;
+#[cfg(feature = "opentelemetry")]
+pub use telemetry::{MAX_OPEN_SPANS, TraceOptions, TraceSubscription, trace_agents};
 pub use usage::{TokenCost, TokenPrices, TokenUsage};
 
 /// The examples of the page about agents compile.
