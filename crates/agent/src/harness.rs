@@ -271,45 +271,50 @@ impl HarnessInner {
         let mut step = self.session_step(name, SessionStep::Open, mode.name())?;
         if let Some(known) = step.known_end() {
             known?;
-            return self.find(name, SessionMode::GetOrCreate, Vec::new()).await;
+            return self.find(name, SessionMode::GetOrCreate, None).await;
         }
-        let mut changes = vec![StoreChange::Begin { key: self.key_of(name) }];
-        changes.extend(step.ended(outcome_of(Ok(()))));
-        let found = Arc::clone(&self).find(name, mode, changes).await;
-        if let Err(error) = &found {
+        let done = step.ended(outcome_of(Ok(())));
+        let found = Arc::clone(&self).find(name, mode, Some(done)).await;
+        if let Err(error) = &found
+            && [ErrorKind::NotFound, ErrorKind::AlreadyExists].contains(&error.kind())
+        {
             self.scope.journal().note_all(step.ended(outcome_of(Err(error))));
         }
         found
     }
 
-    /// Finds a session, or makes it. These changes are written when there is one.
+    /// Finds a session, or makes it. The change notes its step; `None`: a process before this one noted it.
     async fn find(
         self: Arc<Self>,
         name: &str,
         mode: SessionMode,
-        changes: Vec<StoreChange>,
+        step: Option<Vec<StoreChange>>,
     ) -> Result<Session> {
         let key = self.key_of(name);
+        // It may have been open until now, with something still to be written.
+        self.scope.journal().written().await?;
         let open = self.open_session(name);
-        let kept = match &open {
-            Some(_) => None,
-            None => {
-                // It may have been open until now, with something still to be written.
-                self.scope.journal().written().await?;
-                self.store.conversation(&key).await?
-            }
+        let is_there = match mode {
+            SessionMode::GetOrCreate => true,
+            _ => open.is_some() || self.store.conversation(&key).await?.is_some(),
         };
-        match (mode, open.is_some() || kept.is_some()) {
+        match (mode, is_there) {
             (SessionMode::Get, false) => return Err(self.about(name, ErrorKind::NotFound, "does not exist")),
             (SessionMode::Create, true) => {
                 return Err(self.about(name, ErrorKind::AlreadyExists, "already exists"));
             }
             _ => {}
         }
-        self.scope.journal().note_all(changes);
+        // The conversation is the run's from here on, so that what is read stays as it is. One that was opened before is the
+        // run's already, or was deleted since.
+        if let Some(step) = step {
+            let changes = [StoreChange::Begin { key: key.clone() }].into_iter().chain(step).collect();
+            self.store.commit(self.scope.journal().lease(), changes).await?;
+        }
         if let Some(inner) = open {
             return Ok(Session { inner });
         }
+        let kept = self.store.conversation(&key).await?;
         let conversation = Conversation::from_entries(kept.unwrap_or_default());
         let (source, scope) = (self.source.clone(), self.scope.of_session(name));
         let place = SessionPlace { name: name.to_owned(), key, source, scope, depth: 0 };

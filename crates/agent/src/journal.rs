@@ -76,6 +76,11 @@ impl RunJournal {
         self.run.as_ref().map(|run| &run.steps)
     }
 
+    /// The right to write the run, if it is of one.
+    pub(crate) fn lease(&self) -> Option<&RunLease> {
+        self.run.as_ref().map(|run| &run.lease)
+    }
+
     /// The work that a process before this one left in the run, if it is of one.
     pub(crate) fn unfinished(&self) -> Option<MutexGuard<'_, UnfinishedWork>> {
         let run = self.run.as_ref()?;

@@ -127,7 +127,8 @@ pub const DEFAULT_RUN_LIMIT: u64 = 100;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum StoreChange {
-    /// Begins a conversation, unless there is one of this key.
+    /// Begins a conversation, unless there is one of this key. It is the run's until that ends. `conflict`: it is another
+    /// run's.
     Begin {
         /// The conversation's key.
         key: String,

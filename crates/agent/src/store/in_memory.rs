@@ -20,8 +20,15 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct KeptAgents {
-    conversations: HashMap<String, Vec<ConversationEntry>>,
+    conversations: HashMap<String, MemoryConversation>,
     runs: BTreeMap<String, KeptRun>,
+}
+
+#[derive(Debug, Default)]
+struct MemoryConversation {
+    entries: Vec<ConversationEntry>,
+    /// The run that writes it, as long as that is active.
+    run: Option<String>,
 }
 
 #[derive(Debug)]
@@ -44,10 +51,28 @@ impl KeptAgents {
         run.ok_or_else(|| Error::new(ErrorKind::Conflict, format!("write run `{id}`: it has ended")))
     }
 
+    fn begin(&mut self, lease: Option<&RunLease>, key: String) -> Result<()> {
+        let run = lease.map(|lease| lease.id().to_owned());
+        let conversation = self.conversations.entry(key).or_default();
+        let is_active =
+            |id: &&String| self.runs.get(*id).is_some_and(|run| run.record.status == RunStatus::Active);
+        if let Some(other) =
+            conversation.run.as_ref().filter(is_active).filter(|id| run.as_ref() != Some(*id))
+        {
+            let message = format!("the conversation is in use by run `{other}`");
+            let hint = "wait for the end of that run, or use another session";
+            return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
+        }
+        conversation.run = run;
+        Ok(())
+    }
+
     fn apply(&mut self, lease: Option<&RunLease>, change: StoreChange) -> Result<()> {
         match change {
-            StoreChange::Begin { key } => drop(self.conversations.entry(key).or_default()),
-            StoreChange::Append { key, entry } => self.conversations.entry(key).or_default().push(*entry),
+            StoreChange::Begin { key } => self.begin(lease, key)?,
+            StoreChange::Append { key, entry } => {
+                self.conversations.entry(key).or_default().entries.push(*entry);
+            }
             StoreChange::Delete { key } => drop(self.conversations.remove(&key)),
             StoreChange::Event(event) => self.active(lease)?.events.push((*event).clone()),
             StoreChange::Step { session, number, step } => {
@@ -67,7 +92,7 @@ impl KeptAgents {
 #[async_trait]
 impl AgentStore for MemoryStore {
     async fn conversation(&self, key: &str) -> Result<Option<Vec<ConversationEntry>>> {
-        Ok(self.lock().conversations.get(key).cloned())
+        Ok(self.lock().conversations.get(key).map(|conversation| conversation.entries.clone()))
     }
 
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {

@@ -131,3 +131,29 @@ async fn a_session_that_is_deleted_in_the_middle_of_a_call_leaves_nothing() {
     let again = agent.harness.existing_session("default").await.err().unwrap();
     assert_eq!(again.kind(), ErrorKind::NotFound);
 }
+
+#[tokio::test]
+async fn a_conversation_is_of_one_run_at_a_time() {
+    let store = Arc::new(MemoryStore::default());
+    let agents = Agents::new(store.clone());
+    agents
+        .register("talks", async |run| {
+            let turn = match run.payload().as_str() {
+                Some("first") => ScriptedTurn::Stall(vec![ModelEvent::TextDelta("half".into())]),
+                _ => ScriptedTurn::text("ok"),
+            };
+            let model = Some(Arc::new(ScriptedModel::new([turn])) as Arc<dyn eyot_agent::Model>);
+            let session = run.init(HarnessOptions { model, ..in_memory() }).await?.session().await?;
+            session.prompt("go", PromptOptions::default()).await.map(|answer| json!(answer.text))
+        })
+        .unwrap();
+    let mut first = agents.run("talks", "i", json!("first")).await.unwrap();
+    while first.next_event().await.is_some_and(|event| event.kind.name() != "text_delta") {}
+    let second = agents.run("talks", "i", json!("second")).await.unwrap().result().await.unwrap_err();
+    assert!(second.to_string().contains(&format!("in use by run `{}`", first.id())), "{second}");
+    let elsewhere = agents.run("talks", "j", json!("second")).await.unwrap().result().await;
+    assert_eq!(elsewhere.unwrap(), json!("ok"));
+    first.abort("enough");
+    first.result().await.unwrap_err();
+    agents.run("talks", "i", json!("second")).await.unwrap().result().await.unwrap();
+}

@@ -113,7 +113,8 @@ impl Drop for AgentRunLease {
 /// A change of what is kept about agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentChange {
-    /// Begins a conversation, unless there is one of this key.
+    /// Begins a conversation, unless there is one of this key. It is the run's until that ends. `conflict`: it is another
+    /// run's.
     Begin {
         /// The conversation's key.
         key: String,
@@ -380,7 +381,10 @@ fn apply(transaction: &Transaction<'_>, lease: Option<&AgentRunLease>, change: &
         })
     };
     match change {
-        AgentChange::Begin { key } => begin(transaction, key),
+        AgentChange::Begin { key } => {
+            begin(transaction, key)?;
+            claim_conversation(transaction, key, lease.map(AgentRunLease::id))
+        }
         AgentChange::Append { key, entry } => {
             begin(transaction, key)?;
             let sql = "INSERT INTO agent_entries SELECT ?1, coalesce(max(number) + 1, 0), ?2
@@ -410,8 +414,23 @@ fn apply(transaction: &Transaction<'_>, lease: Option<&AgentRunLease>, change: &
 }
 
 fn begin(transaction: &Transaction<'_>, key: &str) -> Result<()> {
-    let sql = "INSERT OR IGNORE INTO agent_conversations VALUES (?1, ?2, ?2)";
+    let sql = "INSERT OR IGNORE INTO agent_conversations (key, created_ms, changed_ms) VALUES (?1, ?2, ?2)";
     execute(transaction, sql, params![key, now_ms()])
+}
+
+/// Makes a conversation a run's own. Without a run it must be nobody's.
+fn claim_conversation(transaction: &Transaction<'_>, key: &str, run: Option<&str>) -> Result<()> {
+    let sql = "SELECT run FROM agent_conversations AS conversation JOIN agent_runs ON agent_runs.id = run
+               WHERE key = ?1 AND status = 'active' AND run IS NOT ?2";
+    let mut statement = transaction.prepare_cached(sql).map_err(failed(WRITE))?;
+    let other: Option<String> =
+        statement.query_row(params![key, run], |row| row.get(0)).optional().map_err(failed(WRITE))?;
+    if let Some(other) = other {
+        let message = format!("the conversation is in use by run `{other}`");
+        let hint = "wait for the end of that run, or use another session";
+        return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
+    }
+    execute(transaction, "UPDATE agent_conversations SET run = ?2 WHERE key = ?1", params![key, run])
 }
 
 fn select_one(transaction: &Transaction<'_>, id: &str) -> Result<Option<AgentRunRow>> {
@@ -489,6 +508,24 @@ mod tests {
         assert_ne!(owners(), ["nobody"]);
         drop(lease);
         assert_eq!(owners(), ["nobody"]);
+    }
+
+    #[test]
+    fn a_conversation_is_written_by_one_active_run() {
+        let store = Store::in_memory().unwrap();
+        let (first, second) =
+            (store.begin_agent_run(&run("r")).unwrap(), store.begin_agent_run(&run("s")).unwrap());
+        let begin = AgentChange::Begin { key: "k".into() };
+        let begins = |lease: Option<&AgentRunLease>| store.write_agents(lease, std::slice::from_ref(&begin));
+        begins(Some(&first)).unwrap();
+        begins(Some(&first)).unwrap();
+        for other in [Some(&second), None] {
+            let error = begins(other).unwrap_err();
+            assert_eq!((error.kind(), error.to_string().contains("`r`")), (ErrorKind::Conflict, true));
+        }
+        let end = AgentChange::End { status: AgentRunStatus::Completed, result: None, error: None };
+        store.write_agents(Some(&first), &[end]).unwrap();
+        begins(Some(&second)).unwrap();
     }
 
     #[test]

@@ -14,6 +14,7 @@ const MIGRATION_STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0005_anchors.sql")),
     M::up(include_str!("migrations/0006_process.sql")),
     M::up(include_str!("migrations/0007_agents.sql")),
+    M::up(include_str!("migrations/0008_conversation_run.sql")),
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(MIGRATION_STEPS);
 
