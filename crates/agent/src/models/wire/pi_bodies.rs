@@ -3,6 +3,8 @@
 //! `tests/models/pi_bodies.json` has those of pi-ai's `streamSimple`, taken by a server that keeps what it is sent. The names
 //! say the model, whether the conversation was held with it or with another, and the effort of reasoning.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::WireModel;
@@ -136,6 +138,12 @@ fn with_differences(name: &str, mut body: Value, thinking: ThinkingLevel) -> Val
     }
     if name == "responses" && thinking == ThinkingLevel::Off {
         body["include"] = json!(["reasoning.encrypted_content"]);
+    }
+    let mut ids = HashSet::new();
+    for item in body["input"].as_array_mut().into_iter().flatten() {
+        if item["type"] == "message" && !ids.insert(item["id"].clone()) {
+            item["id"] = json!(format!("{}_1", item["id"].as_str().unwrap()));
+        }
     }
     body
 }

@@ -66,9 +66,12 @@ fn input(model: &WireModel, request: &ModelRequest) -> Vec<Value> {
             }
             ChatMessage::Assistant(said) => {
                 let reasons = is_same_model(model, said) && has_reasoning(said, model.store);
-                items.extend(
-                    said.content.iter().filter_map(|block| output_item(block, number, reasons, model.store)),
-                );
+                let mut texts = 0;
+                for block in &said.content {
+                    let id = text_id(number, texts);
+                    texts += usize::from(block.as_text().is_some());
+                    items.extend(output_item(block, id, reasons, model.store));
+                }
             }
             ChatMessage::ToolResult(result) => items.push(tool_result(result)),
         }
@@ -90,7 +93,12 @@ fn part(block: &ContentBlock) -> Option<Value> {
     }
 }
 
-fn output_item(block: &ContentBlock, number: usize, reasons: bool, is_stored: bool) -> Option<Value> {
+/// The id of a text: the API refuses two items of one id.
+fn text_id(message: usize, text: usize) -> String {
+    if text == 0 { format!("msg_{message}") } else { format!("msg_{message}_{text}") }
+}
+
+fn output_item(block: &ContentBlock, text_id: String, reasons: bool, is_stored: bool) -> Option<Value> {
     match block {
         ContentBlock::Thinking { thinking_signature, .. } => {
             reasoning_item(thinking_signature.as_deref()?, is_stored)
@@ -100,7 +108,7 @@ fn output_item(block: &ContentBlock, number: usize, reasons: bool, is_stored: bo
             "role": "assistant",
             "content": [{"type": "output_text", "text": text, "annotations": []}],
             "status": "completed",
-            "id": format!("msg_{number}"),
+            "id": text_id,
         })),
         ContentBlock::ToolCall(call) => Some(function_call(call, reasons)),
         ContentBlock::Image { .. } => None,
