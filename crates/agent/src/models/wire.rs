@@ -6,18 +6,21 @@
 //! - Arguments of a tool call that are not a JSON object go back as `{"INVALID_JSON": text}`, which is how Anthropic's guide to
 //!   streamed arguments sends such a text. pi-ai guesses at an object.
 //! - The answer of a tool call that the conversation no longer has is left out. APIs refuse it.
+//! - Reasoning at the end of a turn is left out, and so is a turn of reasoning alone. APIs refuse them.
 //! - An answer of a tool that is empty stays empty for OpenAI. pi-ai writes that an image is attached.
 //! - Anthropic: a tool's schema is sent whole, with `$defs` and `additionalProperties`. pi-ai keeps `properties` and `required`.
 //! - Anthropic: reasoning whose text was left out goes back with its signature. pi-ai leaves it out.
 //! - Anthropic: models that always reason are asked for low effort when reasoning is off. pi-ai asks them not to reason, which
 //!   the API refuses.
-//! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes.
+//! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes. Where a turn has no
+//!   room for it, the model is asked not to reason.
 //! - OpenAI: the most tokens to write is always sent. pi-ai sends it where the caller gave one.
 //! - Chat completions for a server that is not OpenAI's: instructions have the role `system`, the most tokens are
 //!   `max_tokens`, and `store` is not sent, because this is what those servers know. pi-ai goes by a list of host names.
 //! - Chat completions: `tools` is left out where there are none. pi-ai sends an empty list after a tool call; OpenAI's API
 //!   refuses that.
-//! - Responses: a text has the id `msg_` and its message's number. pi-ai keeps the id that the API gave it.
+//! - Responses: a text has the id `msg_` and its message's number, and a later one of the same turn its own number too. pi-ai
+//!   keeps the id that the API gave it, and gives two texts without one the same id, which the API refuses.
 //! - Responses: a tool call of another model has no item id. pi-ai makes one up from a hash where the provider differs.
 //! - Responses: a tool call's item id is sent where the reasoning before it is. The API refuses one without the other.
 //! - OpenAI: `minimal` is `low` for the models that do not know it.
@@ -31,6 +34,8 @@ mod history;
 #[cfg(test)]
 mod pi_bodies;
 pub(super) mod responses;
+#[cfg(test)]
+mod sent_back;
 
 use serde_json::{Value, json};
 

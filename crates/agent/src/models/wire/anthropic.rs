@@ -12,6 +12,8 @@ use crate::models::facts::ReasoningStyle;
 const MOST_ID_BYTES: usize = 64;
 /// The fewest tokens that are left for the answer next to a budget for reasoning.
 const FEWEST_ANSWER_TOKENS: u32 = 1024;
+/// The smallest budget for reasoning that the API takes.
+const LEAST_BUDGET_TOKENS: u32 = 1024;
 
 /// The body of a request. The system prompt, the last tool and the last piece of the conversation are marked for the
 /// vendor's cache, so that the next turn reads all of it from there.
@@ -74,7 +76,12 @@ fn reasoning(model: &WireModel, request: &ModelRequest) -> ReasoningFields {
         }
         _ => {}
     }
-    let (max_tokens, budget) = budget(model, request);
+    let (max_tokens, budget) = match budget(model, request) {
+        (max_tokens, Some(budget)) => (max_tokens, budget),
+        (max_tokens, None) => {
+            return ReasoningFields { max_tokens, thinking: Some(json!({"type": "disabled"})), effort: None };
+        }
+    };
     let thinking = json!({"type": "enabled", "budget_tokens": budget, "display": "summarized"});
     ReasoningFields { max_tokens, thinking: Some(thinking), effort: None }
 }
@@ -88,11 +95,11 @@ fn effort(level: ThinkingLevel, highest: Option<&'static str>) -> &'static str {
     }
 }
 
-/// The most tokens of the turn, and those of them that may be reasoning. A number that the caller gave is for the answer: the
-/// reasoning comes on top, as far as the model goes.
-fn budget(model: &WireModel, request: &ModelRequest) -> (u32, u32) {
+/// The most tokens of the turn, and those of them that may be reasoning; `None`: too few are left for any. A number that the
+/// caller gave is for the answer: the reasoning comes on top, as far as the model goes.
+fn budget(model: &WireModel, request: &ModelRequest) -> (u32, Option<u32>) {
     let budget = match request.thinking {
-        ThinkingLevel::Off | ThinkingLevel::Minimal => 1024,
+        ThinkingLevel::Off | ThinkingLevel::Minimal => LEAST_BUDGET_TOKENS,
         ThinkingLevel::Low => 2048,
         ThinkingLevel::Medium => 8192,
         ThinkingLevel::High | ThinkingLevel::XHigh => 16_384,
@@ -100,11 +107,10 @@ fn budget(model: &WireModel, request: &ModelRequest) -> (u32, u32) {
     let model_max = model.info.max_tokens;
     let max_tokens = request.max_tokens.map_or(model_max, |most| most.saturating_add(budget).min(model_max));
     if max_tokens > budget {
-        return (max_tokens, budget);
+        return (max_tokens, Some(budget));
     }
-    // The API takes no budget below 1024.
     let left = max_tokens.saturating_sub(FEWEST_ANSWER_TOKENS);
-    (max_tokens, if left == 0 { 1024 } else { left })
+    (max_tokens, Some(left).filter(|left| *left >= LEAST_BUDGET_TOKENS))
 }
 
 fn tools(tools: &[ToolDeclaration]) -> Value {

@@ -1,0 +1,119 @@
+//! Turns that an API would refuse, or take for something else, if they went back as they came.
+
+use serde_json::{Value, json};
+
+use super::{WireModel, body};
+use crate::message::{AssistantMessage, ChatMessage, ContentBlock, StopReason};
+use crate::model::{ModelApi, ModelInfo, ModelRequest, ThinkingLevel};
+use crate::models::facts::ReasoningStyle;
+use crate::usage::{TokenPrices, TokenUsage};
+
+const APIS: [ModelApi; 3] =
+    [ModelApi::AnthropicMessages, ModelApi::OpenaiCompletions, ModelApi::OpenaiResponses];
+
+fn model(api: ModelApi, max_tokens: u32) -> WireModel {
+    let info = ModelInfo {
+        id: "m".to_owned(),
+        provider: "p".to_owned(),
+        api,
+        context_window: 0,
+        max_tokens,
+        reasoning: true,
+        images: true,
+        prices: TokenPrices::default(),
+    };
+    let style = match api {
+        ModelApi::AnthropicMessages => ReasoningStyle::Budget,
+        _ => ReasoningStyle::Effort { off: None, has_highest: false },
+    };
+    WireModel { info, style: Some(style), is_vendors: true, store: false }
+}
+
+fn request(messages: Vec<ChatMessage>) -> ModelRequest {
+    ModelRequest {
+        system_prompt: None,
+        messages,
+        tools: Vec::new(),
+        max_tokens: None,
+        thinking: ThinkingLevel::Medium,
+        session_id: None,
+    }
+}
+
+/// A turn of the same model, or of another one.
+fn turn(model: &WireModel, is_own: bool, content: Vec<ContentBlock>) -> ChatMessage {
+    let id = if is_own { "m" } else { "another" };
+    ChatMessage::Assistant(AssistantMessage {
+        content,
+        api: model.info.api.as_str().to_owned(),
+        provider: "p".to_owned(),
+        model: id.to_owned(),
+        usage: TokenUsage::default(),
+        stop_reason: StopReason::Stop,
+        error_message: None,
+        timestamp: 1,
+    })
+}
+
+fn thinking(api: ModelApi) -> ContentBlock {
+    let signature = match api {
+        ModelApi::OpenaiCompletions => "reasoning_content",
+        ModelApi::OpenaiResponses => r#"{"type":"reasoning","id":"rs_1","encrypted_content":"x"}"#,
+        _ => "sig-1",
+    };
+    ContentBlock::Thinking {
+        thinking: "hm".to_owned(),
+        thinking_signature: Some(signature.to_owned()),
+        redacted: false,
+    }
+}
+
+fn sent(model: &WireModel, messages: Vec<ChatMessage>) -> Value {
+    body(model, &request(messages))
+}
+
+#[test]
+fn each_text_of_a_turn_has_an_id_of_its_own() {
+    let model = model(ModelApi::OpenaiResponses, 32_000);
+    let texts = vec![ContentBlock::text("I look."), ContentBlock::text("It is empty.")];
+    let reasoned = vec![thinking(ModelApi::AnthropicMessages), ContentBlock::text("done")];
+    let body =
+        sent(&model, vec![ChatMessage::user("a"), turn(&model, true, texts), turn(&model, false, reasoned)]);
+    let ids: Vec<&str> =
+        body["input"].as_array().unwrap().iter().filter_map(|item| item["id"].as_str()).collect();
+    assert_eq!(ids, ["msg_1", "msg_1_1", "msg_2", "msg_2_1"]);
+}
+
+#[test]
+fn a_turn_that_ends_in_reasoning_goes_back_without_that() {
+    for api in APIS {
+        let model = model(api, 32_000);
+        for end in [vec![thinking(api)], vec![thinking(api), ContentBlock::text(" \n")]] {
+            let only = turn(&model, true, end.clone());
+            let body = sent(&model, vec![ChatMessage::user("a"), only, ChatMessage::user("b")]);
+            assert!(!body.to_string().contains("hm"), "{api:?}: {body}");
+            assert!(!body.to_string().contains("rs_1"), "{api:?}: {body}");
+            let content = [vec![thinking(api), ContentBlock::text("I look.")], end].concat();
+            let body = sent(
+                &model,
+                vec![ChatMessage::user("a"), turn(&model, true, content), ChatMessage::user("b")],
+            );
+            let text = body.to_string();
+            assert!(text.contains("I look."), "{api:?}: {body}");
+            // The reasoning before the text stays.
+            let mark = if api == ModelApi::OpenaiResponses { "rs_1" } else { "hm" };
+            assert_eq!(text.matches(mark).count(), 1, "{api:?}: {body}");
+        }
+    }
+}
+
+#[test]
+fn a_budget_is_never_below_the_least_that_the_api_takes() {
+    for (max_tokens, budget) in [(1024, None), (2000, None), (2048, Some(1024)), (4096, Some(3072))] {
+        let body = sent(&model(ModelApi::AnthropicMessages, max_tokens), vec![ChatMessage::user("a")]);
+        assert_eq!(body["max_tokens"], max_tokens);
+        let expected = budget.map_or(json!("disabled"), |_| json!("enabled"));
+        assert_eq!(body["thinking"]["type"], expected, "{max_tokens}");
+        assert_eq!(body["thinking"]["budget_tokens"].as_u64(), budget, "{max_tokens}");
+    }
+}
