@@ -103,8 +103,10 @@ impl ModelTarget {
         Ok(Self { model, url, key, headers })
     }
 
-    /// The request for a turn. [`crate::ModelErrorKind::Unauthorized`]: the key is missing.
+    /// The request for a turn. [`crate::ModelErrorKind::Unauthorized`]: the key is missing. [`crate::ModelErrorKind::Invalid`]:
+    /// the vendor is known to refuse it.
     pub(super) fn request(&self, request: &ModelRequest) -> Result<WireRequest, ModelError> {
+        wire::check(&self.model, request)?;
         let mut headers = self.own_headers(request);
         let (name, _) = self.key_header("");
         if !self.headers.contains_key(name)

@@ -41,7 +41,7 @@ use serde_json::{Value, json};
 
 use super::facts::ReasoningStyle;
 use crate::message::ContentBlock;
-use crate::model::{ModelApi, ModelInfo, ModelRequest, ThinkingLevel};
+use crate::model::{ModelApi, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ThinkingLevel};
 
 /// A model as the bodies need to know it.
 #[derive(Debug, Clone)]
@@ -61,6 +61,21 @@ pub(super) fn body(model: &WireModel, request: &ModelRequest) -> Value {
         ModelApi::OpenaiResponses => responses::body(model, request),
         ModelApi::OpenaiCompletions | ModelApi::InProcess => chat_completions::body(model, request),
     }
+}
+
+/// Refuses a request that the vendor's API is known to refuse whatever stands in it: OpenAI's newer models take no tools by chat
+/// completions while they reason.
+pub(super) fn check(model: &WireModel, request: &ModelRequest) -> Result<(), ModelError> {
+    let is_new = matches!(model.style, Some(ReasoningStyle::Effort { has_highest: true, .. }));
+    let reasons = model.effort(request) != Some("none");
+    let is_completions = model.info.api == ModelApi::OpenaiCompletions;
+    if !(is_completions && model.is_vendors && is_new && reasons && !request.tools.is_empty()) {
+        return Ok(());
+    }
+    let id = &model.info.id;
+    let message =
+        format!("`{id}` takes no tools by chat completions: use `openai/{id}`, which is the responses API");
+    Err(ModelError::new(ModelErrorKind::Invalid, message))
 }
 
 impl WireModel {
