@@ -137,6 +137,10 @@ impl TurnBuilder {
 
     /// The turn is complete.
     pub(super) fn end(&mut self, stop_reason: StopReason) {
+        if stop_reason == StopReason::Length && self.pieces.last().is_some_and(TurnPiece::is_bare_call) {
+            // The model was about to write arguments: the tool must not run without them.
+            self.pieces.pop();
+        }
         let numbers: Vec<_> = self.pieces.iter().map(|piece| piece.number).collect();
         numbers.into_iter().for_each(|number| self.end_piece(number));
         let content: Vec<_> = self.pieces.drain(..).filter_map(|piece| piece.content.into_block()).collect();
@@ -165,6 +169,13 @@ impl TurnBuilder {
     fn find(&mut self, number: u64) -> Option<&mut PieceContent> {
         let piece = self.pieces.iter_mut().rev().find(|piece| piece.number == number);
         piece.map(|piece| &mut piece.content)
+    }
+}
+
+impl TurnPiece {
+    /// Returns whether it is a call without any argument.
+    fn is_bare_call(&self) -> bool {
+        matches!(&self.content, PieceContent::Call { json, .. } if json.trim().is_empty())
     }
 }
 
