@@ -89,6 +89,11 @@ pub(super) fn of_stream(event: &Value) -> ModelError {
     error(kind, &format!("the provider broke off its answer: {}", reason.unwrap_or("it gives no reason")))
 }
 
+/// The failure of an answer that ended for a reason that does not say that it is complete.
+pub(super) fn of_end(reason: &str) -> ModelError {
+    error(ModelErrorKind::Cut, &format!("the model's answer was not finished; its server says `{reason}`"))
+}
+
 /// The failure of a connection. The address is not repeated: it may have a password in it.
 pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
     let cause = root_cause(failure);

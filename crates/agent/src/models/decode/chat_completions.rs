@@ -45,7 +45,8 @@ impl TurnDecoder for CompletionsDecoder {
         self.count(&frame["usage"]);
         self.count(&choice["usage"]);
         self.add(&choice["delta"]);
-        if let Some(reason) = choice["finish_reason"].as_str() {
+        // Some servers give an empty reason as long as the answer goes on.
+        if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
             self.stop_reason = Some(stop_reason(reason)?);
         }
         Ok(self.turn.take_events())
@@ -179,13 +180,16 @@ impl OpenCall {
 
 fn stop_reason(name: &str) -> Result<StopReason, ModelError> {
     match name {
-        "length" => Ok(StopReason::Length),
+        // `model_length` is Mistral's, `max_tokens` some gateways'.
+        "length" | "model_length" | "max_tokens" => Ok(StopReason::Length),
+        // OpenAI's, then those of TGI and of gateways.
+        "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" | "end" => Ok(StopReason::Stop),
         "tool_calls" | "function_call" => Ok(StopReason::ToolUse),
         "content_filter" => Ok(StopReason::Refusal),
         "network_error" => {
             Err(ModelError::new(ModelErrorKind::Unavailable, "the provider lost the model's answer"))
         }
-        // `stop`, and what is new.
-        _ => Ok(StopReason::Stop),
+        // vLLM's `abort`, the `error` of others, and what is new: nobody says that the answer is whole.
+        other => Err(failure::of_end(other)),
     }
 }
