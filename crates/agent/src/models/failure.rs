@@ -120,8 +120,9 @@ fn root_cause(failure: &reqwest::Error) -> String {
 }
 
 fn error(kind: ModelErrorKind, message: &str) -> ModelError {
-    let short: String = message.chars().take(MOST_MESSAGE_CHARS).collect();
-    ModelError::new(kind, redact(short))
+    // A secret that is cut would not be found.
+    let short: String = redact(message.to_owned()).chars().take(MOST_MESSAGE_CHARS).collect();
+    ModelError::new(kind, short)
 }
 
 fn kind_of_status(status: StatusCode) -> ModelErrorKind {
@@ -241,6 +242,15 @@ mod tests {
         assert_eq!(kind(400, &body("tools.0.name: too long")), ModelErrorKind::Invalid);
         // A text does not outweigh a status: this is a limit of requests.
         assert_eq!(kind(429, &long), ModelErrorKind::RateLimited);
+    }
+
+    #[test]
+    fn a_secret_at_the_end_of_what_is_repeated_is_hidden_too() {
+        crate::redaction::register_secret("canary-key-at-the-end");
+        let long = format!("{} canary-key-at-the-end", "x".repeat(MOST_MESSAGE_CHARS - 56));
+        let failure = of_stream(&json!({"error": {"type": "api_error", "message": long}}));
+        assert!(!failure.message.contains("canary"), "{failure}");
+        assert!(failure.message.chars().count() <= MOST_MESSAGE_CHARS);
     }
 
     #[test]
