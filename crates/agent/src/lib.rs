@@ -16,6 +16,7 @@ mod event_size;
 mod failure;
 mod front_matter;
 mod harness;
+mod http;
 mod journal;
 mod mcp;
 mod message;

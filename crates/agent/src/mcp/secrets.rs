@@ -5,7 +5,9 @@ use std::fmt;
 
 use eyot::{Error, Result};
 use reqwest::Url;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::HeaderMap;
+
+use crate::http::header_map;
 
 /// The text that stands where a secret stood.
 const REDACTED: &str = "[redacted]";
@@ -104,28 +106,15 @@ fn hidden(text: String, secrets: &[String]) -> String {
     })
 }
 
-/// Checks headers. Their values are marked as sensitive, so that no `Debug` shows them.
+/// Checks headers: those that the protocol sets are refused.
 pub(super) fn checked_headers(headers: &BTreeMap<String, String>) -> Result<HeaderMap> {
-    let mut checked = HeaderMap::new();
-    for (name, value) in headers {
-        let header = HeaderName::from_bytes(name.trim().as_bytes()).map_err(|_| {
-            Error::invalid("headers", format!("has a name that no header can have: `{name}`"))
-        })?;
-        if RESERVED.contains(&header.as_str()) {
-            return Err(Error::invalid(
-                "headers",
-                format!("must not set `{header}`, which the protocol sets"),
-            ));
+    let checked = header_map(headers)?;
+    match RESERVED.iter().find(|name| checked.contains_key(**name)) {
+        Some(name) => {
+            Err(Error::invalid("headers", format!("must not set `{name}`, which the protocol sets")))
         }
-        let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
-            let hint = "a value is one line of text; was a line break read with it?";
-            Error::invalid("headers", format!("has a value for `{header}` that no header can have"))
-                .with_hint(hint)
-        })?;
-        value.set_sensitive(true);
-        checked.insert(header, value);
+        None => Ok(checked),
     }
-    Ok(checked)
 }
 
 /// Returns the url as it may be shown: without user, query and fragment, and without long parts of its path.

@@ -31,7 +31,8 @@ pub struct ProviderRegistration {
     pub api: ModelApi,
     /// The address below which the protocol's paths are, such as `http://127.0.0.1:8000/v1`.
     pub base_url: String,
-    /// The key. Without one, none is sent.
+    /// The key. Without one, none is sent, except for the vendor's own address under the vendor's name: that takes the key of
+    /// the environment.
     #[serde(default)]
     pub api_key: Option<ApiKey>,
     /// Headers of each request. They may replace those that are sent anyway.

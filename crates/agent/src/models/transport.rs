@@ -9,8 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt, TryStreamExt};
+use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response};
+use reqwest::{Client, Response, Url};
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use tokio::time::timeout;
@@ -38,8 +39,8 @@ pub(super) struct Transport {
 
 /// A request that is ready to be sent.
 pub(super) struct WireRequest {
-    pub(super) url: String,
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
     pub(super) body: Value,
 }
 
@@ -53,10 +54,9 @@ impl Transport {
 
     /// Sends a request, and waits for the beginning of its answer.
     pub(super) async fn send(&self, request: WireRequest) -> Result<FrameStream, ModelError> {
-        let mut sending = client(self.options.connect_timeout_ms)?.post(request.url).json(&request.body);
-        for (name, value) in &request.headers {
-            sending = sending.header(name, value);
-        }
+        let sending = client(self.options.connect_timeout_ms)?.post(request.url).json(&request.body);
+        // A header takes the place of one of its name, such as that of the address's password.
+        let sending = sending.headers(request.headers);
         let answer_time = Duration::from_millis(self.options.answer_timeout_ms);
         let answer = timeout(answer_time, sending.send())
             .await

@@ -176,3 +176,23 @@ async fn settings_of_a_provider_replace_its_address_key_and_headers() {
     assert_eq!((asked.headers["x-team"].as_str(), asked.headers["x-kept"].as_str()), ("blue", "yes"));
     assert_eq!(asked.body["store"], true);
 }
+
+#[tokio::test]
+async fn a_header_that_is_given_takes_the_place_of_the_usual_one() {
+    for api in APIS {
+        let vendor = Vendor::playing(api, [StandInTurn::text("x")]).await;
+        let url = vendor.stand_in.url().replace("http://", "http://user:password@");
+        let mut registration = ProviderRegistration::new(api, url);
+        registration.api_key = Some(ApiKey::from(KEY));
+        let given = "application/json; charset=utf-8";
+        registration.headers.insert("Content-Type".to_owned(), given.to_owned());
+        let name = format!("with-headers-{api:?}");
+        register_provider(name.clone(), registration);
+        assert!(resolve_model(&format!("{name}/m")).unwrap().stream(hello()).await.is_ok());
+        let asked = vendor.stand_in.requests().remove(0);
+        assert_eq!(asked.headers["content-type"], given, "{api:?}");
+        if api != ModelApi::AnthropicMessages {
+            assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"), "{api:?}");
+        }
+    }
+}
