@@ -12,7 +12,7 @@ mod call;
 mod compaction;
 mod conversation;
 mod event;
-mod event_size;
+mod event_reader;
 mod failure;
 mod front_matter;
 mod harness;

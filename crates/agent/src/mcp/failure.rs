@@ -6,9 +6,10 @@ use eyot::ErrorKind;
 use eyot::internal::system_reason;
 
 use super::options::McpTransport;
+use crate::event_reader::MAX_EVENT_BYTES;
 
 /// The most bytes of one message of a server: 16 MiB.
-pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
+pub(super) const MAX_MESSAGE_BYTES: usize = MAX_EVENT_BYTES;
 
 /// A server that cannot be reached, refuses, or answers with something that is not MCP. Secrets are hidden in all texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

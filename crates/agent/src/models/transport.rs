@@ -13,17 +13,15 @@ use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
-use sse_stream::{Sse, SseStream};
+use sse_stream::Sse;
 use tokio::time::timeout;
 
 use super::decode::StreamFrame;
 use super::failure;
 use super::options::ModelOptions;
-use crate::event_size::EventSize;
+use crate::event_reader::{MAX_EVENT_BYTES, read_events};
 use crate::model::{ModelError, ModelErrorKind};
 
-/// The most bytes of one frame of an answer.
-const MAX_FRAME_BYTES: usize = 16 << 20;
 /// The most bytes of the body of a failure that are read.
 const MAX_FAILURE_BYTES: usize = 64 << 10;
 
@@ -104,16 +102,11 @@ async fn failed(answer: Response, idle_time: Duration) -> ModelError {
 
 /// The frames of an answer, which may not stand still for longer than this.
 fn frames(answer: Response, idle_time: Duration) -> FrameStream {
-    let mut size = EventSize::default();
-    let pieces = in_time(answer, idle_time).map(move |piece| {
-        let piece = piece?;
-        if size.add(&piece) > MAX_FRAME_BYTES {
-            let message = format!("the model's answer has a piece of more than {MAX_FRAME_BYTES} bytes");
-            return Err(ModelError::new(ModelErrorKind::Malformed, message));
-        }
-        Ok(piece)
-    });
-    SseStream::from_bytes_stream(pieces.boxed()).map_ok(frame).map_err(of_events).boxed()
+    let too_long = || {
+        let message = format!("the model's answer has a piece of more than {MAX_EVENT_BYTES} bytes");
+        ModelError::new(ModelErrorKind::Malformed, message)
+    };
+    read_events(in_time(answer, idle_time), too_long).map_ok(frame).boxed()
 }
 
 /// The body of an answer. If it stands still for longer than this, a failure is the end of it.
@@ -134,20 +127,4 @@ fn in_time(answer: Response, idle_time: Duration) -> impl Stream<Item = Result<B
 
 fn frame(event: Sse) -> StreamFrame {
     StreamFrame { event: event.event, data: event.data.unwrap_or_default() }
-}
-
-fn of_events(error: sse_stream::Error) -> ModelError {
-    let malformed = |error: &dyn std::fmt::Display| {
-        ModelError::new(
-            ModelErrorKind::Malformed,
-            format!("the model's answer is no stream of events: {error}"),
-        )
-    };
-    match error {
-        sse_stream::Error::Body(error) => match error.downcast::<ModelError>() {
-            Ok(failure) => *failure,
-            Err(error) => malformed(&error),
-        },
-        error => malformed(&error),
-    }
 }

@@ -89,7 +89,7 @@ async fn what_is_no_message_is_an_error_answer() {
 
 #[tokio::test]
 async fn events_that_are_no_message_end_the_older_stream() {
-    for body in ["data: {\"jsonrpc\"\n\n", "nonsense\n\n", "event: message\ndata: <html>\n\n"] {
+    for body in ["data: {\"jsonrpc\"\n\n", "event: message\ndata: <html>\n\n"] {
         let server = answering(EVENTS, move || Body::from(body));
         let connection = connect(&server, TRANSPORTS[1]).await;
         let output = call(&connection, "mcp__stub__echo", json!({})).await;
@@ -100,7 +100,8 @@ async fn events_that_are_no_message_end_the_older_stream() {
 #[tokio::test]
 async fn events_of_an_unknown_kind_are_passed_over() {
     let unknown = json!({"jsonrpc": "2.0", "what": "is this"}).to_string();
-    let body = [event("ping", "x"), event("message", &unknown), event("message", "")].concat();
+    let nonsense = "nonsense\ndata\nretry: soon\nwhat: is this\n\n".to_owned();
+    let body = [event("ping", "x"), event("message", &unknown), event("message", ""), nonsense].concat();
     let server = StubServer::start(move |asked| {
         (asked.message["method"] == "tools/call").then(|| {
             let result = json!({"content": [{"type": "text", "text": "here"}]});

@@ -58,7 +58,9 @@ async fn no_secret_is_shown_logged_or_answered() {
             match asked.message["params"]["arguments"]["how"].as_str()? {
                 "answer" => Some(Reply::Result(json!({"content": [{"type": "text", "text": seen}]}))),
                 "error" => Some(Reply::Error(-1, Box::leak(seen.into_boxed_str()))),
-                "refusal" => Some(Reply::Raw(raw(StatusCode::FORBIDDEN, "text/plain", seen + "\n\n"))),
+                "refusal" => {
+                    Some(Reply::Raw(raw(StatusCode::FORBIDDEN, "text/plain", format!("data: {seen}\n\n"))))
+                }
                 _ => Some(Reply::Raw(raw(StatusCode::OK, "text/plain", "data: nonsense\n\n".to_owned()))),
             }
         });
