@@ -71,6 +71,7 @@ impl StreamableHttpClient for McpHttpClient {
         _auth_header: Option<String>,
         headers: Headers,
     ) -> StreamableResult<EventStream> {
+        self.stream_turn().await.map_err(StreamableHttpError::Client)?;
         let request = self.request(Method::GET, self.url().clone(), EVENTS);
         let mut request = with_headers(request, headers, session_id.as_deref());
         if let Some(id) = last_event_id {
