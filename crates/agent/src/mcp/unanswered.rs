@@ -1,6 +1,7 @@
 //! The reasons why a request has no answer.
 
 use rmcp::service::ServiceError;
+use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::failure::HttpFailure;
@@ -19,13 +20,33 @@ pub(super) fn reason(http: &McpHttpClient, error: &ServiceError) -> String {
     if let ServiceError::McpError(error) = error {
         return format!("{} (code {})", error.message, error.code.0);
     }
-    if let Some(failure) = http_failure(error) {
+    if let Some(failure) = failure_of(http, error) {
         return failure.to_string();
     }
     match error {
-        ServiceError::TransportSend(_) => "its session has expired, and it gives no new one".to_owned(),
-        ServiceError::TransportClosed => http.take_failure().unwrap_or(HttpFailure::Ended).to_string(),
+        ServiceError::TransportSend(error) => unsent(error),
         _ => HttpFailure::Garbage.to_string(),
+    }
+}
+
+/// Returns the failure of HTTP for which a request has no answer.
+pub(super) fn failure_of(http: &McpHttpClient, error: &ServiceError) -> Option<HttpFailure> {
+    match error {
+        ServiceError::TransportClosed => Some(http.take_failure().unwrap_or(HttpFailure::Ended)),
+        _ => http_failure(error).cloned(),
+    }
+}
+
+/// Returns why rmcp could not send a message, where it was not HTTP that failed.
+fn unsent(error: &DynamicTransportError) -> String {
+    match error.error.downcast_ref::<StreamableHttpError<HttpFailure>>() {
+        Some(StreamableHttpError::SessionExpired) => {
+            "its session has expired, and it gives no new one".to_owned()
+        }
+        Some(StreamableHttpError::ReinitializationFailed(error)) => {
+            format!("its session has expired, and it refuses a new one: {}", error.message)
+        }
+        _ => "the message could not be sent to it".to_owned(),
     }
 }
 
