@@ -123,8 +123,11 @@ impl McpConnection {
     fn offered(&self, tool: &Tool) -> Result<ToolDef> {
         let server = self.name();
         let (name, is_shortened) = naming::tool_name(server, &tool.name);
-        let description = naming::description(server, tool, is_shortened);
+        // Once more: JSON can write a credential with escapes.
+        let hide = |text: String| self.link.secrets().hide_credentials(text);
+        let description = hide(naming::description(server, tool, is_shortened));
         let schema = naming::input_schema(server, tool)?;
+        let schema = serde_json::from_str(&hide(schema.to_string())).unwrap_or(schema);
         let (link, own_name): (_, Arc<str>) = (self.link.clone(), Arc::from(tool.name.as_ref()));
         let run = move |context: ToolContext, input: Value| {
             let (link, own_name) = (link.clone(), own_name.clone());

@@ -56,7 +56,7 @@ async fn send(
     })?;
     let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     match request::send(&peer, link.handler(), context.clone(), asked).await {
-        Ok(result) => answer(server, tool, &result),
+        Ok(result) => answer(link, tool, &result),
         Err(ServiceError::McpError(error)) => {
             let (message, code) = (error.message, error.code.0);
             Err(format!("MCP server `{server}` refused the call of `{tool}`: {message} (code {code})"))
@@ -66,7 +66,8 @@ async fn send(
 }
 
 /// Returns what the server has answered. An error is a sentence for the model.
-fn answer(server: &str, tool: &str, result: &ServerResult) -> Result<ToolOutput, String> {
+fn answer(link: &McpLink, tool: &str, result: &ServerResult) -> Result<ToolOutput, String> {
+    let server = link.server();
     let (text, is_error) = match result {
         ServerResult::CallToolResult(result) => (content::text(result), result.is_error == Some(true)),
         ServerResult::InputRequiredResult(_) => {
@@ -85,7 +86,8 @@ fn answer(server: &str, tool: &str, result: &ServerResult) -> Result<ToolOutput,
             .ok_or_else(|| lost(server, tool, &HttpFailure::Garbage.to_string(), true))?,
         _ => return Err(lost(server, tool, &HttpFailure::Garbage.to_string(), true)),
     };
-    Ok(ToolOutput::text(text).with_error(is_error))
+    // Once more: JSON can write a credential with escapes.
+    Ok(ToolOutput::text(link.secrets().hide_credentials(text)).with_error(is_error))
 }
 
 fn lost(server: &str, tool: &str, reason: &str, may_have_run: bool) -> String {
