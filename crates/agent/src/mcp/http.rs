@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::events::{EventStream, events_of};
 use super::failure::{HttpFailure, MAX_MESSAGE_BYTES};
 use super::questions::{AnswerGuard, WaitingRequests};
-use super::secrets::{ConnectionSecrets, shown_url};
+use super::secrets::ConnectionSecrets;
+use crate::http::shown_url;
 
 /// The most bytes of a refusal that are read.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;

@@ -21,9 +21,10 @@ use super::http::McpHttpClient;
 use super::listing::{self, ListingFailure};
 use super::options::{McpServerOptions, McpTransport};
 use super::progress::McpClientHandler;
-use super::secrets::{ConnectionSecrets, checked_headers, shown_url};
+use super::secrets::{ConnectionSecrets, checked_headers};
 use super::sse::SseTransport;
 use super::unanswered;
+use crate::http::shown_url;
 
 /// The time in which a session is deleted at the server when the link is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(8);

@@ -3,13 +3,13 @@
 //! A vendor's typed fields decide first (`error.type`, `error.code`), then the status. Vendors have no type for some of the
 //! cases in which a conversation is too long: [`OVERFLOW_TEXTS`] has the texts by which they say so, with their sources.
 
-use std::error::Error as StdError;
 use std::time::{Duration, SystemTime};
 
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
+use crate::http::reason;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::redaction::redact;
 
@@ -96,7 +96,7 @@ pub(super) fn of_end(reason: &str) -> ModelError {
 
 /// The failure of a connection. The address is not repeated: it may have a password in it.
 pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
-    let cause = root_cause(failure);
+    let cause = reason(failure);
     if failure.is_builder() {
         return error(ModelErrorKind::Invalid, "the request can't be sent: a header or the address is wrong");
     }
@@ -107,16 +107,6 @@ pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
         return error(ModelErrorKind::Timeout, "the provider did not answer in time");
     }
     error(ModelErrorKind::Cut, &format!("the model's answer was cut: {cause}"))
-}
-
-fn root_cause(failure: &reqwest::Error) -> String {
-    let mut cause: Option<&(dyn StdError + 'static)> = failure.source();
-    let mut text = "the connection was lost".to_owned();
-    while let Some(next) = cause {
-        text = next.to_string();
-        cause = next.source();
-    }
-    text
 }
 
 fn error(kind: ModelErrorKind, message: &str) -> ModelError {

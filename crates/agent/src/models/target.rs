@@ -14,6 +14,7 @@ use super::transport::WireRequest;
 use super::wire::{self, WireModel};
 use crate::http::header_map;
 use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
+use crate::redaction::{register_named, url_secrets};
 
 /// The version of Anthropic's API whose requests are made here. 2026-10-21 refuses fields that are never sent here (sampling,
 /// documents in the model's messages, citations in the user's); other servers that speak the protocol know the older one.
@@ -100,6 +101,8 @@ impl ModelTarget {
         settings: &ModelProviderSettings,
     ) -> Result<Self> {
         let url = endpoint(&info, base_url)?;
+        // One of the environment was not registered.
+        url_secrets(&url).iter().for_each(|(name, value)| register_named(name, value));
         let all = headers.into_iter().chain(settings.headers.clone());
         let headers = header_map(&all.map(|(name, value)| (name.to_ascii_lowercase(), value)).collect())?;
         let model = WireModel {

@@ -85,7 +85,7 @@ async fn no_secret_is_shown_logged_or_answered() {
         let error = connect_mcp_server("stub", secret(super::options(&server, spoken))).await.unwrap_err();
         shown.push(format!("{error} {error:?} {:?}", error.hint()));
     }
-    let answered = shown.iter().filter(|shown| shown.contains("[redacted]")).count();
+    let answered = shown.iter().filter(|shown| shown.contains("<redacted>")).count();
     assert!(answered >= 5, "{shown:#?}");
     for shown in shown {
         // An answer is redacted where a header is a credential; `x-team` is none.

@@ -196,3 +196,38 @@ async fn a_header_that_is_given_takes_the_place_of_the_usual_one() {
         }
     }
 }
+
+#[tokio::test]
+async fn no_form_of_a_credential_that_a_provider_repeats_is_told() {
+    let said = "canary-auth-1 canary-sid-2 canary-tick-3 canary-pass/4 canary-query-5 sid=canary-sid-2";
+    for (number, api) in APIS.into_iter().enumerate() {
+        let vendor = Vendor::playing(api, [StandInTurn::failure(401, "authentication_error", said)]).await;
+        let url = vendor.stand_in.url().replace("http://", "http://user:canary-pass%2F4@");
+        let mut registration = ProviderRegistration::new(api, format!("{url}?api_key=canary-query-5"));
+        registration.api_key = Some(ApiKey::from(KEY));
+        for (name, value) in [
+            ("X-Auth", "canary-auth-1"),
+            ("Cookie", "sid=canary-sid-2; t=canary-tick-3"),
+            ("x-team", "repeats"),
+        ] {
+            registration.headers.insert(name.to_owned(), value.to_owned());
+        }
+        let shown = format!("{registration:?}");
+        assert!(!shown.contains("canary"), "{shown}");
+        register_provider(format!("forms-{number}"), registration);
+        let model = resolve_model(&format!("forms-{number}/m")).unwrap();
+        let failure = model.stream(hello()).await.err().unwrap();
+        assert_eq!(failure.kind, ModelErrorKind::Unauthorized);
+        assert!(!failure.message.contains("canary") && failure.message.contains("<redacted>"), "{failure}");
+    }
+}
+
+#[test]
+fn a_long_part_of_an_address_is_not_shown() {
+    let url = "https://gateway.example.com/v1/canary-0123456789-0123456789/openai?key=canary";
+    let shown = format!("{:?}", ProviderRegistration::new(ModelApi::OpenaiCompletions, url));
+    assert!(
+        shown.contains("https://gateway.example.com/v1/…/openai") && !shown.contains("canary"),
+        "{shown}"
+    );
+}
