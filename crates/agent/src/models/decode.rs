@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::failure;
 use crate::model::{ModelApi, ModelError, ModelErrorKind, ModelEvent};
+use crate::usage::TokenUsage;
 
 /// One frame of a stream of server-sent events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,9 @@ pub(super) struct StreamFrame {
 pub(super) trait TurnDecoder: Send {
     /// Reads a frame and gives the events that it brings. The last one is [`ModelEvent::Done`].
     fn read(&mut self, frame: Value) -> Result<Vec<ModelEvent>, ModelError>;
+
+    /// The tokens that the turn took so far, as far as the provider said so.
+    fn usage(&self) -> TokenUsage;
 
     /// Reads a frame that is not JSON: `[DONE]`.
     fn read_end_mark(&mut self) -> Result<Vec<ModelEvent>, ModelError> {

@@ -79,7 +79,9 @@ impl RunningTurn {
                     self.last_event = Instant::now();
                     self.events.extend(events);
                 }
-                Err(failure) => (self.frames, self.failure) = (None, Some(failure)),
+                Err(failure) => {
+                    (self.frames, self.failure) = (None, Some(failure.with_usage(self.decoder.usage())));
+                }
             }
             if matches!(self.events.back(), Some(ModelEvent::Done(_))) {
                 self.frames = None;

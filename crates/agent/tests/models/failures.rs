@@ -5,7 +5,8 @@ use std::time::Duration;
 use eyot_agent::standin::StandInTurn;
 use eyot_agent::{
     ApiKey, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelOptions, ModelProviderSettings,
-    ProviderRegistration, configure_provider, register_provider, resolve_model, resolve_model_with,
+    ProviderRegistration, TokenUsage, configure_provider, register_provider, resolve_model,
+    resolve_model_with,
 };
 use serde_json::json;
 
@@ -230,4 +231,27 @@ fn a_long_part_of_an_address_is_not_shown() {
         shown.contains("https://gateway.example.com/v1/…/openai") && !shown.contains("canary"),
         "{shown}"
     );
+}
+
+#[tokio::test]
+async fn a_turn_that_is_cut_tells_the_tokens_that_it_took() {
+    let usage = TokenUsage { input: 20, output: 7, cache_read: 100, ..TokenUsage::default() };
+    let turn = || StandInTurn::text("a text that is long enough").with_usage(usage);
+    for turn in [turn().cut(), turn().broken_by("overloaded_error")] {
+        let vendor = Vendor::playing(ModelApi::AnthropicMessages, [turn]).await;
+        let (_, end) = vendor.ask_to_the_end(hello()).await;
+        // The number of tokens that were written comes at the end.
+        let expected = TokenUsage { output: 1, total_tokens: 121, ..usage };
+        assert_eq!(end.unwrap_err().usage, expected);
+    }
+}
+
+#[tokio::test]
+async fn tries_that_came_to_nothing_count_together() {
+    let turn = || StandInTurn::text("").with_usage(TokenUsage { input: 20, ..TokenUsage::default() }).cut();
+    let mut options = ModelOptions::default();
+    (options.tries, options.first_wait_ms) = (3, 1);
+    let vendor = Vendor::with(ModelApi::AnthropicMessages, options, [turn(), turn(), turn()]).await;
+    let failure = vendor.ask(hello()).await.unwrap_err();
+    assert_eq!((failure.kind, failure.usage.input), (ModelErrorKind::Cut, 60));
 }

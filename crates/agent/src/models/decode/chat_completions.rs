@@ -9,6 +9,7 @@ use crate::message::StopReason;
 use crate::model::{ModelError, ModelErrorKind, ModelEvent};
 use crate::models::failure;
 use crate::models::wire::chat_completions::REASONING_FIELDS;
+use crate::usage::TokenUsage;
 
 /// Reads the frames of OpenAI's chat completions. A frame has no numbers of pieces beside those of tool calls, so pieces are
 /// numbered here: text and reasoning go on until something else begins.
@@ -50,6 +51,10 @@ impl TurnDecoder for CompletionsDecoder {
             self.stop_reason = Some(stop_reason(reason)?);
         }
         Ok(self.turn.take_events())
+    }
+
+    fn usage(&self) -> TokenUsage {
+        self.turn.usage()
     }
 
     fn read_end_mark(&mut self) -> Result<Vec<ModelEvent>, ModelError> {

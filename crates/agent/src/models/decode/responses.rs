@@ -7,6 +7,7 @@ use super::{TurnDecoder, text_of};
 use crate::message::StopReason;
 use crate::model::{ModelError, ModelEvent};
 use crate::models::failure;
+use crate::usage::TokenUsage;
 
 /// Reads the frames of OpenAI's responses. A piece of the turn is an item of the answer.
 #[derive(Default)]
@@ -41,6 +42,10 @@ impl TurnDecoder for ResponsesDecoder {
             _ => {}
         }
         Ok(self.turn.take_events())
+    }
+
+    fn usage(&self) -> TokenUsage {
+        self.turn.usage()
     }
 }
 

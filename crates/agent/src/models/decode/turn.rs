@@ -38,6 +38,11 @@ impl TurnBuilder {
         &mut self.usage
     }
 
+    /// The tokens that the turn took so far, with their sum.
+    pub(super) fn usage(&self) -> TokenUsage {
+        self.usage.with_total()
+    }
+
     /// The text is the model's refusal to go on.
     pub(super) fn refuse(&mut self) {
         self.is_refusal = true;
@@ -151,13 +156,7 @@ impl TurnBuilder {
             StopReason::Stop if has_calls => StopReason::ToolUse,
             other => other,
         };
-        let usage = self.usage;
-        let total_tokens = usage
-            .input
-            .saturating_add(usage.output)
-            .saturating_add(usage.cache_read)
-            .saturating_add(usage.cache_write);
-        let usage = TokenUsage { total_tokens, ..usage };
+        let usage = self.usage();
         self.events.push(ModelEvent::Done(ModelTurn { content, stop_reason, usage }));
     }
 
