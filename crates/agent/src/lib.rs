@@ -35,6 +35,7 @@ mod step;
 mod store;
 mod subagent;
 mod system_prompt;
+mod tool_image;
 mod usage;
 
 pub use agent_file::AgentFile;

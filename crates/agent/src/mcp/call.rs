@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eyot_tools::{ToolContext, ToolOutput};
+use eyot_tools::{ToolContent, ToolContext, ToolOutput};
 use rmcp::model::{CallToolRequestParams, CustomResult, JsonObject, ServerResult};
 use rmcp::service::ServiceError;
 use tokio::time::timeout;
@@ -68,8 +68,8 @@ async fn send(
 /// Returns what the server has answered. An error is a sentence for the model.
 fn answer(link: &McpLink, tool: &str, result: &ServerResult) -> Result<ToolOutput, String> {
     let server = link.server();
-    let (text, is_error) = match result {
-        ServerResult::CallToolResult(result) => (content::text(result), result.is_error == Some(true)),
+    let (content, is_error) = match result {
+        ServerResult::CallToolResult(result) => (content::content(result), result.is_error == Some(true)),
         ServerResult::InputRequiredResult(_) => {
             return Err(format!(
                 "`{tool}` of MCP server `{server}` asks for input from a person, and there is none here; \
@@ -82,12 +82,16 @@ fn answer(link: &McpLink, tool: &str, result: &ServerResult) -> Result<ToolOutpu
                  go on without it"
             ));
         }
-        ServerResult::CustomResult(CustomResult(result)) => content::text_of_unknown(result)
+        ServerResult::CustomResult(CustomResult(result)) => content::content_of_unknown(result)
             .ok_or_else(|| lost(server, tool, &HttpFailure::Garbage.to_string(), true))?,
         _ => return Err(lost(server, tool, &HttpFailure::Garbage.to_string(), true)),
     };
     // Once more: JSON can write a credential with escapes.
-    Ok(ToolOutput::text(link.secrets().hide_credentials(text)).with_error(is_error))
+    let hide = |piece| match piece {
+        ToolContent::Text(text) => ToolContent::Text(link.secrets().hide_credentials(text)),
+        other => other,
+    };
+    Ok(ToolOutput { content: content.into_iter().map(hide).collect(), structured: None, is_error })
 }
 
 fn lost(server: &str, tool: &str, reason: &str, may_have_run: bool) -> String {

@@ -4,6 +4,7 @@ mod aborting;
 mod aborting_run;
 mod compaction;
 mod events;
+mod images;
 mod prompts;
 mod results;
 mod sandboxes;

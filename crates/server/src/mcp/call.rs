@@ -69,6 +69,7 @@ fn answer(output: ToolOutput) -> CallToolResponse {
 fn block(piece: ToolContent) -> ContentBlock {
     match piece {
         ToolContent::Text(text) => ContentBlock::text(text),
+        ToolContent::Image { data, mime_type } => ContentBlock::image(data, mime_type),
         // The table may learn to say more than this version of the server can pass on.
         other => ContentBlock::text(format!("{other:?}")),
     }
