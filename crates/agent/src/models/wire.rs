@@ -10,6 +10,7 @@
 //! - An answer of a tool that is empty stays empty for OpenAI. pi-ai writes that an image is attached.
 //! - Anthropic: a tool's schema is sent whole, with `$defs` and `additionalProperties`. pi-ai keeps `properties` and `required`.
 //! - Anthropic: reasoning whose text was left out goes back with its signature. pi-ai leaves it out.
+//! - Anthropic: images of a failed call stand behind the answers of its turn. pi-ai sends them inside, which the API refuses.
 //! - Anthropic: models that always reason are asked for low effort when reasoning is off. pi-ai asks them not to reason, which
 //!   the API refuses.
 //! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes. Where a turn has no

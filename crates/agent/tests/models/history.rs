@@ -56,7 +56,7 @@ async fn sent_back(api: ModelApi) -> Value {
 }
 
 #[tokio::test]
-async fn anthropic_gets_its_reasoning_back_and_images_inside_of_results() {
+async fn anthropic_gets_its_reasoning_back_and_the_image_of_a_failed_call_behind_its_answer() {
     let body = sent_back(ModelApi::AnthropicMessages).await;
     let mark = json!({"type": "ephemeral"});
     assert_eq!(body["system"], json!([{"type": "text", "text": "You help.", "cache_control": mark}]));
@@ -69,14 +69,14 @@ async fn anthropic_gets_its_reasoning_back_and_images_inside_of_results() {
             {"type": "tool_use", "id": "call_1", "name": "read", "input": {"path": "a.png"}},
         ])
     );
-    let image =
-        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
+    let image = json!({"type": "image", "source": source, "cache_control": mark});
     assert_eq!(
         body["messages"][2]["content"],
-        json!([{
-            "type": "tool_result", "tool_use_id": "call_1", "is_error": true, "cache_control": mark,
-            "content": [{"type": "text", "text": "an image"}, image],
-        }])
+        json!([
+            {"type": "tool_result", "tool_use_id": "call_1", "is_error": true, "content": "an image"},
+            image,
+        ])
     );
 }
 

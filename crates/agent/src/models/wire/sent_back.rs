@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{WireModel, body};
-use crate::message::{AssistantMessage, ChatMessage, ContentBlock, StopReason};
+use crate::message::{AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage};
 use crate::model::{ModelApi, ModelInfo, ModelRequest, ThinkingLevel};
 use crate::models::facts::ReasoningStyle;
 use crate::usage::{TokenPrices, TokenUsage};
@@ -116,4 +116,38 @@ fn a_budget_is_never_below_the_least_that_the_api_takes() {
         assert_eq!(body["thinking"]["type"], expected, "{max_tokens}");
         assert_eq!(body["thinking"]["budget_tokens"].as_u64(), budget, "{max_tokens}");
     }
+}
+
+fn result(id: &str, content: Vec<ContentBlock>, is_error: bool) -> ChatMessage {
+    ChatMessage::ToolResult(ToolResultMessage {
+        tool_call_id: id.to_owned(),
+        tool_name: "look".to_owned(),
+        content,
+        details: Value::Null,
+        is_error,
+        timestamp: 1,
+    })
+}
+
+#[test]
+fn anthropic_gets_no_blank_text_and_no_image_inside_of_a_failed_answer() {
+    let model = model(ModelApi::AnthropicMessages, 32_000);
+    let image = || ContentBlock::Image { data: "aGk=".to_owned(), mime_type: "image/png".to_owned() };
+    let call = |id: &str| {
+        let (id, name) = (id.to_owned(), "look".to_owned());
+        ContentBlock::ToolCall(ToolCall { id, name, arguments: json!({}) })
+    };
+    let messages = vec![
+        turn(&model, true, vec![call("a"), call("b"), call("c")]),
+        result("a", vec![ContentBlock::text(" "), image()], false),
+        result("b", vec![image()], true),
+        result("c", vec![ContentBlock::text("done")], false),
+    ];
+    let content = sent(&model, messages)["messages"][1]["content"].clone();
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
+    let image = json!({"type": "image", "source": source});
+    let see = "(see attached image)";
+    assert_eq!(content[0]["content"], json!([{"type": "text", "text": see}, image]));
+    assert_eq!((&content[1]["content"], &content[2]["content"]), (&json!(see), &json!("done")));
+    assert_eq!((&content[3]["type"], &content[3]["source"]), (&json!("image"), &source));
 }
