@@ -20,8 +20,8 @@
 //!   `max_tokens`, and `store` is not sent, because this is what those servers know. pi-ai goes by a list of host names.
 //! - Chat completions: `tools` is left out where there are none. pi-ai sends an empty list after a tool call; OpenAI's API
 //!   refuses that.
-//! - Responses: a text has the id `msg_` and its message's number, and a later one of the same turn its own number too. pi-ai
-//!   keeps the id that the API gave it, and gives two texts without one the same id, which the API refuses.
+//! - Responses: two texts of one turn that have no ids get two. pi-ai gives both the same, which the API refuses.
+//! - Responses: a text's own id is sent where the reasoning before it is. The API refuses one without the other.
 //! - Responses: a tool call of another model has no item id. pi-ai makes one up from a hash where the provider differs.
 //! - Responses: a tool call's item id is sent where the reasoning before it is. The API refuses one without the other.
 //! - OpenAI: `minimal` is `low` for the models that do not know it.

@@ -1,6 +1,6 @@
 //! OpenAI's responses.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::turn::TurnBuilder;
 use super::{TurnDecoder, text_of};
@@ -75,7 +75,14 @@ impl ResponsesDecoder {
                 self.turn.begin_call(number, &call_id(item), text_of(item, "name"));
                 self.turn.set_arguments(number, text_of(item, "arguments"));
             }
-            "message" if !self.turn.has(number) => self.add_message(number, item),
+            "message" => {
+                if !self.turn.has(number) {
+                    self.add_message(number, item);
+                }
+                if let Some(signature) = text_signature(item) {
+                    self.turn.sign_text(number, signature);
+                }
+            }
             _ => {}
         }
         self.turn.end_piece(number);
@@ -109,6 +116,16 @@ impl ResponsesDecoder {
         };
         self.turn.end(stop_reason);
     }
+}
+
+/// The id and the phase of a message, in the form of pi-ai: Flue's conversations have the same.
+fn text_signature(item: &Value) -> Option<String> {
+    let id = item["id"].as_str().filter(|id| !id.is_empty())?;
+    let mut signature = json!({"v": 1, "id": id});
+    if let Some(phase) = item["phase"].as_str() {
+        signature["phase"] = json!(phase);
+    }
+    Some(signature.to_string())
 }
 
 /// The id of a call and that of its item, as one: both are wanted when it is sent back.

@@ -22,7 +22,7 @@ struct TurnPiece {
 }
 
 enum PieceContent {
-    Text(String),
+    Text { text: String, signature: Option<String> },
     Thinking { text: String, signature: String, redacted: bool, is_open: bool },
     Call { id: String, name: String, json: String },
 }
@@ -54,11 +54,18 @@ impl TurnBuilder {
             return;
         }
         match self.find(number) {
-            Some(PieceContent::Text(text)) => text.push_str(delta),
+            Some(PieceContent::Text { text, .. }) => text.push_str(delta),
             Some(_) => return,
-            None => self.begin(number, PieceContent::Text(delta.to_owned())),
+            None => self.begin(number, PieceContent::Text { text: delta.to_owned(), signature: None }),
         }
         self.events.push(ModelEvent::TextDelta(delta.to_owned()));
+    }
+
+    /// Sets the signature of a text.
+    pub(super) fn sign_text(&mut self, number: u64, sign: String) {
+        if let Some(PieceContent::Text { signature, .. }) = self.find(number) {
+            *signature = Some(sign);
+        }
     }
 
     /// Reasoning begins.
@@ -182,7 +189,7 @@ impl PieceContent {
     /// The piece as it is kept. `None`: there is nothing in it.
     fn into_block(self) -> Option<ContentBlock> {
         match self {
-            Self::Text(text) => Some(ContentBlock::Text { text }),
+            Self::Text { text, signature } => Some(ContentBlock::Text { text, text_signature: signature }),
             Self::Thinking { text, signature, .. } if text.is_empty() && signature.is_empty() => None,
             Self::Thinking { text, signature, redacted, .. } => Some(ContentBlock::Thinking {
                 thinking: text,

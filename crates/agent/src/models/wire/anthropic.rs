@@ -197,7 +197,7 @@ fn mark_last(messages: &mut [Value]) {
 
 fn user_block(block: &ContentBlock) -> Option<Value> {
     match block {
-        ContentBlock::Text { text } => text_block(text),
+        ContentBlock::Text { text, .. } => text_block(text),
         ContentBlock::Image { data, mime_type } => Some(image(data, mime_type)),
         ContentBlock::Thinking { .. } | ContentBlock::ToolCall(_) => None,
     }
@@ -205,7 +205,7 @@ fn user_block(block: &ContentBlock) -> Option<Value> {
 
 fn assistant_blocks(said: &AssistantMessage) -> Vec<Value> {
     let blocks = said.content.iter().filter_map(|block| match block {
-        ContentBlock::Text { text } => text_block(text),
+        ContentBlock::Text { text, .. } => text_block(text),
         ContentBlock::Thinking { thinking_signature, redacted: true, .. } => {
             Some(json!({"type": "redacted_thinking", "data": thinking_signature.as_deref()?}))
         }
