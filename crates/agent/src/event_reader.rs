@@ -16,7 +16,7 @@ pub(crate) fn read_events<E: Send + 'static>(
     pieces: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     too_long: impl Fn() -> E + Send + Sync + 'static,
 ) -> BoxStream<'static, Result<Sse, E>> {
-    let body = EventBody { pieces: Some(pieces.boxed()), reader: EventReader::default(), failure: None };
+    let body = EventBody { pieces: Some(pieces.boxed()), reader: SseReader::default(), failure: None };
     stream::unfold((body, too_long), async |(mut body, too_long)| {
         let next = body.next(&too_long).await?;
         Some((next, (body, too_long)))
@@ -27,7 +27,7 @@ pub(crate) fn read_events<E: Send + 'static>(
 struct EventBody<E> {
     /// `None`: nothing more is to be read.
     pieces: Option<BoxStream<'static, Result<Bytes, E>>>,
-    reader: EventReader,
+    reader: SseReader,
     /// The failure behind the events that came before it.
     failure: Option<E>,
 }
@@ -55,7 +55,7 @@ impl<E> EventBody<E> {
 
 /// The event that is being read, and those that are complete.
 #[derive(Default)]
-struct EventReader {
+struct SseReader {
     events: VecDeque<Sse>,
     event: Option<Sse>,
     /// The bytes of the event's complete lines; comments do not stay.
@@ -66,7 +66,7 @@ struct EventReader {
     is_inside: bool,
 }
 
-impl EventReader {
+impl SseReader {
     /// Reads the next bytes. `false`: an event is too long.
     fn read(&mut self, mut bytes: &[u8]) -> bool {
         while let Some(first) = bytes.first() {

@@ -11,6 +11,7 @@ mod budget;
 mod call;
 mod compaction;
 mod conversation;
+mod credentials;
 mod event;
 mod event_reader;
 mod failure;

@@ -178,7 +178,7 @@ pub struct ModelError {
     /// The time that the provider asks to be left alone, where it says one.
     pub retry_after: Option<Duration>,
     /// The tokens that it took all the same, as far as the provider said so, without their price.
-    pub usage: TokenUsage,
+    pub usage: Box<TokenUsage>,
 }
 
 /// The kind of a model's failure.
@@ -230,7 +230,7 @@ impl ModelErrorKind {
 impl ModelError {
     /// A failure of this kind.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, usage: TokenUsage::default() }
+        Self { kind, message: message.into(), retry_after: None, usage: Box::default() }
     }
 
     /// The same failure with the time that the provider asks to be left alone.
@@ -242,7 +242,7 @@ impl ModelError {
     /// The same failure with the tokens that it took.
     #[must_use]
     pub fn with_usage(self, usage: TokenUsage) -> Self {
-        Self { usage, ..self }
+        Self { usage: Box::new(usage), ..self }
     }
 }
 

@@ -7,8 +7,8 @@ use eyot::{Error, Result};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 
+use crate::credentials::{hidden, names_credential, secret_forms, url_secrets};
 use crate::http::header_map;
-use crate::redaction::{hidden, names_credential, secret_forms, url_secrets};
 
 /// Headers that belong to the transport.
 const RESERVED: [&str; 8] = [

@@ -9,9 +9,10 @@ use serde::Deserialize;
 
 use super::facts::ModelFacts;
 use super::secret::ApiKey;
+use crate::credentials::{REDACTED, url_secrets};
 use crate::http::shown_url;
 use crate::model::ModelApi;
-use crate::redaction::{REDACTED, register_named, url_secrets};
+use crate::redaction::register_named;
 use crate::usage::TokenPrices;
 
 /// A provider as it is registered: an address, the protocol that it speaks, and facts about its models.

@@ -58,7 +58,7 @@ impl Model for RetryModel {
                 Ok(stream) => return Ok(stream),
                 Err(failure) => failure,
             };
-            spent += failure.usage;
+            spent += *failure.usage;
             let failure = failure.with_usage(spent);
             tried += 1;
             let Some(wait) = self.wait(&failure, tried) else { return Err(failure) };

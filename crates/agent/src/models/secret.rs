@@ -5,7 +5,8 @@ use std::fmt;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 
-use crate::redaction::{REDACTED, register_secret};
+use crate::credentials::REDACTED;
+use crate::redaction::register_secret;
 
 /// The key of a provider. `Debug` does not show it, and its memory is overwritten when it is dropped.
 ///

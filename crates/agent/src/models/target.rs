@@ -12,9 +12,10 @@ use super::key::KeySource;
 use super::registry::{self, ModelProviderSettings, ProviderRegistration};
 use super::transport::WireRequest;
 use super::wire::{self, WireModel};
+use crate::credentials::url_secrets;
 use crate::http::header_map;
 use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
-use crate::redaction::{register_named, url_secrets};
+use crate::redaction::register_named;
 
 /// The version of Anthropic's API whose requests are made here. 2026-10-21 refuses fields that are never sent here (sampling,
 /// documents in the model's messages, citations in the user's); other servers that speak the protocol know the older one.

@@ -242,7 +242,7 @@ async fn a_turn_that_is_cut_tells_the_tokens_that_it_took() {
         let (_, end) = vendor.ask_to_the_end(hello()).await;
         // The number of tokens that were written comes at the end.
         let expected = TokenUsage { output: 1, total_tokens: 121, ..usage };
-        assert_eq!(end.unwrap_err().usage, expected);
+        assert_eq!(*end.unwrap_err().usage, expected);
     }
 }
 

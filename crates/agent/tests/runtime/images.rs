@@ -18,7 +18,8 @@ const PNG: &str = "iVBORw0KGgo=";
 
 fn camera(output: ToolOutput) -> ToolDef {
     let schema = json!({"type": "object", "properties": {}});
-    ToolDef::new("look", "Looks.", schema, move |_, _| std::future::ready(Ok(output.clone()))).unwrap()
+    ToolDef::new("look", "Looks.", schema, move |_, _| std::future::ready(Ok(output.clone())))
+        .expect("a tool")
 }
 
 async fn seeing(api: ModelApi, turns: [StandInTurn; 3]) -> (StandIn, Arc<dyn Model>) {
@@ -26,14 +27,14 @@ async fn seeing(api: ModelApi, turns: [StandInTurn; 3]) -> (StandIn, Arc<dyn Mod
         ModelApi::AnthropicMessages => StandIn::anthropic(turns).await,
         _ => StandIn::openai(turns).await,
     };
-    let vendor = vendor.unwrap();
+    let vendor = vendor.expect("a stand-in");
     let mut registration = ProviderRegistration::new(api, vendor.url());
     registration.api_key = Some(ApiKey::from("canary-of-images"));
     let facts = ModelFacts { images: Some(true), ..ModelFacts::default() };
     registration.models.insert("m".to_owned(), facts);
     let name = format!("seeing-{}", api.as_str());
     register_provider(name.clone(), registration);
-    (vendor, resolve_model(&format!("{name}/m")).unwrap())
+    (vendor, resolve_model(&format!("{name}/m")).expect("a model"))
 }
 
 #[tokio::test]

@@ -197,7 +197,7 @@ impl Operation {
 
 /// The tokens that a failed turn took, with their price. `None`: nobody said that it took any.
 pub(super) fn spent(error: &ModelError, model: &ModelInfo) -> Option<TokenUsage> {
-    (error.usage != TokenUsage::default()).then(|| error.usage.priced(&model.prices))
+    (*error.usage != TokenUsage::default()).then(|| error.usage.priced(&model.prices))
 }
 
 pub(super) fn message_of(turn: ModelTurn, model: &ModelInfo) -> AssistantMessage {
