@@ -132,12 +132,17 @@ fn kind_of_status(status: StatusCode) -> ModelErrorKind {
 /// The time that an answer asks to be left alone: `retry-after-ms`, or `retry-after` in seconds or as a date.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok()) {
-        return Duration::try_from_secs_f64(ms / 1000.0).ok();
+    // More than a `Duration` can hold is the most that it can.
+    let time = |seconds: f64| {
+        (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    };
+    let ms = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok());
+    if let Some(wait) = ms.and_then(|ms| time(ms / 1000.0)) {
+        return Some(wait);
     }
     let after = text(RETRY_AFTER.as_str())?;
     match after.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Ok(seconds) => time(seconds),
         Err(_) => {
             let at = httpdate::parse_http_date(after).ok()?;
             Some(at.duration_since(now).unwrap_or_default())
@@ -268,5 +273,12 @@ mod tests {
         assert_eq!(wait("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
         assert_eq!(wait("retry-after", "soon"), None);
         assert_eq!(wait("retry-after", "-1"), None);
+        // A time that is no time at all is one that is too long, and not one that was not said.
+        assert!(wait("retry-after", "1e400").is_some_and(|wait| wait > 1 << 60));
+        let both = HeaderMap::from_iter([
+            ("retry-after-ms".parse().unwrap(), "-1".parse().unwrap()),
+            (RETRY_AFTER, "7".parse().unwrap()),
+        ]);
+        assert_eq!(retry_after(&both, SystemTime::now()), Some(Duration::from_secs(7)));
     }
 }
