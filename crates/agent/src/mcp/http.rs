@@ -108,6 +108,12 @@ impl McpHttpClient {
         self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Forgets a failure that was told: it is not the reason of a later end.
+    pub(super) fn forget(&self, told: &HttpFailure) {
+        let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        last.take_if(|last| last == told);
+    }
+
     /// Remembers a failure, for those who only learn that the connection has ended.
     pub(super) fn note(&self, failure: HttpFailure) -> HttpFailure {
         tracing::debug!(%failure, "an MCP server failed");

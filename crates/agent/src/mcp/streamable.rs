@@ -143,11 +143,13 @@ async fn refused(
         return Err(StreamableHttpError::Client(failure));
     };
     if status == StatusCode::BAD_REQUEST && has_session && error.error.code == BAD_SESSION {
+        client.forget(&failure);
         return Err(StreamableHttpError::SessionExpired);
     }
     let is_about_access = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     // An error about no request, or another one, would leave this one waiting.
     if !is_about_access && request_id.is_some() && error.id == request_id {
+        client.forget(&failure);
         return Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None));
     }
     Err(StreamableHttpError::Client(failure))

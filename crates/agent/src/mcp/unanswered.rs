@@ -33,7 +33,7 @@ pub(super) fn reason(http: &McpHttpClient, error: &ServiceError) -> String {
 pub(super) fn failure_of(http: &McpHttpClient, error: &ServiceError) -> Option<HttpFailure> {
     match error {
         ServiceError::TransportClosed => Some(http.take_failure().unwrap_or(HttpFailure::Ended)),
-        _ => http_failure(error).cloned(),
+        _ => http_failure(error).cloned().inspect(|told| http.forget(told)),
     }
 }
 
@@ -56,5 +56,28 @@ fn http_failure(error: &ServiceError) -> Option<&HttpFailure> {
         Some(StreamableHttpError::Client(failure)) => Some(failure),
         Some(_) => None,
         None => error.error.downcast_ref::<HttpFailure>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::Url;
+    use reqwest::header::HeaderMap;
+    use rmcp::RoleClient;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::mcp::secrets::ConnectionSecrets;
+    use crate::mcp::sse::SseTransport;
+
+    #[test]
+    fn a_failure_that_was_told_explains_no_later_end() {
+        let url = Url::parse("http://127.0.0.1/mcp").unwrap();
+        let (secrets, stop) = (ConnectionSecrets::default(), CancellationToken::new());
+        let http = McpHttpClient::new(url, HeaderMap::new(), secrets, stop).unwrap();
+        let refusal = http.note(HttpFailure::Refused { status: 403, said: None });
+        let unsent = DynamicTransportError::new::<SseTransport, RoleClient>(refusal);
+        assert!(reason(&http, &ServiceError::TransportSend(unsent)).contains("403"));
+        assert_eq!(reason(&http, &ServiceError::TransportClosed), HttpFailure::Ended.to_string());
     }
 }
