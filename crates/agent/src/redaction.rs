@@ -19,7 +19,12 @@ pub(crate) fn register_named(name: &str, value: &str) {
 /// Registers a secret, such as a key: in this process no event shows it from now on. One of less than eight bytes is
 /// not looked for.
 pub fn register_secret(secret: &str) {
-    if secret.len() < MIN_SECRET_BYTES {
+    let is_known = || {
+        let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+        secrets.iter().any(|known| known == secret)
+    };
+    // A key is registered at each turn, and known at all but the first.
+    if secret.len() < MIN_SECRET_BYTES || is_known() {
         return;
     }
     let mut secrets = SECRETS.write().unwrap_or_else(PoisonError::into_inner);
