@@ -233,6 +233,11 @@ impl ModelError {
         Self { kind, message: message.into(), retry_after: None, usage: Box::default() }
     }
 
+    /// The failure of an answer whose end never came.
+    pub(crate) fn cut() -> Self {
+        Self::new(ModelErrorKind::Cut, "the model's answer ended before it was complete")
+    }
+
     /// The same failure with the time that the provider asks to be left alone.
     #[must_use]
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Self {

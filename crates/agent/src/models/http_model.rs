@@ -34,7 +34,7 @@ impl Model for HttpModel {
         let frames = self.transport.send(self.target.request(&request)?).await?;
         let turn = RunningTurn {
             frames: Some(frames),
-            decoder: decode::decoder(self.target.model.info.api),
+            decoder: decode::decoder(self.target.model.api),
             events: VecDeque::new(),
             failure: None,
             event_time: self.transport.answer_time(),
@@ -98,8 +98,8 @@ fn late() -> ModelError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ModelApi;
     use crate::models::decode::StreamFrame;
+    use crate::models::http_api::HttpApi;
 
     /// A turn of these frames, one a minute, without an end.
     fn turn(data: &'static str) -> RunningTurn {
@@ -110,7 +110,7 @@ mod tests {
         });
         RunningTurn {
             frames: Some(frames.boxed()),
-            decoder: decode::decoder(ModelApi::AnthropicMessages),
+            decoder: decode::decoder(HttpApi::Messages),
             events: VecDeque::new(),
             failure: None,
             event_time: Duration::from_secs(600),

@@ -14,14 +14,14 @@ use crate::usage::TokenUsage;
 
 /// A model that is asked again when it fails before its first event, with a failure that may pass. Dropping the future of
 /// [`Model::stream`] ends the waiting.
-pub struct RetryModel {
+pub(super) struct RetryModel {
     inner: Arc<dyn Model>,
     options: ModelOptions,
 }
 
 impl RetryModel {
     /// The same model with the tries and waits of these options.
-    pub fn new(inner: Arc<dyn Model>, options: ModelOptions) -> Self {
+    pub(super) fn new(inner: Arc<dyn Model>, options: ModelOptions) -> Self {
         Self { inner, options }
     }
 

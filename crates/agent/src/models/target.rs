@@ -8,13 +8,14 @@ use reqwest::header::{HeaderMap, HeaderValue};
 
 use super::builtin;
 use super::facts::{FactRow, ModelFacts};
+use super::http_api::HttpApi;
 use super::key::KeySource;
 use super::registry::{self, ModelProviderSettings, ProviderRegistration};
 use super::transport::WireRequest;
 use super::wire::{self, WireModel};
 use crate::credentials::url_secrets;
 use crate::http::header_map;
-use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
+use crate::model::{DEFAULT_MAX_TOKENS, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
 use crate::redaction::register_named;
 
 /// The version of Anthropic's API whose requests are made here. 2026-10-21 refuses fields that are never sent here (sampling,
@@ -101,13 +102,18 @@ impl ModelTarget {
         headers: BTreeMap<String, String>,
         settings: &ModelProviderSettings,
     ) -> Result<Self> {
-        let url = endpoint(&info, base_url)?;
+        let api = HttpApi::of(info.api).ok_or_else(|| {
+            let reason = format!("of the provider `{}` is none that is asked over HTTP", info.provider);
+            Error::invalid("api", reason)
+        })?;
+        let url = endpoint(&info, api, base_url)?;
         // One of the environment was not registered.
         url_secrets(&url).iter().for_each(|(name, value)| register_named(name, value));
         let all = headers.into_iter().chain(settings.headers.clone());
         let headers = header_map(&all.map(|(name, value)| (name.to_ascii_lowercase(), value)).collect())?;
         let model = WireModel {
             info,
+            api,
             style: row.and_then(|row| row.style),
             is_vendors: builtin::is_vendors(url.as_str()),
             store: settings.store_responses.unwrap_or_default(),
@@ -138,36 +144,36 @@ impl ModelTarget {
                 headers.insert(name, value);
             }
         };
-        match self.model.info.api {
-            ModelApi::AnthropicMessages => {
+        match self.model.api {
+            HttpApi::Messages => {
                 add("anthropic-version", ANTHROPIC_VERSION);
                 if wire::anthropic::wants_interleaved_reasoning(&self.model) {
                     add("anthropic-beta", INTERLEAVED_REASONING);
                 }
             }
-            ModelApi::OpenaiResponses => {
+            HttpApi::Responses => {
                 if let Some(session_id) = &request.session_id {
                     add("session_id", session_id);
                     add("x-client-request-id", session_id);
                 }
             }
-            ModelApi::OpenaiCompletions | ModelApi::InProcess => {}
+            HttpApi::Completions => {}
         }
         headers
     }
 
     /// The header that has the key.
     fn key_name(&self) -> &'static str {
-        match self.model.info.api {
-            ModelApi::AnthropicMessages => "x-api-key",
-            _ => "authorization",
+        match self.model.api {
+            HttpApi::Messages => "x-api-key",
+            HttpApi::Completions | HttpApi::Responses => "authorization",
         }
     }
 
     fn key_value(&self, key: &str) -> Result<HeaderValue, ModelError> {
-        let value = match self.model.info.api {
-            ModelApi::AnthropicMessages => HeaderValue::from_str(key),
-            _ => HeaderValue::from_str(&format!("Bearer {key}")),
+        let value = match self.model.api {
+            HttpApi::Messages => HeaderValue::from_str(key),
+            HttpApi::Completions | HttpApi::Responses => HeaderValue::from_str(&format!("Bearer {key}")),
         };
         let provider = &self.model.info.provider;
         let mut value = value.map_err(|_| {
@@ -208,23 +214,20 @@ fn most_tokens(known: Option<u32>) -> u32 {
 }
 
 /// The address of the API below that of the provider. A query stays behind it.
-fn endpoint(info: &ModelInfo, base_url: &str) -> Result<Url> {
-    let refused =
-        |reason: &str| Error::invalid("base_url", format!("of the provider `{}` {reason}", info.provider));
-    let no_address = || refused("is no address that begins with `http://` or `https://`");
+fn endpoint(info: &ModelInfo, api: HttpApi, base_url: &str) -> Result<Url> {
+    let no_address = || {
+        let reason = "is no address that begins with `http://` or `https://`";
+        Error::invalid("base_url", format!("of the provider `{}` {reason}", info.provider))
+    };
     let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     let mut url = Url::parse(base_url).ok().filter(is_http).ok_or_else(no_address)?;
-    let path: &[&str] = match info.api {
-        ModelApi::AnthropicMessages => &["v1", "messages"],
-        ModelApi::OpenaiCompletions => &["chat", "completions"],
-        ModelApi::OpenaiResponses => &["responses"],
-        ModelApi::InProcess => {
-            let reason = format!("of the provider `{}` is none that is asked over HTTP", info.provider);
-            return Err(Error::invalid("api", reason));
-        }
+    let path: &[&str] = match api {
+        HttpApi::Messages => &["v1", "messages"],
+        HttpApi::Completions => &["chat", "completions"],
+        HttpApi::Responses => &["responses"],
     };
     // Addresses for Anthropic's API are written with and without the version.
-    let has_version = path[0] == "v1" && url.path().trim_end_matches('/').ends_with("/v1");
+    let has_version = api == HttpApi::Messages && url.path().trim_end_matches('/').ends_with("/v1");
     let mut parts = url.path_segments_mut().map_err(|()| no_address())?;
     parts.pop_if_empty();
     if has_version {
@@ -248,6 +251,7 @@ fn unknown_provider(name: &str, provider: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ModelApi;
 
     fn registered(api: ModelApi, slug: &str, base_url: &str) -> ModelTarget {
         let mut registration = ProviderRegistration::new(api, base_url);

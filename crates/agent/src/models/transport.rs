@@ -20,6 +20,7 @@ use super::decode::StreamFrame;
 use super::failure;
 use super::options::ModelOptions;
 use crate::event_reader::{MAX_EVENT_BYTES, read_events};
+use crate::http::reason;
 use crate::model::{ModelError, ModelErrorKind};
 
 /// The most bytes of a whole answer.
@@ -86,7 +87,10 @@ fn client(connect_timeout_ms: u64) -> Result<Client, ModelError> {
         .redirect(Policy::none())
         .user_agent(concat!("eyot/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|_| ModelError::new(ModelErrorKind::Unreachable, "no HTTP client can be made here"))?;
+        .map_err(|error| {
+            let message = format!("no HTTP client can be made here: {}", reason(&error));
+            ModelError::new(ModelErrorKind::Unreachable, message)
+        })?;
     clients.insert(connect_timeout_ms, client.clone());
     Ok(client)
 }

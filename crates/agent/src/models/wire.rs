@@ -41,13 +41,15 @@ mod sent_back;
 use serde_json::{Value, json};
 
 use super::facts::ReasoningStyle;
+use super::http_api::HttpApi;
 use crate::message::ContentBlock;
-use crate::model::{ModelApi, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ThinkingLevel};
+use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, ThinkingLevel};
 
 /// A model as the bodies need to know it.
 #[derive(Debug, Clone)]
 pub(super) struct WireModel {
     pub(super) info: ModelInfo,
+    pub(super) api: HttpApi,
     pub(super) style: Option<ReasoningStyle>,
     /// The server is the vendor's own, and not one that speaks its protocol.
     pub(super) is_vendors: bool,
@@ -57,10 +59,10 @@ pub(super) struct WireModel {
 
 /// The body of a request for one turn.
 pub(super) fn body(model: &WireModel, request: &ModelRequest) -> Value {
-    match model.info.api {
-        ModelApi::AnthropicMessages => anthropic::body(model, request),
-        ModelApi::OpenaiResponses => responses::body(model, request),
-        ModelApi::OpenaiCompletions | ModelApi::InProcess => chat_completions::body(model, request),
+    match model.api {
+        HttpApi::Messages => anthropic::body(model, request),
+        HttpApi::Completions => chat_completions::body(model, request),
+        HttpApi::Responses => responses::body(model, request),
     }
 }
 
@@ -69,7 +71,7 @@ pub(super) fn body(model: &WireModel, request: &ModelRequest) -> Value {
 pub(super) fn check(model: &WireModel, request: &ModelRequest) -> Result<(), ModelError> {
     let is_new = matches!(model.style, Some(ReasoningStyle::Effort { has_highest: true, .. }));
     let reasons = model.effort(request) != Some("none");
-    let is_completions = model.info.api == ModelApi::OpenaiCompletions;
+    let is_completions = model.api == HttpApi::Completions;
     if !(is_completions && model.is_vendors && is_new && reasons && !request.tools.is_empty()) {
         return Ok(());
     }

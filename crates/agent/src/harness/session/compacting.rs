@@ -160,7 +160,7 @@ async fn whole_turn(model: &dyn Model, request: ModelRequest) -> Result<crate::m
             return Ok(turn);
         }
     }
-    Err(ModelError::new(ModelErrorKind::Cut, "the model's answer ended before it was complete"))
+    Err(ModelError::cut())
 }
 
 fn turn_event(

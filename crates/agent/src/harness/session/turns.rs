@@ -158,13 +158,7 @@ impl Operation {
                 }
                 Some(Ok(event)) => event,
                 Some(Err(error)) => return Err(TurnFailure::Model { error, had_begun }),
-                None => {
-                    let error = ModelError::new(
-                        ModelErrorKind::Cut,
-                        "the model's answer ended before it was complete",
-                    );
-                    return Err(TurnFailure::Model { error, had_begun: true });
-                }
+                None => return Err(TurnFailure::Model { error: ModelError::cut(), had_begun: true }),
             };
             had_begun = true;
             match event {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::turn::TurnBuilder;
-use super::{TurnDecoder, text_of};
+use super::{TurnDecoder, count_of, openai_usage, text_of};
 use crate::message::StopReason;
 use crate::model::{ModelError, ModelErrorKind, ModelEvent};
 use crate::models::failure;
@@ -69,9 +69,7 @@ impl TurnDecoder for CompletionsDecoder {
                 Ok(self.turn.take_events())
             }
             Some(_) => Ok(Vec::new()),
-            None => {
-                Err(ModelError::new(ModelErrorKind::Cut, "the model's answer ended before it was complete"))
-            }
+            None => Err(ModelError::cut()),
         }
     }
 }
@@ -160,15 +158,12 @@ impl CompletionsDecoder {
         if !counts.is_object() {
             return;
         }
-        let count = |value: &Value| value.as_u64().unwrap_or_default();
         let details = &counts["prompt_tokens_details"];
-        let usage = self.turn.usage_mut();
-        usage.cache_read =
-            details["cached_tokens"].as_u64().unwrap_or_else(|| count(&counts["prompt_cache_hit_tokens"]));
-        usage.cache_write = count(&details["cache_write_tokens"]);
-        let cached = usage.cache_read.saturating_add(usage.cache_write);
-        usage.input = count(&counts["prompt_tokens"]).saturating_sub(cached);
-        usage.output = count(&counts["completion_tokens"]);
+        let from_cache =
+            details["cached_tokens"].as_u64().unwrap_or_else(|| count_of(&counts["prompt_cache_hit_tokens"]));
+        let (read, written) = (count_of(&counts["prompt_tokens"]), count_of(&counts["completion_tokens"]));
+        let to_cache = count_of(&details["cache_write_tokens"]);
+        *self.turn.usage_mut() = openai_usage(read, written, from_cache, to_cache);
     }
 }
 

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use super::{StreamFrame, decoder, read};
 use crate::message::{ContentBlock, StopReason};
 use crate::model::{ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelTurn};
+use crate::models::http_api::HttpApi;
 
 const APIS: [ModelApi; 3] =
     [ModelApi::AnthropicMessages, ModelApi::OpenaiCompletions, ModelApi::OpenaiResponses];
 
 /// Reads these frames and then the end of the stream.
 fn read_all(api: ModelApi, frames: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
-    let mut decoder = decoder(api);
+    let mut decoder = decoder(HttpApi::of(api).unwrap());
     let mut events = Vec::new();
     for data in frames {
         events.extend(read(&mut *decoder, &StreamFrame { event: None, data: (*data).to_owned() })?);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::turn::TurnBuilder;
-use super::{TurnDecoder, text_of};
+use super::{TurnDecoder, count_of, openai_usage, text_of};
 use crate::message::StopReason;
 use crate::model::{ModelError, ModelEvent};
 use crate::models::failure;
@@ -101,14 +101,11 @@ impl ResponsesDecoder {
 
     fn end_turn(&mut self, response: &Value) {
         let counts = &response["usage"];
-        let count = |value: &Value| value.as_u64().unwrap_or_default();
-        let usage = self.turn.usage_mut();
         let details = &counts["input_tokens_details"];
-        usage.cache_read = count(&details["cached_tokens"]);
-        usage.cache_write = count(&details["cache_write_tokens"]);
-        let cached = usage.cache_read.saturating_add(usage.cache_write);
-        usage.input = count(&counts["input_tokens"]).saturating_sub(cached);
-        usage.output = count(&counts["output_tokens"]);
+        let (read, written) = (count_of(&counts["input_tokens"]), count_of(&counts["output_tokens"]));
+        let (from_cache, to_cache) =
+            (count_of(&details["cached_tokens"]), count_of(&details["cache_write_tokens"]));
+        *self.turn.usage_mut() = openai_usage(read, written, from_cache, to_cache);
         let stop_reason = match response["incomplete_details"]["reason"].as_str() {
             Some("content_filter") => StopReason::Refusal,
             Some(_) => StopReason::Length,

@@ -6,6 +6,7 @@ use super::{WireModel, body};
 use crate::message::{AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall};
 use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelInfo, ModelRequest, ThinkingLevel, ToolDeclaration};
 use crate::models::facts::ReasoningStyle;
+use crate::models::http_api::HttpApi;
 use crate::usage::{TokenPrices, TokenUsage};
 
 const ALWAYS: ReasoningStyle = ReasoningStyle::Adaptive { highest: Some("xhigh"), can_stop: false };
@@ -26,7 +27,7 @@ fn model(api: ModelApi, style: ReasoningStyle) -> WireModel {
         images: true,
         prices: TokenPrices::default(),
     };
-    WireModel { info, style: Some(style), is_vendors: true, store: false }
+    WireModel { info, api: HttpApi::of(api).unwrap(), style: Some(style), is_vendors: true, store: false }
 }
 
 fn request(thinking: ThinkingLevel, messages: Vec<ChatMessage>) -> ModelRequest {

@@ -13,6 +13,7 @@ use crate::message::{
 };
 use crate::model::{ModelApi, ModelInfo, ModelRequest, ThinkingLevel, ToolDeclaration};
 use crate::models::facts::ReasoningStyle;
+use crate::models::http_api::HttpApi;
 use crate::usage::{TokenPrices, TokenUsage};
 
 const PI_BODIES: &str = include_str!("../../../tests/models/pi_bodies.json");
@@ -44,7 +45,7 @@ fn model(name: &str) -> WireModel {
         images: true,
         prices: TokenPrices::default(),
     };
-    WireModel { info, style: Some(style), is_vendors, store: false }
+    WireModel { info, api: HttpApi::of(api).unwrap(), style: Some(style), is_vendors, store: false }
 }
 
 fn request(model: &WireModel, is_own: bool, thinking: &str) -> ModelRequest {

@@ -6,6 +6,7 @@ use super::{WireModel, body};
 use crate::message::{AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage};
 use crate::model::{ModelApi, ModelInfo, ModelRequest, ThinkingLevel};
 use crate::models::facts::ReasoningStyle;
+use crate::models::http_api::HttpApi;
 use crate::usage::{TokenPrices, TokenUsage};
 
 const APIS: [ModelApi; 3] =
@@ -26,7 +27,7 @@ fn model(api: ModelApi, max_tokens: u32) -> WireModel {
         ModelApi::AnthropicMessages => ReasoningStyle::Budget,
         _ => ReasoningStyle::Effort { off: None, has_highest: false },
     };
-    WireModel { info, style: Some(style), is_vendors: true, store: false }
+    WireModel { info, api: HttpApi::of(api).unwrap(), style: Some(style), is_vendors: true, store: false }
 }
 
 fn request(messages: Vec<ChatMessage>) -> ModelRequest {
