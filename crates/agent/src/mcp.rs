@@ -42,8 +42,8 @@ pub struct McpConnection {
 /// Connects to an MCP server and lists its tools.
 ///
 /// A tool is named `mcp__SERVER__TOOL`, where letters other than ASCII's letters, digits, `_` and `-` become `_`; a name of
-/// more than 64 bytes is shortened, which its description says. An answer is text: images, sound and binary resources are
-/// named by type and size.
+/// more than 64 bytes is shortened, which its description says. An answer is a text that names images, sound and binary
+/// resources by type and size; its images come behind it.
 ///
 /// A call always has an answer. It is an error answer when the server says so, is gone, or does not answer within
 /// `timeout_ms`. What the server reports of its progress goes to the call's context. A session that was lost or has expired
