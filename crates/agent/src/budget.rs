@@ -12,11 +12,12 @@ use crate::usage::TokenUsage;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budget {
-    /// The most turns of the model.
+    /// The most turns of the model. The summary of a conversation is one, too.
     pub max_turns: Option<u64>,
     /// The most tokens, read and written.
     pub max_tokens: Option<u64>,
-    /// The longest time, in milliseconds.
+    /// The longest time, in milliseconds. Of a run that is gone on with, the time from its first event to its last one counts,
+    /// and the time in which no process had it does not.
     pub max_duration_ms: Option<u64>,
     /// The highest price, in the unit of the model's prices: dollars, as a rule. A model without prices costs nothing.
     pub max_cost: Option<f64>,
@@ -41,13 +42,16 @@ pub enum BudgetLimit {
 pub(crate) struct BudgetMeter {
     budget: Budget,
     started: Instant,
-    used: Arc<Mutex<UsedBudget>>,
+    used: Arc<Mutex<BudgetUsage>>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct UsedBudget {
-    turns: u64,
-    usage: TokenUsage,
+/// The part of a budget that is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct BudgetUsage {
+    pub(crate) turns: u64,
+    pub(crate) usage: TokenUsage,
+    /// The time that processes before this one took.
+    pub(crate) time_before: Duration,
 }
 
 impl BudgetMeter {
@@ -57,6 +61,9 @@ impl BudgetMeter {
 
     /// Counts a turn that is about to be asked for. The limit, if there is no room for it.
     pub(crate) fn begin_turn(&self) -> Result<(), BudgetLimit> {
+        if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(self.duration_limit());
+        }
         let mut used = self.lock();
         self.check(&used)?;
         used.turns += 1;
@@ -64,10 +71,11 @@ impl BudgetMeter {
     }
 
     /// Counts what was used before this process.
-    pub(crate) fn restore(&self, turns: u64, usage: TokenUsage) {
+    pub(crate) fn restore(&self, before: BudgetUsage) {
         let mut used = self.lock();
-        used.turns += turns;
-        used.usage += usage;
+        used.turns += before.turns;
+        used.usage += before.usage;
+        used.time_before += before.time_before;
     }
 
     /// Counts what a turn took.
@@ -77,8 +85,9 @@ impl BudgetMeter {
 
     /// The time at which the budget ends.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let limit = self.budget.max_duration_ms?;
-        self.started.checked_add(Duration::from_millis(limit))
+        let limit = Duration::from_millis(self.budget.max_duration_ms?);
+        let left = limit.saturating_sub(self.lock().time_before);
+        self.started.checked_add(left)
     }
 
     /// The limit that [`BudgetMeter::deadline`] is about.
@@ -86,7 +95,7 @@ impl BudgetMeter {
         BudgetLimit::DurationMs(self.budget.max_duration_ms.unwrap_or_default())
     }
 
-    fn check(&self, used: &UsedBudget) -> Result<(), BudgetLimit> {
+    fn check(&self, used: &BudgetUsage) -> Result<(), BudgetLimit> {
         let Budget { max_turns, max_tokens, max_cost, .. } = self.budget;
         if let Some(limit) = max_turns.filter(|limit| used.turns >= *limit) {
             return Err(BudgetLimit::Turns(limit));
@@ -97,13 +106,10 @@ impl BudgetMeter {
         if let Some(limit) = max_cost.filter(|limit| used.usage.cost.total >= *limit) {
             return Err(BudgetLimit::Cost(limit));
         }
-        match self.deadline().filter(|deadline| Instant::now() >= *deadline) {
-            Some(_) => Err(self.duration_limit()),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, UsedBudget> {
+    fn lock(&self) -> MutexGuard<'_, BudgetUsage> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,13 +137,34 @@ mod tests {
     }
 
     #[test]
-    fn tokens_and_their_price_are_counted_over_all_turns() {
+    fn tokens_are_counted_over_all_turns() {
         let spent = TokenUsage { total_tokens: 60, ..TokenUsage::default() };
         let meter = BudgetMeter::new(Budget { max_tokens: Some(100), ..Budget::default() });
         meter.charge(spent);
         assert_eq!(meter.begin_turn(), Ok(()));
         meter.clone().charge(spent);
         assert_eq!(meter.begin_turn(), Err(BudgetLimit::Tokens(100)));
+    }
+
+    #[test]
+    fn a_price_is_counted_over_all_turns() {
+        let mut spent = TokenUsage::default();
+        spent.cost.total = 0.06;
+        let meter = BudgetMeter::new(Budget { max_cost: Some(0.1), ..Budget::default() });
+        meter.charge(spent);
+        assert_eq!(meter.begin_turn(), Ok(()));
+        meter.charge(spent);
+        assert_eq!(meter.begin_turn(), Err(BudgetLimit::Cost(0.1)));
+    }
+
+    #[test]
+    fn what_a_process_before_this_one_used_is_counted() {
+        let budget = Budget { max_turns: Some(2), max_duration_ms: Some(60_000), ..Budget::default() };
+        let (fresh, late) = (BudgetMeter::new(budget), BudgetMeter::new(budget));
+        fresh.restore(BudgetUsage { turns: 1, ..BudgetUsage::default() });
+        assert_eq!((fresh.begin_turn(), fresh.begin_turn()), (Ok(()), Err(BudgetLimit::Turns(2))));
+        late.restore(BudgetUsage { time_before: Duration::from_secs(60), ..BudgetUsage::default() });
+        assert_eq!(late.begin_turn(), Err(BudgetLimit::DurationMs(60_000)));
     }
 
     #[test]

@@ -11,9 +11,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::abort::AbortSwitch;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, EventOrigin};
 use crate::failure::AgentResult;
-use crate::journal::RunJournal;
+use crate::journal::{EventScope, RunJournal};
+use crate::task_session::is_task_of;
 
 /// A call of a session. It begins when it is first polled. Dropping it aborts it; what it had begun is still brought to an
 /// end that the conversation can go on from.
@@ -22,7 +23,7 @@ pub struct CallHandle<T> {
     state: CallState<T>,
     abort: AbortSwitch,
     journal: RunJournal,
-    session: String,
+    origin: EventOrigin,
 }
 
 enum CallState<T> {
@@ -35,17 +36,17 @@ enum CallState<T> {
 #[derive(Debug)]
 pub struct CallEvents {
     events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
-    session: String,
+    origin: EventOrigin,
 }
 
 impl<T: Send + 'static> CallHandle<T> {
     pub(crate) fn new(
         abort: AbortSwitch,
-        journal: RunJournal,
-        session: &str,
+        scope: &EventScope,
         run: impl Future<Output = AgentResult<T>> + Send + 'static,
     ) -> Self {
-        Self { state: CallState::Waiting(Box::pin(run)), abort, journal, session: session.to_owned() }
+        let (journal, origin) = (scope.journal().clone(), scope.origin().clone());
+        Self { state: CallState::Waiting(Box::pin(run)), abort, journal, origin }
     }
 
     /// Aborts the call: it fails with [`AgentError::Aborted`](crate::AgentError::Aborted) and this reason.
@@ -62,7 +63,7 @@ impl<T: Send + 'static> CallHandle<T> {
     /// The events of the session, and of the tasks that it gives, from now on. Ask before the call is first polled, and none
     /// is missed. They are kept until they are read.
     pub fn events(&self) -> CallEvents {
-        CallEvents { events: self.journal.listen(), session: self.session.clone() }
+        CallEvents { events: self.journal.listen(), origin: self.origin.clone() }
     }
 }
 
@@ -73,7 +74,7 @@ impl<T: Send + 'static> Future for CallHandle<T> {
         if let CallState::Waiting(_) = self.state
             && let CallState::Waiting(run) = std::mem::replace(&mut self.state, CallState::Over)
         {
-            self.state = CallState::Running(tokio::spawn(run));
+            self.state = CallState::Running(self.journal.calls().spawn(run));
         }
         let CallState::Running(task) = &mut self.state else {
             let error = Error::new(ErrorKind::Internal, "a call was awaited after its end");
@@ -97,7 +98,7 @@ impl<T> Drop for CallHandle<T> {
 
 impl<T> std::fmt::Debug for CallHandle<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CallHandle").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("CallHandle").field("session", &self.origin.session).finish_non_exhaustive()
     }
 }
 
@@ -124,32 +125,7 @@ impl CallEvents {
 
     fn is_of_the_call(&self, event: &AgentEvent) -> bool {
         let session = event.session.as_deref().unwrap_or_default();
-        session == self.session || is_task_of(session, &self.session)
-    }
-}
-
-/// Returns whether a session does a task that the other one gave, or a task of such a task.
-fn is_task_of(session: &str, parent: &str) -> bool {
-    let mut rest = session;
-    while let Some(inner) = rest.strip_prefix("task:") {
-        if inner.strip_prefix(parent).is_some_and(|after| after.starts_with(':')) {
-            return true;
-        }
-        rest = inner;
-    }
-    false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tasks_of_a_session_and_their_tasks_belong_to_its_calls() {
-        assert!(is_task_of("task:default:1", "default"));
-        assert!(is_task_of("task:task:default:1:2", "default"));
-        assert!(!is_task_of("task:other:1", "default"));
-        assert!(!is_task_of("default", "default"));
-        assert!(!is_task_of("task:default2:1", "default"));
+        let own = self.origin.session.as_deref().unwrap_or_default();
+        event.harness == self.origin.harness && (session == own || is_task_of(session, own))
     }
 }

@@ -96,6 +96,11 @@ impl Conversation {
         &self.entries
     }
 
+    /// The entries from this number on.
+    pub(crate) fn entries_from(&self, from: usize) -> &[ConversationEntry] {
+        self.entries.get(from..).unwrap_or_default()
+    }
+
     /// Adds an entry at the end.
     pub(crate) fn push(&mut self, entry: ConversationEntry) {
         self.entries.push(entry);
@@ -161,7 +166,7 @@ impl Conversation {
     /// The last turn from this entry on whose tools have all answered, but whose end nobody has heard of.
     pub(crate) fn untold_turn(&self, from: usize) -> Option<&AssistantMessage> {
         let mut has_results = false;
-        for entry in self.entries[from.min(self.entries.len())..].iter().rev() {
+        for entry in self.entries_from(from).iter().rev() {
             match entry {
                 ConversationEntry::Message { message: ChatMessage::ToolResult(_), .. } => has_results = true,
                 ConversationEntry::Message { message: ChatMessage::Assistant(turn), .. } => {
@@ -176,7 +181,7 @@ impl Conversation {
 
     /// The last turn from this entry on, if nothing was said or called after it.
     pub(crate) fn last_turn(&self, from: usize) -> Option<&AssistantMessage> {
-        let said = self.entries[from.min(self.entries.len())..].iter().rev().find_map(|entry| match entry {
+        let said = self.entries_from(from).iter().rev().find_map(|entry| match entry {
             ConversationEntry::Message { message: ChatMessage::ToolResult(_), .. } => None,
             ConversationEntry::Message { message, .. } => Some(message),
             _ => None,
@@ -189,7 +194,7 @@ impl Conversation {
 
     /// The tool calls from this entry on that have an answer which is no failure.
     pub(crate) fn answered_calls(&self, from: usize) -> Vec<ToolCall> {
-        let entries = &self.entries[from.min(self.entries.len())..];
+        let entries = self.entries_from(from);
         let messages = || {
             entries.iter().filter_map(|entry| match entry {
                 ConversationEntry::Message { message, .. } => Some(message),
@@ -208,7 +213,7 @@ impl Conversation {
 
     /// The tokens that the entries from this number on took.
     pub(crate) fn usage_since(&self, entry: usize) -> TokenUsage {
-        let spent = self.entries[entry.min(self.entries.len())..].iter().filter_map(|entry| match entry {
+        let spent = self.entries_from(entry).iter().filter_map(|entry| match entry {
             ConversationEntry::Message { message: ChatMessage::Assistant(turn), .. } => Some(turn.usage),
             ConversationEntry::Compaction(compaction) => compaction.usage,
             ConversationEntry::Message { .. } | ConversationEntry::Task(_) | ConversationEntry::TurnEnd => {

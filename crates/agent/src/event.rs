@@ -40,6 +40,38 @@ pub struct AgentEvent {
     pub operation_id: Option<String>,
 }
 
+/// The place in a run that an event comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct EventOrigin {
+    pub(crate) session: Option<String>,
+    pub(crate) parent_session: Option<String>,
+    pub(crate) task_id: Option<String>,
+    pub(crate) harness: Option<String>,
+    pub(crate) operation_id: Option<String>,
+}
+
+impl EventOrigin {
+    /// The origin of an event.
+    pub(crate) fn of(event: &AgentEvent) -> Self {
+        Self {
+            session: event.session.clone(),
+            parent_session: event.parent_session.clone(),
+            task_id: event.task_id.clone(),
+            harness: event.harness.clone(),
+            operation_id: event.operation_id.clone(),
+        }
+    }
+
+    /// The name of the session in the run.
+    pub(crate) fn session_path(&self) -> String {
+        format!(
+            "{}/{}",
+            self.harness.as_deref().unwrap_or_default(),
+            self.session.as_deref().unwrap_or_default()
+        )
+    }
+}
+
 /// The kind of an event, with its fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]

@@ -1,15 +1,17 @@
 //! Harnesses: an agent with its settings, its sandbox and its sessions.
 
+mod noted_step;
 mod session;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use eyot::{Error, ErrorKind, Result, Sandbox};
 use eyot_tools::{ToolDef, Toolset};
 use serde_json::json;
 
-use crate::budget::{Budget, BudgetMeter};
+use self::noted_step::{NotedStep, as_error, outcome_of};
+use crate::budget::{Budget, BudgetMeter, BudgetUsage};
 use crate::compaction::CompactionOptions;
 use crate::conversation::{Conversation, ConversationEntry};
 use crate::journal::{EventScope, RunJournal};
@@ -18,10 +20,11 @@ use crate::sandbox_access::{AgentSandbox, SandboxAccess};
 use session::{SessionConfig, SessionInner, SessionPlace, no_sandbox, thinking_of};
 
 use crate::skill::PackagedSkill;
-use crate::store::{AgentStore, MemoryStore};
+use crate::step::{SessionStep, StepKind};
+use crate::store::{AgentStore, MemoryStore, StoreChange};
 use crate::subagent::Subagent;
 use crate::system_prompt::SessionContext;
-use crate::usage::TokenUsage;
+use crate::task_session::task_session;
 pub use session::{
     BUILTIN_TOOL_NAMES, MAX_TASK_DEPTH, PromptOptions, PromptResponse, Session, ShellOptions, ShellResult,
     SkillChoice, SkillOptions, TaskOptions, create_tools,
@@ -81,7 +84,8 @@ pub(crate) struct HarnessInner {
     pub(crate) toolset: Option<Toolset>,
     pub(crate) budget: BudgetMeter,
     pub(crate) tool_timeout_ms: Option<u64>,
-    sessions: Mutex<HashMap<String, Arc<SessionInner>>>,
+    /// The sessions that somebody holds. They hold the harness, so it does not hold them.
+    sessions: Mutex<HashMap<String, Weak<SessionInner>>>,
 }
 
 /// The conversation that is wanted.
@@ -90,6 +94,16 @@ enum SessionMode {
     Get,
     Create,
     GetOrCreate,
+}
+
+impl SessionMode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Create => "create",
+            Self::GetOrCreate => "get or create",
+        }
+    }
 }
 
 /// Makes a harness: finds its sandbox, or makes it, and looks around in its working directory.
@@ -166,8 +180,8 @@ impl Harness {
     }
 
     /// Counts what it used before this process.
-    pub(crate) fn restore_budget(&self, turns: u64, usage: TokenUsage) {
-        self.inner.budget.restore(turns, usage);
+    pub(crate) fn restore_budget(&self, before: BudgetUsage) {
+        self.inner.budget.restore(before);
     }
 
     /// The name.
@@ -202,10 +216,9 @@ impl Harness {
 
     /// Deletes the session of this name with its conversation. One that is missing is fine.
     pub async fn delete_session(&self, name: &str) -> Result<()> {
-        let open = self.inner.sessions().get(name).cloned();
-        match open {
+        match self.inner.open_session(name) {
             Some(inner) => Session { inner }.delete().await,
-            None => self.inner.delete_tree(&self.inner.key_of(name)).await,
+            None => self.inner.delete_tree(name, &self.inner.key_of(name)).await,
         }
     }
 
@@ -221,8 +234,12 @@ impl Harness {
 }
 
 impl HarnessInner {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<SessionInner>>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Weak<SessionInner>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_session(&self, name: &str) -> Option<Arc<SessionInner>> {
+        self.sessions().get(name).and_then(Weak::upgrade)
     }
 
     /// The key of a session's conversation.
@@ -237,24 +254,50 @@ impl HarnessInner {
 
     /// The key of the conversation of a task.
     pub(crate) fn task_key(&self, parent: &str, task_id: &str) -> String {
-        self.key_of(&task_name(parent, task_id))
+        self.key_of(&task_session(parent, task_id))
     }
 
     pub(crate) fn forget(&self, session: &str) {
         self.sessions().remove(session);
     }
 
+    /// Opens a session. In a run that goes on it is opened as it was then.
     async fn open(self: Arc<Self>, name: &str, mode: SessionMode) -> Result<Session> {
         if name.is_empty() || name.starts_with("task:") {
             let message =
                 format!("use session `{name}`: a name is not empty and does not begin with `task:`");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
+        let mut step = self.session_step(name, SessionStep::Open, mode.name())?;
+        if let Some(known) = step.known_end() {
+            known?;
+            return self.find(name, SessionMode::GetOrCreate, Vec::new()).await;
+        }
+        let mut changes = vec![StoreChange::Begin { key: self.key_of(name) }];
+        changes.extend(step.ended(outcome_of(Ok(()))));
+        let found = Arc::clone(&self).find(name, mode, changes).await;
+        if let Err(error) = &found {
+            self.scope.journal().note_all(step.ended(outcome_of(Err(error))));
+        }
+        found
+    }
+
+    /// Finds a session, or makes it. These changes are written when there is one.
+    async fn find(
+        self: Arc<Self>,
+        name: &str,
+        mode: SessionMode,
+        changes: Vec<StoreChange>,
+    ) -> Result<Session> {
         let key = self.key_of(name);
-        let open = self.sessions().get(name).cloned();
+        let open = self.open_session(name);
         let kept = match &open {
             Some(_) => None,
-            None => self.store.conversation(&key).await?,
+            None => {
+                // It may have been open until now, with something still to be written.
+                self.scope.journal().written().await?;
+                self.store.conversation(&key).await?
+            }
         };
         match (mode, open.is_some() || kept.is_some()) {
             (SessionMode::Get, false) => return Err(self.about(name, ErrorKind::NotFound, "does not exist")),
@@ -263,16 +306,22 @@ impl HarnessInner {
             }
             _ => {}
         }
+        self.scope.journal().note_all(changes);
         if let Some(inner) = open {
             return Ok(Session { inner });
         }
-        self.scope.journal().begin(&key);
         let conversation = Conversation::from_entries(kept.unwrap_or_default());
         let (source, scope) = (self.source.clone(), self.scope.of_session(name));
         let place = SessionPlace { name: name.to_owned(), key, source, scope, depth: 0 };
         let session = SessionInner::new(place, Arc::clone(&self), self.config.clone(), conversation);
+        let mut sessions = self.sessions();
         // Another caller may have opened it meanwhile.
-        let inner = Arc::clone(self.sessions().entry(name.to_owned()).or_insert_with(|| Arc::new(session)));
+        if let Some(inner) = sessions.get(name).and_then(Weak::upgrade) {
+            return Ok(Session { inner });
+        }
+        let inner = Arc::new(session);
+        sessions.retain(|_, session| session.strong_count() > 0);
+        sessions.insert(name.to_owned(), Arc::downgrade(&inner));
         Ok(Session { inner })
     }
 
@@ -293,9 +342,9 @@ impl HarnessInner {
             None => parent.source.clone(),
         };
         let config = task_config(&parent.config, subagent, &source).await?;
-        let name = task_name(&parent.name, task_id);
+        let name = task_session(&parent.name, task_id);
         let key = self.key_of(&name);
-        self.scope.journal().begin(&key);
+        self.scope.journal().note_all(vec![StoreChange::Begin { key: key.clone() }]);
         self.scope.journal().written().await?;
         let kept = self.store.conversation(&key).await?.unwrap_or_default();
         let scope = parent.scope.of_task(&parent.name, task_id, &name);
@@ -304,24 +353,33 @@ impl HarnessInner {
         Ok(Arc::new(SessionInner::new(place, Arc::clone(self), config, conversation)))
     }
 
-    /// Deletes a conversation with those of its tasks.
-    pub(crate) async fn delete_tree(&self, key: &str) -> Result<()> {
+    /// Deletes the conversation of a session with those of its tasks. In a run that goes on, what was deleted then stays as
+    /// it is.
+    pub(crate) async fn delete_tree(&self, session: &str, key: &str) -> Result<()> {
+        let mut step = self.session_step(session, SessionStep::Delete, "")?;
+        if let Some(known) = step.known_end() {
+            return known;
+        }
         self.scope.journal().written().await?;
-        let mut keys = vec![key.to_owned()];
-        while let Some(key) = keys.pop() {
-            let entries = self.store.conversation(&key).await?.unwrap_or_default();
+        let (mut keys, mut next) = (vec![key.to_owned()], 0);
+        while let Some(key) = keys.get(next) {
+            let entries = self.store.conversation(key).await?.unwrap_or_default();
             keys.extend(entries.into_iter().filter_map(|entry| match entry {
                 ConversationEntry::Task(task) => Some(task.key),
                 _ => None,
             }));
-            self.store.delete_conversation(&key).await?;
+            next += 1;
         }
-        Ok(())
+        let deletions = keys.into_iter().map(|key| StoreChange::Delete { key });
+        self.scope.journal().note_all(deletions.chain(step.ended(outcome_of(Ok(())))).collect());
+        self.scope.journal().written().await
     }
-}
 
-fn task_name(parent: &str, task_id: &str) -> String {
-    format!("task:{parent}:{task_id}")
+    /// The next step of a session that is about the session itself.
+    fn session_step(&self, session: &str, kind: SessionStep, asked: &str) -> Result<NotedStep> {
+        let scope = self.scope.of_session(session);
+        NotedStep::next(&scope, StepKind::Session(kind), json!(asked), Default::default).map_err(as_error)
+    }
 }
 
 /// The settings of a task's session: the subagent's, and where it says nothing those of the session that gives it.

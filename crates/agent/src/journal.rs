@@ -7,30 +7,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
 
 use crate::abort::AbortSwitch;
 use crate::conversation::ConversationEntry;
-use crate::event::{AgentEvent, AgentEventKind};
+use crate::event::{AgentEvent, AgentEventKind, EventOrigin};
 use crate::observe::publish;
 use crate::redaction::redact_event;
 use crate::step::RunSteps;
 use crate::store::{AgentStore, RunLease, StoreChange};
+use crate::unfinished::UnfinishedWork;
 
-/// The most changes that are written at once.
-const MAX_CHANGES: usize = 1_000;
+/// The most notes that are written at once.
+pub(crate) const MAX_NOTES_AT_ONCE: usize = 1_000;
 
 /// The journal of a run. Clones are one.
 #[derive(Clone)]
 pub(crate) struct RunJournal {
     run: Option<Arc<JournalRun>>,
     state: Arc<Mutex<JournalState>>,
+    calls: TaskTracker,
 }
 
 /// The run that a journal is of.
 pub(crate) struct JournalRun {
     pub(crate) lease: RunLease,
     pub(crate) steps: RunSteps,
+    pub(crate) unfinished: Mutex<UnfinishedWork>,
     pub(crate) abort: AbortSwitch,
+    /// The most notes that are written at once.
+    pub(crate) notes_at_once: usize,
 }
 
 struct JournalState {
@@ -47,15 +53,11 @@ enum JournalNote {
     Written(oneshot::Sender<Result<()>>),
 }
 
-/// The place in a run that an event comes from.
+/// The journal, for the events that come from one place in a run.
 #[derive(Clone)]
 pub(crate) struct EventScope {
     journal: RunJournal,
-    session: Option<String>,
-    parent_session: Option<String>,
-    task_id: Option<String>,
-    harness: Option<String>,
-    operation_id: Option<String>,
+    origin: EventOrigin,
 }
 
 impl RunJournal {
@@ -63,14 +65,26 @@ impl RunJournal {
     pub(crate) fn start(run: Option<JournalRun>, next_index: u64, store: Arc<dyn AgentStore>) -> Self {
         let (writer, notes) = mpsc::unbounded_channel();
         let lease = run.as_ref().map(|run| run.lease.clone());
-        tokio::spawn(write(store, lease, notes));
+        let at_once = run.as_ref().map_or(MAX_NOTES_AT_ONCE, |run| run.notes_at_once);
+        tokio::spawn(write(store, lease, notes, at_once));
         let state = JournalState { next_index, listeners: Vec::new(), writer };
-        Self { run: run.map(Arc::new), state: Arc::new(Mutex::new(state)) }
+        Self { run: run.map(Arc::new), state: Arc::new(Mutex::new(state)), calls: TaskTracker::new() }
     }
 
     /// The steps of the run, if it is of one.
     pub(crate) fn steps(&self) -> Option<&RunSteps> {
         self.run.as_ref().map(|run| &run.steps)
+    }
+
+    /// The work that a process before this one left in the run, if it is of one.
+    pub(crate) fn unfinished(&self) -> Option<MutexGuard<'_, UnfinishedWork>> {
+        let run = self.run.as_ref()?;
+        Some(run.unfinished.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The calls of sessions that go on.
+    pub(crate) fn calls(&self) -> &TaskTracker {
+        &self.calls
     }
 
     /// The end of the run from outside; of no run it never comes.
@@ -90,11 +104,6 @@ impl RunJournal {
         self.note(appended(key, entry));
     }
 
-    /// Begins a conversation.
-    pub(crate) fn begin(&self, key: &str) {
-        self.note(StoreChange::Begin { key: key.to_owned() });
-    }
-
     /// Waits until everything so far is written.
     pub(crate) async fn written(&self) -> Result<()> {
         let (sender, answer) = oneshot::channel();
@@ -105,19 +114,24 @@ impl RunJournal {
         }
     }
 
-    fn note(&self, change: StoreChange) {
+    /// Writes these changes together, or none of them.
+    pub(crate) fn note_all(&self, changes: Vec<StoreChange>) {
         // Whoever waits in `written` hears of a writer that is gone.
-        self.lock().writer.send(JournalNote::Changes(vec![change])).ok();
+        self.lock().writer.send(JournalNote::Changes(changes)).ok();
+    }
+
+    fn note(&self, change: StoreChange) {
+        self.note_all(vec![change]);
     }
 
     /// Tells everybody of events, in their order. They are written together with the changes that they are about.
-    fn emit(&self, scope: &EventScope, kinds: Vec<AgentEventKind>, changes: Vec<StoreChange>) {
+    fn emit(&self, origin: &EventOrigin, kinds: Vec<AgentEventKind>, changes: Vec<StoreChange>) {
         let kinds: Vec<AgentEventKind> = kinds.into_iter().map(redact_event).collect();
         // Under the lock, so that the numbers are in the order in which everybody hears of the events.
         let mut state = self.lock();
         let mut noted = Vec::new();
         for kind in kinds {
-            let event = Arc::new(self.event(scope, kind, state.next_index));
+            let event = Arc::new(self.event(origin, kind, state.next_index));
             state.next_index += 1;
             state.listeners.retain(|listener| listener.send(Arc::clone(&event)).is_ok());
             publish(&event);
@@ -131,17 +145,17 @@ impl RunJournal {
         }
     }
 
-    fn event(&self, scope: &EventScope, kind: AgentEventKind, event_index: u64) -> AgentEvent {
+    fn event(&self, origin: &EventOrigin, kind: AgentEventKind, event_index: u64) -> AgentEvent {
         AgentEvent {
             kind,
             run_id: self.run.as_ref().map(|run| run.lease.id().to_owned()),
             event_index,
             timestamp: humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string(),
-            session: scope.session.clone(),
-            parent_session: scope.parent_session.clone(),
-            task_id: scope.task_id.clone(),
-            harness: scope.harness.clone(),
-            operation_id: scope.operation_id.clone(),
+            session: origin.session.clone(),
+            parent_session: origin.parent_session.clone(),
+            task_id: origin.task_id.clone(),
+            harness: origin.harness.clone(),
+            operation_id: origin.operation_id.clone(),
         }
     }
 
@@ -153,61 +167,68 @@ impl RunJournal {
 impl EventScope {
     /// The scope of a run.
     pub(crate) fn of_run(journal: RunJournal) -> Self {
-        Self {
-            journal,
-            session: None,
-            parent_session: None,
-            task_id: None,
-            harness: None,
-            operation_id: None,
-        }
+        Self { journal, origin: EventOrigin::default() }
     }
 
     /// The scope of a harness.
     pub(crate) fn of_harness(journal: RunJournal, harness: &str) -> Self {
         let harness = Some(harness.to_owned());
-        Self { journal, session: None, parent_session: None, task_id: None, harness, operation_id: None }
+        Self { journal, origin: EventOrigin { harness, ..EventOrigin::default() } }
     }
 
     /// The scope of one of its sessions.
     pub(crate) fn of_session(&self, session: &str) -> Self {
-        Self { session: Some(session.to_owned()), ..self.clone() }
+        self.at(EventOrigin { session: Some(session.to_owned()), ..self.origin.clone() })
     }
 
     /// The scope of the session that does a task.
     pub(crate) fn of_task(&self, parent: &str, task_id: &str, session: &str) -> Self {
-        Self {
+        self.at(EventOrigin {
             session: Some(session.to_owned()),
             parent_session: Some(parent.to_owned()),
             task_id: Some(task_id.to_owned()),
             operation_id: None,
-            ..self.clone()
-        }
+            ..self.origin.clone()
+        })
     }
 
     /// The scope of an operation of the session.
     pub(crate) fn of_operation(&self, operation_id: &str) -> Self {
-        Self { operation_id: Some(operation_id.to_owned()), ..self.clone() }
+        self.at(EventOrigin { operation_id: Some(operation_id.to_owned()), ..self.origin.clone() })
     }
 
     /// The same scope about a task that its session has given.
     pub(crate) fn about_task(&self, task_id: &str) -> Self {
-        Self { task_id: Some(task_id.to_owned()), parent_session: self.session.clone(), ..self.clone() }
+        self.at(EventOrigin {
+            task_id: Some(task_id.to_owned()),
+            parent_session: self.origin.session.clone(),
+            ..self.origin.clone()
+        })
+    }
+
+    /// The scope of another place of the run.
+    pub(crate) fn at(&self, origin: EventOrigin) -> Self {
+        Self { journal: self.journal.clone(), origin }
     }
 
     /// Tells everybody of an event.
     pub(crate) fn emit(&self, kind: AgentEventKind) {
-        self.journal.emit(self, vec![kind], Vec::new());
+        self.journal.emit(&self.origin, vec![kind], Vec::new());
     }
 
     /// Tells everybody of an event, which is written together with these changes: all of it, or none.
     pub(crate) fn emit_with(&self, kind: AgentEventKind, changes: Vec<StoreChange>) {
-        self.journal.emit(self, vec![kind], changes);
+        self.emit_all_with(vec![kind], changes);
+    }
+
+    /// The same with several events.
+    pub(crate) fn emit_all_with(&self, kinds: Vec<AgentEventKind>, changes: Vec<StoreChange>) {
+        self.journal.emit(&self.origin, kinds, changes);
     }
 
     /// The same with the entry of a conversation that the event is about.
     pub(crate) fn emit_with_entry(&self, kind: AgentEventKind, key: &str, entry: ConversationEntry) {
-        self.journal.emit(self, vec![kind], vec![appended(key, entry)]);
+        self.journal.emit(&self.origin, vec![kind], vec![appended(key, entry)]);
     }
 
     /// The same with several events.
@@ -217,23 +238,23 @@ impl EventScope {
         key: &str,
         entry: ConversationEntry,
     ) {
-        self.journal.emit(self, kinds, vec![appended(key, entry)]);
+        self.journal.emit(&self.origin, kinds, vec![appended(key, entry)]);
     }
 
     /// The name of the session in the run.
     pub(crate) fn session_path(&self) -> String {
-        session_path(self.harness.as_deref(), self.session.as_deref())
+        self.origin.session_path()
+    }
+
+    /// The place that its events come from.
+    pub(crate) fn origin(&self) -> &EventOrigin {
+        &self.origin
     }
 
     /// The journal.
     pub(crate) fn journal(&self) -> &RunJournal {
         &self.journal
     }
-}
-
-/// The name of a session in a run.
-pub(crate) fn session_path(harness: Option<&str>, session: Option<&str>) -> String {
-    format!("{}/{}", harness.unwrap_or_default(), session.unwrap_or_default())
 }
 
 fn appended(key: &str, entry: ConversationEntry) -> StoreChange {
@@ -245,10 +266,11 @@ async fn write(
     store: Arc<dyn AgentStore>,
     lease: Option<RunLease>,
     mut notes: mpsc::UnboundedReceiver<JournalNote>,
+    at_once: usize,
 ) {
     let mut waiting = Vec::new();
     let mut failure: Option<Error> = None;
-    while notes.recv_many(&mut waiting, MAX_CHANGES).await > 0 {
+    while notes.recv_many(&mut waiting, at_once).await > 0 {
         let (mut changes, mut hearers) = (Vec::new(), Vec::new());
         for note in waiting.drain(..) {
             match note {

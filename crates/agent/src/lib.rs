@@ -36,7 +36,9 @@ mod step;
 mod store;
 mod subagent;
 mod system_prompt;
+mod task_session;
 mod tool_image;
+mod unfinished;
 mod usage;
 
 pub use agent_file::AgentFile;
@@ -68,7 +70,7 @@ pub use run::{AgentContext, Agents, RunHandle};
 pub use sandbox_access::AgentSandbox;
 pub use scripted::{ScriptedModel, ScriptedTurn};
 pub use skill::{PackagedSkill, SkillHead};
-pub use step::{AgentStep, StepFailure, StepOutcome};
+pub use step::{AgentStep, SessionStep, StepFailure, StepKind, StepOutcome};
 pub use store::{
     AgentStore, DEFAULT_RUN_LIMIT, EngineStore, MemoryStore, RunFilter, RunLease, RunRecord, RunStatus,
     StoreChange,

@@ -15,14 +15,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::abort::AbortSwitch;
+use crate::budget::BudgetUsage;
 use crate::event::{AgentEvent, AgentEventKind, LogLevel};
 use crate::failure::{AgentError, AgentResult};
 use crate::harness::{DEFAULT_NAME, Harness, HarnessOptions};
-use crate::journal::{EventScope, JournalRun, RunJournal};
+use crate::journal::{EventScope, JournalRun, MAX_NOTES_AT_ONCE, RunJournal};
 use crate::message::timestamp_ms;
 use crate::step::RunSteps;
-use crate::store::{AgentStore, RunRecord, RunStatus, StoreChange};
-use past::{RunPast, UsedBefore};
+use crate::store::{AgentStore, RunLease, RunRecord, RunStatus, StoreChange};
+use crate::unfinished::UnfinishedWork;
+use past::RunPast;
 
 type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
 
@@ -31,6 +33,7 @@ type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>
 pub struct Agents {
     store: Arc<dyn AgentStore>,
     handlers: Arc<Mutex<BTreeMap<String, Handler>>>,
+    notes_at_once: usize,
 }
 
 /// The surroundings of a run, for the agent's handler.
@@ -46,7 +49,8 @@ struct RunInner {
     harnesses: Mutex<BTreeSet<String>>,
     /// The lines of the log that a process before this one has written already.
     written_logs: AtomicU64,
-    used_before: UsedBefore,
+    /// The part of its budget that each harness had used before this process.
+    used_before: BTreeMap<String, BudgetUsage>,
 }
 
 /// A run that goes on. Dropping it leaves the run alone.
@@ -61,7 +65,14 @@ pub struct RunHandle {
 impl Agents {
     /// Agents whose runs are kept in this store.
     pub fn new(store: Arc<dyn AgentStore>) -> Self {
-        Self { store, handlers: Arc::default() }
+        Self { store, handlers: Arc::default(), notes_at_once: MAX_NOTES_AT_ONCE }
+    }
+
+    /// Writes at most so many notes of a run at once, so that a test can end a process between any two of them.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_notes_at_once(self, notes_at_once: usize) -> Self {
+        Self { notes_at_once, ..self }
     }
 
     /// Registers an agent. Its handler is called once for each run, and again when a run is gone on with after its process
@@ -107,7 +118,7 @@ impl Agents {
             error: None,
         };
         let lease = self.store.begin_run(record.clone()).await?;
-        let run = JournalRun { lease, steps: RunSteps::default(), abort: AbortSwitch::default() };
+        let run = self.journal_run(lease, RunSteps::default(), UnfinishedWork::default());
         let journal = RunJournal::start(Some(run), 0, Arc::clone(&self.store));
         let events = journal.listen();
         let scope = EventScope::of_run(journal);
@@ -117,11 +128,14 @@ impl Agents {
     }
 
     /// Goes on with the runs whose process is gone, the oldest first. Those of agents that are not registered stay as they
-    /// are.
+    /// are, and so do those that can't be read: the log tells of them.
     pub async fn resume(&self) -> Result<Vec<RunHandle>> {
         let mut resumed = Vec::new();
         for id in self.store.abandoned_runs().await? {
-            resumed.extend(self.resume_run(&id).await?);
+            match self.resume_run(&id).await {
+                Ok(run) => resumed.extend(run),
+                Err(error) => tracing::error!(run = %id, %error, "go on with a run of an agent"),
+            }
         }
         Ok(resumed)
     }
@@ -134,8 +148,8 @@ impl Agents {
         let Ok(handler) = self.handler(&record.agent_name) else { return Ok(None) };
         let Some(lease) = self.store.take_run(id).await? else { return Ok(None) };
         let mut past = RunPast::read(self.store.as_ref(), id).await?;
-        let steps = RunSteps::known(self.store.steps(id).await?, std::mem::take(&mut past.open_turns));
-        let run = JournalRun { lease, steps, abort: AbortSwitch::default() };
+        let steps = RunSteps::known(self.store.steps(id).await?);
+        let run = self.journal_run(lease, steps, std::mem::take(&mut past.unfinished));
         let journal = RunJournal::start(Some(run), past.next_index, Arc::clone(&self.store));
         let events = journal.listen();
         let scope = EventScope::of_run(journal);
@@ -143,6 +157,11 @@ impl Agents {
             scope.emit(run_start(&record));
         }
         Ok(Some(self.start(handler, record, scope, events, past)))
+    }
+
+    fn journal_run(&self, lease: RunLease, steps: RunSteps, unfinished: UnfinishedWork) -> JournalRun {
+        let (unfinished, abort) = (Mutex::new(unfinished), AbortSwitch::default());
+        JournalRun { lease, steps, unfinished, abort, notes_at_once: self.notes_at_once }
     }
 
     fn start(
@@ -190,8 +209,12 @@ async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value
         Err(Error::new(ErrorKind::Internal, message).into())
     });
     let scope = &context.inner.scope;
-    let divergence = scope.journal().steps().and_then(RunSteps::divergence);
-    let done = match divergence {
+    let done = match (done, scope.journal().abort().check()) {
+        (Err(AgentError::Other(error)), Err(aborted)) if error.kind() == ErrorKind::Cancelled => Err(aborted),
+        (done, _) => done,
+    };
+    end_calls(scope).await;
+    let done = match scope.journal().steps().and_then(|steps| steps.divergence(done.is_ok())) {
         Some(divergence) => Err(AgentError::Nondeterministic(divergence)),
         None => done,
     };
@@ -208,6 +231,18 @@ async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value
     scope.emit_with(end, vec![StoreChange::End { result, error }]);
     scope.journal().written().await?;
     done
+}
+
+/// Ends the calls that the handler has left, and what a process before this one did.
+async fn end_calls(scope: &EventScope) {
+    let journal = scope.journal();
+    journal.abort().abort("the run has ended");
+    journal.calls().close();
+    journal.calls().wait().await;
+    let left = journal.unfinished().map(|mut unfinished| unfinished.end_all());
+    for (origin, end) in left.into_iter().flatten() {
+        scope.at(origin).emit(end);
+    }
 }
 
 impl AgentContext {
@@ -244,9 +279,16 @@ impl AgentContext {
         }
         let options = HarnessOptions { instance_id: Some(self.instance_id().to_owned()), ..options };
         let journal = self.inner.scope.journal().clone();
-        let made = Harness::new(options, Arc::clone(&self.inner.store), journal).await;
+        let abort = journal.abort();
+        let made = tokio::select! {
+            biased;
+            () = abort.aborted() => Err(Error::new(ErrorKind::Cancelled, abort.reason())),
+            made = Harness::new(options, Arc::clone(&self.inner.store), journal) => made,
+        };
         match &made {
-            Ok(harness) => harness.restore_budget(self.inner.used_before.turns, self.inner.used_before.usage),
+            Ok(harness) => {
+                harness.restore_budget(self.inner.used_before.get(&name).copied().unwrap_or_default());
+            }
             Err(_) => drop(self.harnesses().remove(&name)),
         }
         made
@@ -286,8 +328,10 @@ impl RunHandle {
 
     /// Waits for the end of the run, and returns its result.
     pub async fn result(self) -> AgentResult<Value> {
-        let ended = self.task.await;
-        ended.unwrap_or_else(|error| {
+        // Nobody reads its events any more.
+        let Self { task, events, .. } = self;
+        drop(events);
+        task.await.unwrap_or_else(|error| {
             Err(Error::new(ErrorKind::Internal, "the task of a run ended early").with_source(error).into())
         })
     }

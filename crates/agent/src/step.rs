@@ -15,12 +15,48 @@ use crate::event::OperationKind;
 use crate::failure::{AgentError, AgentResult};
 use crate::model::{ModelError, ModelErrorKind};
 
+/// A kind of step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum StepKind {
+    /// An operation of the session.
+    Operation(OperationKind),
+    /// The session itself.
+    Session(SessionStep),
+}
+
+/// A step that is about the session itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionStep {
+    /// It was opened, or made.
+    Open,
+    /// It was deleted.
+    Delete,
+}
+
+impl StepKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Operation(kind) => kind.as_str(),
+            Self::Session(SessionStep::Open) => "opening it",
+            Self::Session(SessionStep::Delete) => "deleting it",
+        }
+    }
+}
+
+impl From<OperationKind> for StepKind {
+    fn from(kind: OperationKind) -> Self {
+        Self::Operation(kind)
+    }
+}
+
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStep {
     /// The call.
-    pub kind: OperationKind,
+    pub kind: StepKind,
     /// What it was called with.
     pub asked: Value,
     /// The id of its operation.
@@ -114,9 +150,9 @@ struct StepState {
     /// The number of the next step of each session.
     next: HashMap<String, u64>,
     divergence: Option<String>,
-    /// The sessions whose model was answering when the process before this one ended.
-    open_turns: Vec<String>,
 }
+
+const SAME_CALLS: &str = "a handler that is run again must ask for the same in the same order";
 
 /// The step that a call is.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,18 +165,13 @@ pub(crate) struct NumberedStep {
 
 impl RunSteps {
     /// The steps of a run that goes on, by session and number.
-    pub(crate) fn known(steps: Vec<(String, u64, AgentStep)>, open_turns: Vec<String>) -> Self {
+    pub(crate) fn known(steps: Vec<(String, u64, AgentStep)>) -> Self {
         let known = steps.into_iter().map(|(session, number, step)| ((session, number), step)).collect();
-        Self { state: Mutex::new(StepState { known, open_turns, ..StepState::default() }) }
+        Self { state: Mutex::new(StepState { known, ..StepState::default() }) }
     }
 
     /// The next step of a session. An error: the handler does not do what it did before; the run can't go on.
-    pub(crate) fn next(
-        &self,
-        session: &str,
-        kind: OperationKind,
-        asked: &Value,
-    ) -> AgentResult<NumberedStep> {
+    pub(crate) fn next(&self, session: &str, kind: StepKind, asked: &Value) -> AgentResult<NumberedStep> {
         let mut state = self.lock();
         if let Some(divergence) = &state.divergence {
             return Err(AgentError::Nondeterministic(divergence.clone()));
@@ -151,8 +182,7 @@ impl RunSteps {
         let known = state.known.get(&(session.to_owned(), number)).cloned();
         if let Some(step) = known.as_ref().filter(|step| step.kind != kind || step.asked != *asked) {
             let message = format!(
-                "call {number} of session `{session}` was {} and is {} now, or with other arguments: a handler that is \
-                 run again must ask for the same in the same order",
+                "call {number} of session `{session}` was {} and is {} now, or with other arguments: {SAME_CALLS}",
                 step.kind.as_str(),
                 kind.as_str()
             );
@@ -162,17 +192,22 @@ impl RunSteps {
         Ok(NumberedStep { session: session.to_owned(), number, known })
     }
 
-    /// The reason for which the run can't go on, if there is one.
-    pub(crate) fn divergence(&self) -> Option<String> {
-        self.lock().divergence.clone()
-    }
-
-    /// Returns, once, whether the model of this session was answering when the process before this one ended.
-    pub(crate) fn take_open_turn(&self, session: &str) -> bool {
-        let mut state = self.lock();
-        let before = state.open_turns.len();
-        state.open_turns.retain(|open| open != session);
-        state.open_turns.len() < before
+    /// The reason for which the run can't go on, if there is one. `is_whole`: no more calls will come.
+    pub(crate) fn divergence(&self, is_whole: bool) -> Option<String> {
+        let state = self.lock();
+        if state.divergence.is_some() || !is_whole {
+            return state.divergence.clone();
+        }
+        let was_called = |session: &String, number: u64| {
+            // The session of a task is asked for nothing again if the task has been answered.
+            session.contains("/task:") || state.next.get(session).is_some_and(|next| number < *next)
+        };
+        let missing = state.known.iter().find(|((session, number), _)| !was_called(session, *number))?;
+        let ((session, number), step) = missing;
+        Some(format!(
+            "call {number} of session `{session}` was {} and did not come: {SAME_CALLS}",
+            step.kind.as_str()
+        ))
     }
 
     fn lock(&self) -> MutexGuard<'_, StepState> {
@@ -188,7 +223,7 @@ mod tests {
 
     fn step(asked: &str) -> AgentStep {
         AgentStep {
-            kind: OperationKind::Prompt,
+            kind: OperationKind::Prompt.into(),
             asked: json!(asked),
             operation_id: "op".into(),
             from: 0,
@@ -198,21 +233,20 @@ mod tests {
 
     #[test]
     fn a_call_is_the_step_of_its_number_in_its_session() {
-        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))], vec!["s".into()]);
-        let first = steps.next("s", OperationKind::Prompt, &json!("a")).unwrap();
+        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))]);
+        let first = steps.next("s", OperationKind::Prompt.into(), &json!("a")).unwrap();
         assert_eq!(first.known.unwrap().outcome.unwrap().into_result::<u64>().unwrap(), 1);
-        let second = steps.next("s", OperationKind::Shell, &json!("b")).unwrap();
+        let second = steps.next("s", OperationKind::Shell.into(), &json!("b")).unwrap();
         assert_eq!((second.number, second.known), (1, None));
-        assert!(steps.take_open_turn("s") && !steps.take_open_turn("s"));
     }
 
     #[test]
     fn another_call_than_before_is_an_error_and_so_is_every_call_behind_it() {
-        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))], Vec::new());
-        let error = steps.next("s", OperationKind::Prompt, &json!("b")).unwrap_err();
+        let steps = RunSteps::known(vec![("s".into(), 0, step("a"))]);
+        let error = steps.next("s", OperationKind::Prompt.into(), &json!("b")).unwrap_err();
         assert!(matches!(error, AgentError::Nondeterministic(_)));
-        assert!(steps.next("other", OperationKind::Prompt, &json!("a")).is_err());
-        assert!(steps.divergence().is_some());
+        assert!(steps.next("other", OperationKind::Prompt.into(), &json!("a")).is_err());
+        assert!(steps.divergence(false).is_some());
     }
 
     #[test]

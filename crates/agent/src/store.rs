@@ -24,9 +24,6 @@ pub trait AgentStore: Send + Sync {
     /// Returns the entries of the conversation of this key, or `None` if there is no such conversation.
     async fn conversation(&self, key: &str) -> Result<Option<Vec<ConversationEntry>>>;
 
-    /// Deletes the conversation of this key. One that is missing is fine.
-    async fn delete_conversation(&self, key: &str) -> Result<()>;
-
     /// Writes these changes, in their order: all of them, or none. Those of a run need its lease. `conflict`: the run was taken
     /// over, or has ended.
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()>;
@@ -141,6 +138,11 @@ pub enum StoreChange {
         key: String,
         /// The entry.
         entry: Box<ConversationEntry>,
+    },
+    /// Deletes a conversation. One that is missing is fine.
+    Delete {
+        /// The conversation's key.
+        key: String,
     },
     /// Adds an event to the run.
     Event(Arc<AgentEvent>),

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use eyot::{Error, ErrorKind, Result};
 use eyot_tools::ToolDef;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::HarnessInner;
 use crate::abort::AbortSwitch;
@@ -66,6 +67,8 @@ pub(crate) struct SessionInner {
     pub(crate) config: SessionConfig,
     conversation: Mutex<Conversation>,
     active: Mutex<Option<(OperationKind, AbortSwitch)>>,
+    /// Tells that the session's operation has ended.
+    ended: Notify,
     is_over: AtomicBool,
 }
 
@@ -235,11 +238,12 @@ impl Session {
         self.inner.lock().clone()
     }
 
-    /// Aborts what goes on, and deletes the conversation with those of its tasks.
+    /// Aborts what goes on, waits for its end, and deletes the conversation with those of its tasks.
     pub async fn delete(&self) -> Result<()> {
         self.inner.close("the session was deleted");
+        self.inner.until_idle().await;
         self.inner.harness.forget(&self.inner.name);
-        self.inner.harness.delete_tree(&self.inner.key).await
+        self.inner.harness.delete_tree(&self.inner.name, &self.inner.key).await
     }
 
     fn call<T, Run, Fut>(&self, run: Run) -> CallHandle<T>
@@ -249,8 +253,7 @@ impl Session {
         Fut: Future<Output = AgentResult<T>> + Send + 'static,
     {
         let abort = AbortSwitch::default();
-        let journal = self.inner.scope.journal().clone();
-        CallHandle::new(abort.clone(), journal, &self.inner.name, run(abort))
+        CallHandle::new(abort.clone(), &self.inner.scope, run(abort))
     }
 }
 
@@ -268,6 +271,7 @@ impl SessionInner {
             config,
             conversation,
             active: Mutex::new(None),
+            ended: Notify::new(),
             is_over: AtomicBool::new(false),
         }
     }
@@ -285,6 +289,17 @@ impl SessionInner {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some((_, abort)) = &*self.active() {
             abort.abort(reason);
+        }
+    }
+
+    /// Waits until nothing goes on.
+    async fn until_idle(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.active().is_none() {
+                return;
+            }
+            ended.await;
         }
     }
 

@@ -1,11 +1,14 @@
 //! The past of a run that is gone on with, as its events tell it.
 
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
 use eyot::Result;
 
+use crate::budget::BudgetUsage;
 use crate::event::{AgentEvent, AgentEventKind};
-use crate::journal::session_path;
 use crate::store::AgentStore;
-use crate::usage::TokenUsage;
+use crate::unfinished::UnfinishedWork;
 
 /// The number of events that are read at once.
 const EVENT_PAGE: u64 = 1_000;
@@ -16,16 +19,11 @@ pub(super) struct RunPast {
     pub(super) next_index: u64,
     /// The lines of the log that the handler has written.
     pub(super) logs: u64,
-    /// The sessions whose model was answering.
-    pub(super) open_turns: Vec<String>,
-    pub(super) used: UsedBefore,
-}
-
-/// The part of the budget that is used.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct UsedBefore {
-    pub(super) turns: u64,
-    pub(super) usage: TokenUsage,
+    pub(super) unfinished: UnfinishedWork,
+    /// The part of its budget that each harness has used.
+    pub(super) used: BTreeMap<String, BudgetUsage>,
+    /// The time of the first event of each harness.
+    begun: BTreeMap<String, SystemTime>,
 }
 
 impl RunPast {
@@ -42,19 +40,25 @@ impl RunPast {
 
     fn add(&mut self, event: &AgentEvent) {
         self.next_index = event.event_index + 1;
-        let path = session_path(event.harness.as_deref(), event.session.as_deref());
-        self.open_turns.retain(|open| *open != path);
+        self.unfinished.add(event);
         match &event.kind {
-            AgentEventKind::TextDelta { .. }
-            | AgentEventKind::ThinkingStart
-            | AgentEventKind::ThinkingDelta { .. }
-            | AgentEventKind::ThinkingEnd { .. } => self.open_turns.push(path),
             AgentEventKind::Log { .. } if event.harness.is_none() => self.logs += 1,
-            AgentEventKind::Turn { usage, .. } => {
-                self.used.turns += 1;
-                self.used.usage += usage.unwrap_or_default();
-            }
             _ => {}
+        }
+        self.use_budget(event);
+    }
+
+    /// Counts what the event's harness had used by then.
+    fn use_budget(&mut self, event: &AgentEvent) {
+        let Some(harness) = &event.harness else { return };
+        let used = self.used.entry(harness.clone()).or_default();
+        if let AgentEventKind::Turn { usage, .. } = &event.kind {
+            used.turns += 1;
+            used.usage += usage.unwrap_or_default();
+        }
+        if let Ok(now) = humantime::parse_rfc3339(&event.timestamp) {
+            let begun = *self.begun.entry(harness.clone()).or_insert(now);
+            used.time_before = now.duration_since(begun).unwrap_or_default();
         }
     }
 }

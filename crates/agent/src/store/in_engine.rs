@@ -51,11 +51,6 @@ impl AgentStore for EngineStore {
         entries.map(|entries| entries.iter().map(|entry| read(entry)).collect()).transpose()
     }
 
-    async fn delete_conversation(&self, key: &str) -> Result<()> {
-        let key = key.to_owned();
-        self.blocking(move |store| store.delete_agent_conversation(&key)).await
-    }
-
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {
         let lease = lease.and_then(|lease| lease.kept.clone());
         let changes = changes.into_iter().map(change).collect::<Result<Vec<_>>>()?;
@@ -120,6 +115,7 @@ fn change(change: StoreChange) -> Result<AgentChange> {
     Ok(match change {
         StoreChange::Begin { key } => AgentChange::Begin { key },
         StoreChange::Append { key, entry } => AgentChange::Append { key, entry: json(&entry)? },
+        StoreChange::Delete { key } => AgentChange::Delete { key },
         StoreChange::Event(event) => AgentChange::Event {
             number: event.event_index,
             kind: event.kind.name().to_owned(),

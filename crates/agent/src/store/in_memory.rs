@@ -48,6 +48,7 @@ impl KeptAgents {
         match change {
             StoreChange::Begin { key } => drop(self.conversations.entry(key).or_default()),
             StoreChange::Append { key, entry } => self.conversations.entry(key).or_default().push(*entry),
+            StoreChange::Delete { key } => drop(self.conversations.remove(&key)),
             StoreChange::Event(event) => self.active(lease)?.events.push((*event).clone()),
             StoreChange::Step { session, number, step } => {
                 self.active(lease)?.steps.insert((session, number), *step);
@@ -67,11 +68,6 @@ impl KeptAgents {
 impl AgentStore for MemoryStore {
     async fn conversation(&self, key: &str) -> Result<Option<Vec<ConversationEntry>>> {
         Ok(self.lock().conversations.get(key).cloned())
-    }
-
-    async fn delete_conversation(&self, key: &str) -> Result<()> {
-        self.lock().conversations.remove(key);
-        Ok(())
     }
 
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The process that is killed.
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use eyot_agent::{AgentStore, Agents, EngineStore};
@@ -42,24 +43,26 @@ pub(crate) fn play(role: &str) {
     let store = EngineStore::new(Store::open(folder.join("eyot.db")).expect("a store"));
     let store = Arc::new(KillingStore::new(store, kill));
     let kept: Arc<dyn AgentStore> = store.clone();
-    let agents = Agents::new(kept);
-    let is_other = role == "resume-other";
+    let agents = Agents::new(kept).with_notes_at_once(1);
+    let (is_other, asks_another) = (role == "resume-other", role == "run-and-ask-another");
     agents
-        .register("worker", move |context| scenario::work(context, folder.clone(), is_other))
+        .register("worker", move |context| {
+            let folder = folder.clone();
+            async move {
+                if asks_another {
+                    tokio::task::spawn_blocking(ask_another)
+                        .await
+                        .expect("the other process has found nothing");
+                }
+                scenario::work(context, folder, is_other).await
+            }
+        })
         .expect("a new agent");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         match role {
             "run" | "run-and-ask-another" => {
                 let run = agents.run("worker", "instance", json!({"n": 1})).await.expect("a run");
-                if role == "run-and-ask-another" {
-                    let other = std::process::Command::new(std::env::current_exe().expect("this program"))
-                        .env(CHILD, "find-nothing")
-                        .stdout(std::process::Stdio::null())
-                        .status()
-                        .expect("another process");
-                    assert!(other.success(), "the other process took the run over");
-                }
                 run.result().await.expect("a result");
             }
             "find-nothing" => assert!(agents.resume().await.expect("a look").is_empty()),
@@ -72,4 +75,14 @@ pub(crate) fn play(role: &str) {
         }
     });
     println!("{}", store.commits());
+}
+
+/// Lets another process look for runs to go on with, while this one has its run.
+fn ask_another() {
+    let other = Command::new(std::env::current_exe().expect("this program"))
+        .env(CHILD, "find-nothing")
+        .stdout(Stdio::null())
+        .status()
+        .expect("another process");
+    assert!(other.success(), "the other process took the run over");
 }

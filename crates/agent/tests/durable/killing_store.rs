@@ -40,13 +40,7 @@ impl AgentStore for KillingStore {
         self.inner.conversation(key).await
     }
 
-    async fn delete_conversation(&self, key: &str) -> Result<()> {
-        self.inner.delete_conversation(key).await
-    }
-
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {
-        // One change at a time where that is possible, so that there are as many moments as can be. What belongs together is
-        // one change more: the store takes what it is given as one.
         let number = self.commits.fetch_add(1, Ordering::Relaxed);
         self.reached(Moment::Before, number);
         let committed = self.inner.commit(lease, changes).await;

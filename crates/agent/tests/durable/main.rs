@@ -7,12 +7,15 @@ mod killing_store;
 mod scenario;
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-use eyot_agent::{AgentEvent, AgentEventKind, AgentStore, EngineStore, RunStatus};
+use eyot_agent::{AgentEvent, AgentEventKind, AgentStore, EngineStore, RunFilter, RunStatus};
 use eyot_engine::store::Store;
 use libtest_mimic::{Arguments, Failed, Trial};
+use rustix::process::Signal;
+use serde_json::Value;
 
 use child::{CHILD, Moment};
 
@@ -23,7 +26,11 @@ fn main() {
     }
     let trials = vec![
         Trial::test("a_run_that_is_killed_at_any_of_its_steps_goes_on_and_repeats_nothing", killed_anywhere),
-        Trial::test("a_run_that_is_killed_again_and_again_comes_to_its_end", killed_often),
+        Trial::test("a_run_that_is_killed_again_and_again_comes_to_its_end", || killed_often(0x5eed, 3)),
+        Trial::test("soak::a_run_that_is_killed_again_and_again_comes_to_its_end", || {
+            killed_often(0x50a4, 100)
+        })
+        .with_ignored_flag(true),
         Trial::test(
             "a_handler_that_asks_for_something_else_ends_its_run_as_nondeterministic",
             another_handler,
@@ -35,54 +42,67 @@ fn main() {
 
 type Check = Result<(), Failed>;
 
-/// The fewest commits of the run. It has more or less of them as more or less is written at once.
-const FEWEST_COMMITS: u64 = 15;
+/// The fewest notes that the run writes, each in a commit of its own.
+const FEWEST_COMMITS: u64 = 80;
+
+/// More commits than the run makes.
+const MOST_COMMITS: u64 = 1_000;
+
+/// The most processes that one run is given.
+const MAX_PROCESSES: usize = 200;
 
 /// Kills the process of a run at every commit, before and after it; another process then goes on.
 fn killed_anywhere() -> Check {
     let whole = Folder::new()?;
-    whole.child("run", None)?.ok_or("the run without a kill was killed")?;
-    let undisturbed = whole.check("without a kill")?.ok_or("there is no run")?;
+    let commits = whole.child("run", None)?.ok_or("the run without a kill was killed")?;
+    let undisturbed = whole.check("without a kill")?;
+    if commits < FEWEST_COMMITS {
+        return Err(format!("the run made {commits} commits only").into());
+    }
     for moment in [Moment::Before, Moment::After] {
-        for number in 0.. {
+        for number in 0..MOST_COMMITS {
             let folder = Folder::new()?;
             let what = format!("killed {moment:?} commit {number}");
             let was_killed = folder.child("run", Some((moment, number)))?.is_none();
             if was_killed {
                 folder.child("resume", None)?;
             }
-            let operations = folder.check(&what)?.map(|run| run.operations);
-            if operations.as_ref().is_some_and(|operations| *operations != undisturbed.operations) {
-                return Err(format!("{what}: other operations: {operations:?}").into());
+            folder.check(&what)?.is_like(&undisturbed, &what)?;
+            if !was_killed {
+                break;
             }
-            if was_killed {
-                continue;
+            if number + 1 == MOST_COMMITS {
+                return Err(format!("{what}: there were more commits than that").into());
             }
-            if number < FEWEST_COMMITS {
-                return Err(format!("{what}: there was no such commit").into());
-            }
-            break;
         }
     }
     Ok(())
 }
 
 /// Kills each process after some commits more, by numbers that a seed gives.
-fn killed_often() -> Check {
-    let mut seed = 0x5eed_u64;
-    for round in 0..20 {
+fn killed_often(mut seed: u64, rounds: usize) -> Check {
+    let whole = Folder::new()?;
+    whole.child("run", None)?.ok_or("the run without a kill was killed")?;
+    let undisturbed = whole.check("without a kill")?;
+    for round in 0..rounds {
+        let what = format!("round {round}");
         let folder = Folder::new()?;
         let mut role = "run";
-        // Each process makes at least one commit, so each brings the run nearer to its end.
-        for _ in 0..200 {
+        let mut is_done = false;
+        for _ in 0..MAX_PROCESSES {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let number = 1 + (seed >> 33) % 4;
-            if folder.child(role, Some((Moment::After, number)))?.is_some() {
+            // More than a turn of the model takes: a turn that is cut is asked for again from its beginning.
+            let number = 1 + (seed >> 33) % 30;
+            is_done = folder.child(role, Some((Moment::After, number)))?.is_some();
+            if is_done {
                 break;
             }
             role = "resume";
         }
-        folder.check(&format!("round {round}"))?;
+        if !is_done {
+            return Err(format!("{what}: {MAX_PROCESSES} processes were not enough").into());
+        }
+        folder.check(&what)?.is_like(&undisturbed, &what)?;
     }
     Ok(())
 }
@@ -91,7 +111,7 @@ fn another_handler() -> Check {
     let folder = Folder::new()?;
     folder.child("run", Some((Moment::After, 12)))?;
     folder.child("resume-other", None)?;
-    let run = folder.run()?.ok_or("there is no run")?;
+    let run = folder.run()?;
     if run.status != RunStatus::Errored || run.error_name.as_deref() != Some("nondeterministic") {
         return Err(format!("it ended as {:?}, {:?}", run.status, run.error_name).into());
     }
@@ -114,9 +134,29 @@ struct Folder {
 struct KeptRun {
     status: RunStatus,
     error_name: Option<String>,
+    result: Value,
     /// The operations, with the number of their beginnings and ends.
     operations: Vec<(String, usize, usize)>,
     events: Vec<AgentEvent>,
+}
+
+impl KeptRun {
+    /// Checks that it did the same work as the other one, with the same result.
+    fn is_like(&self, other: &Self, what: &str) -> Check {
+        // A command that was interrupted is an error, which the handler goes on from.
+        let without_code = |result: &Value| {
+            let mut result = result.clone();
+            result["code"] = Value::Null;
+            result
+        };
+        if self.operations != other.operations {
+            return Err(format!("{what}: other operations: {:?}", self.operations).into());
+        }
+        if without_code(&self.result) != without_code(&other.result) {
+            return Err(format!("{what}: another result: {}", self.result).into());
+        }
+        Ok(())
+    }
 }
 
 impl Folder {
@@ -139,7 +179,7 @@ impl Folder {
         let printed = String::from_utf8_lossy(&output.stdout);
         match (output.status.code(), kill) {
             (Some(0), _) => Ok(Some(printed.trim().parse()?)),
-            (None, Some(_)) => Ok(None),
+            (None, Some(_)) if output.status.signal() == Some(Signal::KILL.as_raw()) => Ok(None),
             (code, _) => {
                 let said = String::from_utf8_lossy(&output.stderr);
                 Err(format!("{role} ended with {code:?}: {printed}{said}").into())
@@ -148,33 +188,30 @@ impl Folder {
     }
 
     /// The one run there is.
-    fn run(&self) -> Result<Option<KeptRun>, Failed> {
+    fn run(&self) -> Result<KeptRun, Failed> {
         let store = EngineStore::new(Store::open(self.path().join("eyot.db"))?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let Some(record) = store.runs(eyot_agent::RunFilter::default()).await?.pop() else {
-                return Ok(None);
-            };
+            let record = store.runs(RunFilter::default()).await?.pop().ok_or("the run is lost")?;
             let events = store.events(&record.run_id, 0, 100_000).await?;
             let operations = operations(&events);
             let error_name = record.error.map(|error| error.name);
-            Ok(Some(KeptRun { status: record.status, error_name, operations, events }))
+            Ok(KeptRun { status: record.status, error_name, result: record.result, operations, events })
         })
     }
 
     /// Checks that the run came to its end, that nothing was done twice, and that its events have no gap and no duplicate.
-    /// `None`: the first process was killed before it had begun the run.
-    fn check(&self, what: &str) -> Result<Option<KeptRun>, Failed> {
-        let Some(run) = self.run()? else { return Ok(None) };
+    fn check(&self, what: &str) -> Result<KeptRun, Failed> {
+        let run = self.run()?;
         let problems = [
             (run.status != RunStatus::Completed)
                 .then(|| format!("it ended as {:?}: {:?}", run.status, run.error_name)),
             numbers(&run.events),
             pairs(&run.events),
-            self.repeated()?,
+            self.done(&run.events)?,
         ];
         match problems.into_iter().flatten().next() {
-            None => Ok(Some(run)),
+            None => Ok(run),
             Some(problem) => {
                 let kinds: Vec<&str> = run.events.iter().map(|event| event.kind.name()).collect();
                 Err(format!("{what}: {problem}\n{kinds:?}").into())
@@ -182,17 +219,28 @@ impl Folder {
         }
     }
 
-    /// The tool call that was carried out twice, if one was.
-    fn repeated(&self) -> Result<Option<String>, Failed> {
-        let done = std::fs::read_to_string(self.path().join(scenario::DONE)).unwrap_or_default();
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for call in done.lines() {
-            *counts.entry(call).or_default() += 1;
+    /// Each note that was answered was written once, and each other one at most once. Returns what is not so.
+    fn done(&self, events: &[AgentEvent]) -> Result<Option<String>, Failed> {
+        let done = std::fs::read_to_string(self.path().join(scenario::DONE))?;
+        let mut calls: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+        for event in events {
+            let operation = event.operation_id.as_deref().unwrap_or_default();
+            match &event.kind {
+                AgentEventKind::ToolStart { tool_name, tool_call_id, args } if tool_name == "note" => {
+                    let line = args["line"].as_str().unwrap_or_default();
+                    calls.insert((operation, tool_call_id), line);
+                }
+                AgentEventKind::ToolCall { tool_name, tool_call_id, is_error, .. } if tool_name == "note" => {
+                    let line = calls.remove(&(operation, tool_call_id)).ok_or("a call ended twice")?;
+                    let times = done.lines().filter(|written| *written == line).count();
+                    if times > 1 || (times == 0 && !is_error) {
+                        return Ok(Some(format!("the tool call {line} was carried out {times} times")));
+                    }
+                }
+                _ => {}
+            }
         }
-        Ok(counts
-            .into_iter()
-            .find(|(_, count)| *count > 1)
-            .map(|(call, count)| format!("the tool call {call} was carried out {count} times")))
+        Ok(None)
     }
 }
 
@@ -231,27 +279,7 @@ fn pairs(events: &[AgentEvent]) -> Option<String> {
         _ => counts != (1, 1),
     };
     let wrong = open.into_iter().find(|(name, counts)| is_wrong(name, *counts));
-    // A task of a tool that was interrupted is left as it was.
-    wrong
-        .filter(|(name, _)| !is_of_interrupted_task(name, events))
-        .map(|(name, (begun, ended))| format!("{name} began {begun} times and ended {ended} times"))
-}
-
-fn is_of_interrupted_task(name: &str, events: &[AgentEvent]) -> bool {
-    let sessions: Vec<&AgentEvent> = events
-        .iter()
-        .filter(|event| {
-            let operation = event.operation_id.clone().unwrap_or_default();
-            let task = event.task_id.clone().unwrap_or_default();
-            name.contains(&operation) && !operation.is_empty() && event.parent_session.is_some()
-                || name.contains(&task) && !task.is_empty()
-        })
-        .collect();
-    let was_interrupted = events.iter().any(|event| match &event.kind {
-        AgentEventKind::ToolCall { tool_name, is_error: true, .. } => tool_name == "task",
-        _ => false,
-    });
-    was_interrupted && !sessions.is_empty()
+    wrong.map(|(name, (begun, ended))| format!("{name} began {begun} times and ended {ended} times"))
 }
 
 /// The operations of the run's own sessions, without their ids, which differ from run to run.

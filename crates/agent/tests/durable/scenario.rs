@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot_agent::{
-    AgentContext, AgentResult, AgentSandbox, ChatMessage, ContentBlock, HarnessOptions, LogLevel, Model,
-    ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, ModelTurn, PromptOptions, ScriptedModel,
-    ShellOptions, StopReason, TaskOptions, TokenUsage, ToolCall,
+    AgentContext, AgentResult, AgentSandbox, ChatMessage, ContentBlock, Harness, HarnessOptions, LogLevel,
+    Model, ModelError, ModelEvent, ModelInfo, ModelRequest, ModelStream, ModelTurn, PromptOptions,
+    ScriptedModel, ShellOptions, StopReason, TaskOptions, TokenUsage, ToolCall,
 };
 use eyot_providers::memory::MemoryProvider;
 use eyot_tools::{ToolDef, ToolOutput};
@@ -33,7 +33,8 @@ pub(crate) async fn work(context: AgentContext, folder: PathBuf, is_other: bool)
         tools: vec![note(folder)?],
         ..HarnessOptions::default()
     };
-    let session = context.init(options).await?.session().await?;
+    let harness = context.init(options).await?;
+    let session = harness.session().await?;
     let asked = if is_other { "something else" } else { "work" };
     let worked = session.prompt(asked, PromptOptions::default()).await?;
     context.log(LogLevel::Info, "has worked", Map::new());
@@ -43,8 +44,20 @@ pub(crate) async fn work(context: AgentContext, folder: PathBuf, is_other: bool)
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let counted = PromptOptions { result: Some(schema), ..PromptOptions::default() };
     let counted = session.prompt("count", counted).await?;
+    let side = work_aside(&harness).await?;
     let task = session.task("a task", TaskOptions::default()).await?;
-    Ok(json!({"worked": worked.text, "code": code, "counted": counted.data, "task": task.text}))
+    Ok(json!({"worked": worked.text, "code": code, "counted": counted.data, "task": task.text, "side": side}))
+}
+
+/// A session that must be new, is deleted, and is made again.
+async fn work_aside(harness: &Harness) -> AgentResult<Vec<String>> {
+    let side = harness.new_session("side").await?;
+    let first = side.prompt("aside", PromptOptions::default()).await?.text;
+    let taken = harness.new_session("side").await.err().map(|error| error.kind().to_string());
+    side.delete().await?;
+    let again = harness.new_session("side").await?;
+    let second = again.prompt("aside again", PromptOptions::default()).await?.text;
+    Ok(vec![first, taken.unwrap_or_default(), second])
 }
 
 /// A tool that leaves a line behind.
@@ -91,7 +104,7 @@ fn answer(messages: &[ChatMessage]) -> Vec<ContentBlock> {
         ChatMessage::User(message) => message.content[0].as_text(),
         _ => None,
     });
-    let asked = asked.unwrap_or_default();
+    let asked = asked.and_then(|asked| asked.lines().next()).unwrap_or_default();
     let since = messages.iter().rev().take_while(|message| !matches!(message, ChatMessage::User(_)));
     let turns = since.filter(|message| matches!(message, ChatMessage::Assistant(_))).count();
     let place = messages.len();
@@ -101,12 +114,12 @@ fn answer(messages: &[ChatMessage]) -> Vec<ContentBlock> {
     };
     let note = |number: usize| call(number, "note", json!({"line": format!("{asked}-{place}-{number}")}));
     let text = |text: &str| ContentBlock::text(text);
-    match (asked.split('\n').next().unwrap_or_default(), turns) {
+    match (asked, turns) {
         ("work" | "something else", 0) => vec![text("I note two things."), note(0), note(1)],
         ("work", 1) => vec![call(0, "task", json!({"prompt": "help"}))],
         ("work", 2) => vec![text("One more."), note(0)],
-        ("help" | "a task", 0) => vec![text("A note first."), note(0)],
-        ("help" | "a task", _) => vec![text("It is done.")],
+        ("help" | "a task" | "aside" | "aside again", 0) => vec![text("A note first."), note(0)],
+        ("help" | "a task" | "aside" | "aside again", _) => vec![text("It is done.")],
         ("count", 0) => vec![note(0)],
         ("count", 1) => vec![call(0, "finish", json!({"n": "many"}))],
         ("count", _) => vec![call(0, "finish", json!({"n": 3}))],

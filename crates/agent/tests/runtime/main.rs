@@ -7,6 +7,7 @@ mod events;
 mod images;
 mod prompts;
 mod results;
+mod runs;
 mod sandboxes;
 mod sessions;
 mod skills;

@@ -7,17 +7,23 @@ use async_trait::async_trait;
 use eyot::{
     Capabilities, Created, Isolation, Result, Sandbox, SandboxInfo, SandboxProvider, SandboxSpec, ValidSpec,
 };
-use eyot_agent::{AgentSandbox, HarnessOptions, PromptOptions, ScriptedTurn, TaskOptions};
+use eyot_agent::{
+    AgentError, AgentSandbox, Agents, HarnessOptions, MemoryStore, PromptOptions, ScriptedTurn, TaskOptions,
+};
 use eyot_engine::{PoolOptions, SandboxPool};
 use eyot_providers::memory::MemoryProvider;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::support::{agent_with, tool_results};
 
 /// A provider in memory that counts how often a sandbox is asked for.
+#[derive(Default)]
 struct Counting {
     inner: MemoryProvider,
     asked: AtomicUsize,
+    /// Told of a create, which then never ends.
+    stalled: Option<Notify>,
 }
 
 #[async_trait]
@@ -40,6 +46,10 @@ impl SandboxProvider for Counting {
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        if let Some(stalled) = &self.stalled {
+            stalled.notify_one();
+            std::future::pending::<()>().await;
+        }
         self.inner.create(spec).await
     }
 
@@ -64,7 +74,7 @@ fn bash(id: &str, command: &str) -> ScriptedTurn {
 
 #[tokio::test]
 async fn the_sandbox_is_resolved_once_per_harness_and_shared_by_its_sessions_and_tasks() {
-    let provider = Arc::new(Counting { inner: MemoryProvider::default(), asked: AtomicUsize::new(0) });
+    let provider = Arc::new(Counting::default());
     let shared: Arc<dyn SandboxProvider> = provider.clone();
     let options = HarnessOptions { sandbox: AgentSandbox::of_provider(shared), ..HarnessOptions::default() };
     let turns = [
@@ -141,4 +151,25 @@ async fn a_working_directory_is_that_of_tools_files_and_the_prompt() {
     );
     assert!(system.ends_with("Directory structure:\nAGENTS.md"), "{system}");
     assert_eq!(agent.harness.sandbox().await.unwrap().cwd().as_str(), cwd);
+}
+
+#[tokio::test]
+async fn a_run_that_is_aborted_while_its_sandbox_is_made_ends() {
+    let provider = Arc::new(Counting { stalled: Some(Notify::new()), ..Counting::default() });
+    let shared: Arc<dyn SandboxProvider> = provider.clone();
+    let agents = Agents::new(Arc::new(MemoryStore::default()));
+    agents
+        .register("waits", move |run| {
+            let sandbox = AgentSandbox::of_provider(Arc::clone(&shared));
+            async move {
+                run.init(HarnessOptions { sandbox, ..HarnessOptions::default() }).await?;
+                Ok(json!(null))
+            }
+        })
+        .unwrap();
+    let run = agents.run("waits", "i", json!({})).await.unwrap();
+    provider.stalled.as_ref().unwrap().notified().await;
+    run.abort("enough");
+    let ended = run.result().await.unwrap_err();
+    assert!(matches!(ended, AgentError::Aborted(reason) if reason == "enough"));
 }

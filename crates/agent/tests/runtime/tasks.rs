@@ -1,7 +1,8 @@
 //! Tasks: sessions that end with their work.
 
 use eyot_agent::{
-    AgentEventKind, HarnessOptions, PromptOptions, ScriptedModel, ScriptedTurn, Subagent, TaskOptions,
+    AgentError, AgentEventKind, CallHandle, HarnessOptions, ModelEvent, PromptOptions, ScriptedModel,
+    ScriptedTurn, Subagent, TaskOptions,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -107,4 +108,63 @@ async fn a_task_that_fails_is_an_answer() {
     agent.session.prompt("go", PromptOptions::default()).await.unwrap();
     let results = tool_results(&agent.model.requests()[2]);
     assert_eq!(results, [("prompt failed: no key".into(), true)]);
+}
+
+/// The kinds of the events of a call that is aborted when the model of its task has said something.
+async fn aborted_in_its_task<T: Send + 'static>(mut call: CallHandle<T>) -> Vec<&'static str> {
+    let (mut events, abort) = (call.events(), call.aborter());
+    let mut kinds = Vec::new();
+    let ended = tokio::select! {
+        ended = &mut call => ended.err(),
+        () = async {
+            while let Some(event) = events.next().await {
+                kinds.push(event.kind.name());
+                if event.kind.name() == "text_delta" {
+                    abort("enough");
+                }
+            }
+        } => None,
+    };
+    assert!(matches!(ended, Some(AgentError::Aborted(_))), "{ended:?}");
+    while let Some(event) = events.try_next() {
+        kinds.push(event.kind.name());
+    }
+    kinds
+}
+
+fn stalled() -> ScriptedTurn {
+    ScriptedTurn::Stall(vec![ModelEvent::TextDelta("half".into())])
+}
+
+#[tokio::test]
+async fn the_end_of_an_aborted_task_is_told_before_that_of_its_call() {
+    let turn = ScriptedTurn::call("1", "task", json!({"prompt": "look"}));
+    let agent = agent([turn, stalled()]).await;
+    let kinds = aborted_in_its_task(agent.session.prompt("go", PromptOptions::default())).await;
+    let expected = [
+        "operation_start",
+        "tool_start",
+        "task_start",
+        "operation_start",
+        "text_delta",
+        "turn",
+        "operation",
+        "idle",
+        "task",
+        "tool_call",
+        "turn",
+        "operation",
+        "idle",
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[tokio::test]
+async fn a_task_of_the_caller_s_own_ends_before_its_aborted_call() {
+    let agent = agent([stalled()]).await;
+    let kinds = aborted_in_its_task(agent.session.task("look", TaskOptions::default())).await;
+    let inside = ["operation_start", "text_delta", "turn", "operation", "idle"];
+    assert_eq!(kinds[..2], ["operation_start", "task_start"]);
+    assert_eq!(kinds[2..7], inside);
+    assert_eq!(kinds[7..], ["task", "operation", "idle"]);
 }

@@ -1,6 +1,7 @@
 //! `eyot agent`, with a stand-in for a vendor's HTTP API.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use eyot_agent::standin::{StandIn, StandInTurn};
@@ -35,6 +36,24 @@ impl Machine {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
+
+    /// The files of the machine, its state folder with the sandboxes included, in which this text stands.
+    fn files_with(&self, text: &str) -> Vec<PathBuf> {
+        let (mut folders, mut found) = (vec![self.path("")], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                let kind = entry.file_type().unwrap();
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if kind.is_file() {
+                    let bytes = std::fs::read(entry.path()).unwrap();
+                    let holds = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+                    found.extend(holds.then(|| entry.path()));
+                }
+            }
+        }
+        found
+    }
 }
 
 const MODEL: &str = "openai-completions/m";
@@ -58,6 +77,8 @@ fn an_agent_works_in_a_sandbox_that_stays_and_its_conversation_goes_on() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(!shown.contains("sk-canary"), "{shown}");
+    assert!(!machine.files_with("It is written.").is_empty(), "the conversation is kept");
+    assert_eq!(machine.files_with("sk-canary"), Vec::<PathBuf>::new());
     let id = shown.split("--continue ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     assert!(machine.run(&["ls"]).success().contains(&format!("{id}/default")));
     assert!(machine.run(&["read", &format!("{id}/default"), "a.txt"]).success().contains("two"));
@@ -128,14 +149,59 @@ fn an_agent_that_was_killed_goes_on_and_hears_what_was_interrupted() {
     let vendor = Vendor::playing(vec![two_commands(), StandInTurn::text("I go on.")]);
     ended_in_a_command(&machine, &vendor, Signal::KILL);
     let runs = machine.run(&["--json", "agent", "ls"]).json();
-    assert_eq!(runs[0]["status"], "active");
+    assert_eq!((&runs[0]["status"], &runs[0]["isInterrupted"]), (&json!("active"), &json!(true)));
+    assert!(machine.run(&["agent", "ls"]).success().contains("interrupted"));
     let id = runs[0]["instanceId"].as_str().unwrap();
     let refused = machine.run(&["agent", "--continue", id, "--model", MODEL, "more"]);
     assert!(refused.failure(2).contains("has not ended"));
+    let refused = machine.run(&["agent", "--continue", id, "--tools", "shell"]);
+    assert!(refused.failure(2).contains("--tools can't change a run"));
     let (code, out, shown) = machine.beside(&vendor.variables(), &["agent", "--continue", id]);
     assert_eq!((code, out.as_str()), (Some(0), "I go on.\n"), "{shown}");
     let asked = vendor.stand_in.requests().last().unwrap().body["messages"].to_string();
     assert!(asked.contains("begun") && asked.contains("interrupted"), "{asked}");
+}
+
+#[test]
+fn an_agent_whose_output_is_closed_ends_so_that_its_conversation_can_go_on() {
+    let machine = Machine::new();
+    let vendor = Vendor::playing(vec![StandInTurn::text("one"), StandInTurn::text("two")]);
+    let mut command = machine.command(&["agent", "--model", MODEL, "talk"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.envs(vendor.variables()).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    let id = shown.split("agent ").nth(1).unwrap().split(' ').next().unwrap();
+    let (code, out, shown) = machine.beside(&vendor.variables(), &["agent", "--continue", id, "go on"]);
+    assert_eq!((code, out.as_str()), (Some(0), "two\n"), "{shown}");
+}
+
+#[test]
+fn an_agent_keeps_its_tools_and_does_not_lose_its_sandbox_s_options() {
+    let machine = Machine::new();
+    let vendor = Vendor::playing(vec![StandInTurn::text("one"), StandInTurn::text("two")]);
+    let work = [
+        "agent",
+        "--model",
+        MODEL,
+        "--tools",
+        "workspace",
+        "--instructions",
+        "Be brief.",
+        "-e",
+        "A=b",
+        "talk",
+    ];
+    let (code, _, shown) = machine.beside(&vendor.variables(), &work);
+    assert_eq!(code, Some(0), "{shown}");
+    let id = shown.split("--continue ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    machine.beside(&vendor.variables(), &["agent", "--continue", &id, "talk"]);
+    let requests = vendor.stand_in.requests();
+    assert_eq!(requests[0].body["tools"], requests[1].body["tools"]);
+    assert!(requests[1].body["messages"][0].to_string().contains("Be brief."));
+    machine.run(&["rm", &format!("{id}/default")]).success();
+    let (code, _, said) = machine.beside(&vendor.variables(), &["agent", "--continue", &id, "talk"]);
+    assert!(code == Some(2) && said.contains("options of its own"), "{said}");
 }
 
 #[test]
@@ -159,6 +225,8 @@ fn what_is_missing_or_wrong_is_said_with_what_to_do() {
     assert!(machine.run(&["agent", "do it"]).failure(2).contains("--model ollama/qwen3"));
     assert!(machine.run(&["agent", "--model", "nobody/m", "do it"]).failure(2).contains("nobody"));
     assert!(machine.run(&["agent", "--continue", "agent-x", "on"]).failure(2).contains("eyot agent ls"));
+    let unknown = ["agent", "--model", "ollama/m", "--tools", "nothing", "do it"];
+    assert!(machine.run(&unknown).failure(2).contains("`coding`"));
     let vendor = Vendor::playing(vec![StandInTurn::failure(400, "invalid_request_error", "no such thing")]);
     let work = ["agent", "--model", MODEL, "do it"];
     let (code, _, said) = machine.beside(&vendor.variables(), &work);

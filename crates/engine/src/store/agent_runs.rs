@@ -5,6 +5,7 @@
 //! is refused: a process that was believed dead can do no harm.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use eyot::internal::now_ms;
@@ -82,9 +83,15 @@ pub struct AgentRunLease {
     store: Arc<Store>,
     id: String,
     number: i64,
+    /// The run has ended, or it was never begun or taken over: there is nothing to be given up.
+    is_over: AtomicBool,
 }
 
 impl AgentRunLease {
+    fn new(store: &Arc<Store>, id: &str, number: i64) -> Self {
+        Self { store: Arc::clone(store), id: id.to_owned(), number, is_over: AtomicBool::new(false) }
+    }
+
     /// The run.
     pub fn id(&self) -> &str {
         &self.id
@@ -93,6 +100,12 @@ impl AgentRunLease {
 
 impl Drop for AgentRunLease {
     fn drop(&mut self) {
+        if !self.is_over.load(Ordering::Relaxed)
+            && let Err(error) = self.store.give_up_agent_run(self)
+        {
+            // This process still knows that nobody holds it; others learn it when this one ends.
+            tracing::warn!(%error, run = %self.id, "give up a run of an agent");
+        }
         held().remove(&(self.store.identity.clone(), self.id.clone()));
     }
 }
@@ -111,6 +124,11 @@ pub enum AgentChange {
         key: String,
         /// The entry, as JSON.
         entry: String,
+    },
+    /// Deletes a conversation. One that is missing is fine.
+    Delete {
+        /// The conversation's key.
+        key: String,
     },
     /// Adds an event to the run.
     Event {
@@ -161,16 +179,17 @@ impl Store {
     pub fn begin_agent_run(self: &Arc<Self>, run: &AgentRunRow) -> Result<AgentRunLease> {
         let owner = Owner::this_process()?;
         self.hold(&run.id)?;
-        let lease = AgentRunLease { store: Arc::clone(self), id: run.id.clone(), number: 1 };
-        self.write(WRITE, |transaction| {
+        let lease = AgentRunLease::new(self, &run.id, 1);
+        let begun = self.write(WRITE, |transaction| {
             if select_one(transaction, &run.id)?.is_some() {
                 return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a run `{}`", run.id)));
             }
             let sql = "INSERT INTO agent_runs VALUES (?1, ?2, ?3, 'active', ?4, NULL, NULL, ?5, NULL, ?6, 1)";
             let values = params![run.id, run.instance, run.agent, run.payload, run.started_ms, json(&owner)?];
             execute(transaction, sql, values)
-        })?;
-        Ok(lease)
+        });
+        lease.is_over.store(begun.is_err(), Ordering::Relaxed);
+        begun.map(|()| lease)
     }
 
     /// Takes over an active run whose owner is gone. `None`: it has ended, or its owner lives. `not_found`: there is none.
@@ -198,14 +217,19 @@ impl Store {
             Ok(Some(lease + 1))
         });
         match taken {
-            Ok(Some(number)) => {
-                Ok(Some(AgentRunLease { store: Arc::clone(self), id: id.to_owned(), number }))
-            }
+            Ok(Some(number)) => Ok(Some(AgentRunLease::new(self, id, number))),
             other => {
                 held().remove(&(self.identity.clone(), id.to_owned()));
                 other.map(|_| None)
             }
         }
+    }
+
+    fn give_up_agent_run(&self, lease: &AgentRunLease) -> Result<()> {
+        self.write(WRITE, |transaction| {
+            let sql = "UPDATE agent_runs SET owner = NULL WHERE id = ?1 AND lease = ?2 AND status = 'active'";
+            execute(transaction, sql, params![lease.id, lease.number])
+        })
     }
 
     fn hold(&self, id: &str) -> Result<()> {
@@ -241,7 +265,13 @@ impl Store {
                 check_lease(transaction, lease)?;
             }
             changes.iter().try_for_each(|change| apply(transaction, lease, change))
-        })
+        })?;
+        if let Some(lease) = lease
+            && changes.iter().any(|change| matches!(change, AgentChange::End { .. }))
+        {
+            lease.is_over.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// The run of this id.
@@ -311,13 +341,6 @@ impl Store {
         Ok((!there.is_empty()).then_some(entries))
     }
 
-    /// Deletes a conversation. One that is missing is fine.
-    pub fn delete_agent_conversation(&self, key: &str) -> Result<()> {
-        self.write(WRITE, |transaction| {
-            execute(transaction, "DELETE FROM agent_conversations WHERE key = ?1", [key])
-        })
-    }
-
     fn texts(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<String>> {
         self.read(READ, |transaction| {
             let mut statement = transaction.prepare_cached(sql).map_err(failed(READ))?;
@@ -365,6 +388,9 @@ fn apply(transaction: &Transaction<'_>, lease: Option<&AgentRunLease>, change: &
             execute(transaction, sql, params![key, entry])?;
             let sql = "UPDATE agent_conversations SET changed_ms = ?2 WHERE key = ?1";
             execute(transaction, sql, params![key, now_ms()])
+        }
+        AgentChange::Delete { key } => {
+            execute(transaction, "DELETE FROM agent_conversations WHERE key = ?1", [key])
         }
         AgentChange::Event { number, kind, event } => {
             let sql = "INSERT INTO agent_events VALUES (?1, ?2, ?3, ?4)";
@@ -445,7 +471,7 @@ mod tests {
         assert!(store.take_agent_run("r").unwrap().is_none());
         assert!(store.abandoned_agent_runs().unwrap().is_empty());
         // The task that held it is gone; its lease would be found here only by a mistake.
-        let stale = AgentRunLease { store: Arc::clone(&store), id: "r".into(), number: 1 };
+        let stale = AgentRunLease::new(&store, "r", 1);
         drop(first);
         assert_eq!(store.abandoned_agent_runs().unwrap(), ["r"]);
         let second = store.take_agent_run("r").unwrap().unwrap();
@@ -453,6 +479,16 @@ mod tests {
         let error = store.write_agents(Some(&stale), &[event(1)]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert_eq!(store.agent_events("r", 0, 10).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_run_whose_lease_is_dropped_names_no_owner_for_other_processes() {
+        let store = Store::in_memory().unwrap();
+        let owners = || store.texts("SELECT coalesce(owner, 'nobody') FROM agent_runs", []).unwrap();
+        let lease = store.begin_agent_run(&run("r")).unwrap();
+        assert_ne!(owners(), ["nobody"]);
+        drop(lease);
+        assert_eq!(owners(), ["nobody"]);
     }
 
     #[test]
@@ -465,7 +501,7 @@ mod tests {
         store.write_agents(Some(&lease), &[entry, event(0)]).unwrap_err();
         assert_eq!(store.agent_conversation("k").unwrap().unwrap(), ["1"]);
         assert_eq!(store.agent_conversation("none").unwrap(), None);
-        store.delete_agent_conversation("k").unwrap();
+        store.write_agents(None, &[AgentChange::Delete { key: "k".into() }]).unwrap();
         assert_eq!(store.agent_conversation("k").unwrap(), None);
     }
 

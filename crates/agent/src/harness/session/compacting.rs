@@ -26,6 +26,10 @@ struct WrittenSummary {
 impl Operation {
     pub(super) async fn compact(&self) -> AgentResult<()> {
         self.settle();
+        let is_compaction = |entry: &ConversationEntry| matches!(entry, ConversationEntry::Compaction(_));
+        if self.is_resumed && self.session.lock().entries_from(self.from).iter().any(is_compaction) {
+            return Ok(());
+        }
         let model = self.model(None, "compact")?;
         self.try_make_shorter(&model, CompactionReason::Manual).await
     }
@@ -130,6 +134,7 @@ impl Operation {
             thinking: ThinkingLevel::Low,
             session_id: None,
         };
+        self.session.harness.budget.begin_turn().map_err(AgentError::Budget)?;
         let started = Instant::now();
         let written = tokio::select! {
             biased;

@@ -1,8 +1,11 @@
 //! Operations of a session: one at a time, with a beginning and an end that everybody hears of.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::FutureExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -12,8 +15,9 @@ use crate::abort::AbortSwitch;
 use crate::conversation::ConversationEntry;
 use crate::event::{AgentEventKind, LogLevel, OperationKind};
 use crate::failure::{AgentError, AgentResult};
+use crate::harness::noted_step::NotedStep;
 use crate::journal::EventScope;
-use crate::step::{AgentStep, NumberedStep, StepFailure, StepOutcome};
+use crate::step::{StepFailure, StepOutcome};
 use crate::store::StoreChange;
 use crate::usage::TokenUsage;
 
@@ -26,28 +30,6 @@ pub(super) struct Operation {
     pub(super) from: usize,
     /// A process before this one began it.
     pub(super) is_resumed: bool,
-}
-
-/// The step of a run that an operation is, where it is one.
-struct OperationStep {
-    numbered: Option<NumberedStep>,
-    step: AgentStep,
-}
-
-impl OperationStep {
-    /// The change that notes it.
-    fn change(&self) -> Vec<StoreChange> {
-        let note = self.numbered.as_ref().map(|numbered| StoreChange::Step {
-            session: numbered.session.clone(),
-            number: numbered.number,
-            step: Box::new(self.step.clone()),
-        });
-        note.into_iter().collect()
-    }
-
-    fn is_known(&self) -> bool {
-        self.numbered.as_ref().is_some_and(|numbered| numbered.known.is_some())
-    }
 }
 
 /// The result of an operation, as its event tells it.
@@ -78,6 +60,7 @@ struct OperationPlace<'a>(&'a SessionInner);
 impl Drop for OperationPlace<'_> {
     fn drop(&mut self) {
         *self.0.active() = None;
+        self.0.ended.notify_waiters();
     }
 }
 
@@ -91,14 +74,19 @@ impl SessionInner {
         abort: AbortSwitch,
         run: impl AsyncFnOnce(Operation) -> AgentResult<T>,
     ) -> AgentResult<T> {
-        let _place = self.begin(kind, &abort)?;
+        let _place = self.begin(kind, &abort).await?;
         abort.check()?;
+        self.scope.journal().abort().check()?;
         let mut step = self.next_step(kind, asked)?;
         let scope = self.scope.of_operation(&step.step.operation_id);
         if let Some(outcome) = step.step.outcome.clone() {
             return outcome.into_result();
         }
-        if !step.is_known() {
+        if step.is_known() {
+            if let Some(mut unfinished) = scope.journal().unfinished() {
+                unfinished.take_operation(&step.step.operation_id);
+            }
+        } else {
             scope.emit_with(AgentEventKind::OperationStart { operation_kind: kind }, step.change());
         }
         let started = Instant::now();
@@ -109,47 +97,60 @@ impl SessionInner {
             from: step.step.from,
             is_resumed: step.is_known(),
         };
-        let done = self.within_budget(&abort, run(operation)).await;
-        step.step.outcome = Some(match &done {
+        // On the heap: the work of an operation is a large future, and this one holds it several times.
+        let run = Box::pin(run(operation));
+        let run = AssertUnwindSafe(self.within_budget(&abort, run)).catch_unwind();
+        let done = run.await.unwrap_or_else(|panic| {
+            let message = format!("the {} has a defect: {}", kind.as_str(), panic_message(panic.as_ref()));
+            Err(eyot::Error::new(eyot::ErrorKind::Internal, message).into())
+        });
+        let outcome = match &done {
             Ok(result) => StepOutcome::Done(result.to_outcome()),
             Err(error) => StepOutcome::Failed(StepFailure::of(error)),
-        });
-        scope.emit_with(ended(kind, elapsed_ms(started), &done), step.change());
-        scope.emit(AgentEventKind::Idle);
+        };
+        scope.emit_all_with(
+            vec![ended(kind, elapsed_ms(started), &done), AgentEventKind::Idle],
+            step.ended(outcome),
+        );
         // A caller who is told that it is done may be killed the next moment.
         scope.journal().written().await?;
         done
     }
 
     /// The step that the operation is. Outside of a run it is a new one, which is not kept.
-    fn next_step(&self, kind: OperationKind, asked: Value) -> AgentResult<OperationStep> {
-        let numbered = match self.scope.journal().steps() {
-            Some(steps) => Some(steps.next(&self.scope.session_path(), kind, &asked)?),
-            None => None,
-        };
-        let known = numbered.as_ref().and_then(|numbered| numbered.known.clone());
-        let step = known.unwrap_or_else(|| AgentStep {
-            kind,
-            asked,
-            operation_id: format!("op_{}", ulid::Ulid::generate()),
-            from: self.lock().entries().len(),
-            outcome: None,
-        });
-        Ok(OperationStep { numbered, step })
+    fn next_step(&self, kind: OperationKind, asked: Value) -> AgentResult<NotedStep> {
+        NotedStep::next(&self.scope, kind.into(), asked, || {
+            (format!("op_{}", ulid::Ulid::generate()), self.lock().entries().len())
+        })
     }
 
-    fn begin(&self, kind: OperationKind, abort: &AbortSwitch) -> AgentResult<OperationPlace<'_>> {
+    /// Takes the session's place for an operation. The end of one that was aborted is waited for.
+    async fn begin(&self, kind: OperationKind, abort: &AbortSwitch) -> AgentResult<OperationPlace<'_>> {
+        loop {
+            let ended = self.ended.notified();
+            if let Some(place) = self.try_begin(kind, abort)? {
+                return Ok(place);
+            }
+            ended.await;
+        }
+    }
+
+    /// `None`: an operation that was aborted has not ended yet.
+    fn try_begin(&self, kind: OperationKind, abort: &AbortSwitch) -> AgentResult<Option<OperationPlace<'_>>> {
         if self.is_over() {
             return Err(AgentError::conflict(format!("session `{}` has been deleted", self.name)));
         }
         let mut active = self.active();
-        if let Some((active, _)) = &*active {
-            let message = format!("session `{}` is already running {}", self.name, active.as_str());
-            let error = eyot::Error::new(eyot::ErrorKind::Conflict, message);
-            return Err(error.with_hint("use another session for work at the same time").into());
+        match &*active {
+            Some((_, other)) if other.check().is_err() => return Ok(None),
+            Some((other, _)) => {
+                let message = format!("session `{}` is already running {}", self.name, other.as_str());
+                let error = eyot::Error::new(eyot::ErrorKind::Conflict, message);
+                return Err(error.with_hint("use another session for work at the same time").into());
+            }
+            None => *active = Some((kind, abort.clone())),
         }
-        *active = Some((kind, abort.clone()));
-        Ok(OperationPlace(self))
+        Ok(Some(OperationPlace(self)))
     }
 
     /// Runs it. When the time of the budget is over, or the run is aborted, it is aborted too.
@@ -183,6 +184,11 @@ impl SessionInner {
 }
 
 impl Operation {
+    /// Returns whether a process before this one had begun to write it into the conversation.
+    pub(super) fn has_begun(&self) -> bool {
+        self.is_resumed && !self.session.lock().entries_from(self.from).is_empty()
+    }
+
     /// Adds an entry to the conversation.
     pub(super) fn append(&self, entry: ConversationEntry) {
         self.session.append(entry);
@@ -237,6 +243,11 @@ fn ended<T: OperationResult>(
             usage: None,
         },
     }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
 }
 
 /// The time since then, in milliseconds.

@@ -79,8 +79,7 @@ impl Operation {
         let toolbox = Toolbox::new(self, tools, results.as_ref(), skill.as_ref(), &model)?;
         let call = PromptCall { model, thinking, toolbox, asked, source };
         self.settle();
-        let has_begun = self.is_resumed && self.session.lock().entries().len() > self.from;
-        if !has_begun {
+        if !self.has_begun() {
             let text = if results.is_some() { text + "\n" + FOOTER } else { text };
             self.say(text, images, call.source);
         }

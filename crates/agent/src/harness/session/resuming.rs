@@ -1,24 +1,22 @@
 //! What a process before this one began and did not end.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::operation::Operation;
 use super::shell::SHELL_API;
+use crate::budget::BudgetUsage;
 use crate::conversation::{ConversationEntry, MessageSource};
 use crate::event::AgentEventKind;
-use crate::message::{
-    AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, timestamp_ms,
-};
+use crate::message::{AssistantMessage, ChatMessage, ToolCall, ToolResultMessage, timestamp_ms};
 use crate::result_tools::{FINISH, GIVE_UP};
+use crate::unfinished::{cut_turn, interrupted_call, interrupted_tool};
+use crate::usage::TokenUsage;
 
 impl Operation {
     /// Brings to an end what a process before this one was doing in the conversation: a model that was answering is asked
     /// again later, a tool that was running is said to be interrupted.
     pub(super) fn settle(&self) {
-        let path = self.scope.session_path();
-        if self.scope.journal().steps().is_some_and(|steps| steps.take_open_turn(&path)) {
-            self.scope.emit(cut_turn());
-        }
+        self.end_unfinished();
         let open = self.session.lock().unanswered_calls();
         for call in open {
             self.interrupt(call);
@@ -26,25 +24,40 @@ impl Operation {
         let untold = self.session.lock().untold_turn(self.from).cloned();
         match untold {
             Some(turn) if turn.api == SHELL_API => self.append(ConversationEntry::TurnEnd),
-            Some(turn) => self.append_with_event(ConversationEntry::TurnEnd, turn_event(&turn)),
+            Some(turn) => {
+                self.count_turn(turn.usage);
+                self.append_with_event(ConversationEntry::TurnEnd, turn_event(&turn));
+            }
             None => {}
         }
     }
 
+    /// Tells everybody of the end of the turn and of the tasks that a process before this one left in the session.
+    fn end_unfinished(&self) {
+        let path = self.scope.session_path();
+        let Some(mut unfinished) = self.scope.journal().unfinished() else { return };
+        let (was_answering, tasks) = (unfinished.take_turn(&path), unfinished.end_tasks(&path));
+        drop(unfinished);
+        for (origin, end) in tasks {
+            if matches!(end, AgentEventKind::Turn { .. }) {
+                self.count_turn(TokenUsage::default());
+            }
+            self.scope.at(origin).emit(end);
+        }
+        if was_answering {
+            self.count_turn(TokenUsage::default());
+            self.scope.emit(cut_turn());
+        }
+    }
+
+    /// Counts a turn that a process before this one asked for, and whose end nobody had heard of.
+    fn count_turn(&self, usage: TokenUsage) {
+        self.session.harness.budget.restore(BudgetUsage { turns: 1, usage, ..BudgetUsage::default() });
+    }
+
     fn interrupt(&self, call: ToolCall) {
-        let text = format!(
-            "The call of `{}` was interrupted: its process ended before it was done. It may have done a part of its work. \
-             Look before you repeat it.",
-            call.name
-        );
-        let content = vec![ContentBlock::text(text)];
-        let event = AgentEventKind::ToolCall {
-            tool_name: call.name.clone(),
-            tool_call_id: call.id.clone(),
-            is_error: true,
-            result: json!({"content": content, "details": {}}),
-            duration_ms: 0,
-        };
+        let content = interrupted_call(&call.name);
+        let event = interrupted_tool(call.name.clone(), call.id.clone(), &content);
         let message = ChatMessage::ToolResult(ToolResultMessage {
             tool_call_id: call.id,
             tool_name: call.name,
@@ -64,17 +77,6 @@ impl Operation {
         let taken = conversation.answered_calls(self.from);
         let ends = |call: &ToolCall| [FINISH, GIVE_UP].contains(&call.name.as_str()) && taken.contains(call);
         self.is_resumed && conversation.last_turn(self.from).is_some_and(|turn| turn.tool_calls().all(ends))
-    }
-}
-
-fn cut_turn() -> AgentEventKind {
-    AgentEventKind::Turn {
-        duration_ms: 0,
-        model: None,
-        usage: None,
-        stop_reason: Some(StopReason::Error),
-        is_error: true,
-        error: Some("the process ended before the model's answer was complete".to_owned()),
     }
 }
 

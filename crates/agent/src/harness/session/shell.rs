@@ -55,7 +55,7 @@ impl OperationResult for ShellResult {
 impl Operation {
     pub(super) async fn shell(&self, command: String, options: ShellOptions) -> AgentResult<ShellResult> {
         self.settle();
-        if self.is_resumed && self.session.lock().entries().len() > self.from {
+        if self.has_begun() {
             return self.kept_result(&command);
         }
         let call = ToolCall {
@@ -83,7 +83,7 @@ impl Operation {
     /// The result of a command that a process before this one began. It is not run again.
     fn kept_result(&self, command: &str) -> AgentResult<ShellResult> {
         let conversation = self.session.lock();
-        let kept = conversation.entries()[self.from..].iter().find_map(|entry| match entry {
+        let kept = conversation.entries_from(self.from).iter().find_map(|entry| match entry {
             ConversationEntry::Message { message: ChatMessage::ToolResult(result), .. } => {
                 serde_json::from_value(result.details.get("result")?.clone()).ok()
             }

@@ -52,24 +52,20 @@ impl Operation {
     /// The task that a process before this one gave in this operation.
     fn known_task(&self) -> Option<String> {
         let conversation = self.session.lock();
-        conversation.entries()[self.from..].iter().find_map(|entry| match entry {
+        conversation.entries_from(self.from).iter().find_map(|entry| match entry {
             ConversationEntry::Task(task) => Some(task.task_id.clone()),
             _ => None,
         })
     }
 
     pub(super) async fn task(&self, text: String, options: TaskOptions) -> AgentResult<TaskOutcome> {
-        let giver = TaskGiver {
-            session: Arc::clone(&self.session),
-            scope: self.scope.clone(),
-            known: self.known_task(),
+        let (session, scope) = (Arc::clone(&self.session), self.scope.clone());
+        let giver = TaskGiver { session, scope, known: self.known_task() };
+        let aborted = async {
+            self.abort.aborted().await;
+            self.abort.reason().to_owned()
         };
-        let mut given = std::pin::pin!(giver.give(text, options));
-        tokio::select! {
-            biased;
-            done = &mut given => done,
-            () = self.abort.aborted() => Err(self.abort.error()),
-        }
+        giver.give(text, options, aborted).await
     }
 }
 
@@ -103,16 +99,17 @@ pub(super) fn task_tool(
         },
     });
     let model = Arc::clone(model);
-    let run = move |_: ToolContext, arguments: Value| {
+    let run = move |context: ToolContext, arguments: Value| {
         let (giver, tools, model) = (giver.clone(), tools.clone(), Arc::clone(&model));
-        async move { giver.answer(arguments, tools, model).await }
+        async move { giver.answer(context, arguments, tools, model).await }
     };
-    ToolDef::new("task", &format!("{DESCRIPTION}{available}"), schema, run)
+    Ok(ToolDef::new("task", &format!("{DESCRIPTION}{available}"), schema, run)?.handling_cancel())
 }
 
 impl TaskGiver {
     async fn answer(
         self,
+        context: ToolContext,
         arguments: Value,
         tools: Vec<ToolDef>,
         model: Arc<dyn Model>,
@@ -127,7 +124,11 @@ impl TaskGiver {
         let model = subagent.is_none_or(|agent| agent.model.is_none()).then_some(model);
         let prompt = PromptOptions { tools, model, ..PromptOptions::default() };
         let options = TaskOptions { agent, cwd: asked.cwd, prompt };
-        Ok(match self.give(asked.prompt, options).await {
+        let cancelled = async {
+            context.cancel.cancelled().await;
+            "the call of `task` was cancelled".to_owned()
+        };
+        Ok(match self.give(asked.prompt, options, cancelled).await {
             Ok(done) => output(done),
             Err(AgentError::Other(error)) => ToolOutput::from(error),
             Err(error) => ToolOutput::error(error.to_string()),
@@ -149,8 +150,13 @@ impl TaskGiver {
         Some(format!("Subagent \"{name}\" is not declared. Available subagents: {names}."))
     }
 
-    /// Gives a task, and waits for its end.
-    async fn give(&self, text: String, options: TaskOptions) -> AgentResult<TaskOutcome> {
+    /// Gives a task, and waits for its end. `aborted` ends it, with a reason.
+    async fn give(
+        &self,
+        text: String,
+        options: TaskOptions,
+        aborted: impl Future<Output = String>,
+    ) -> AgentResult<TaskOutcome> {
         if self.session.depth >= MAX_TASK_DEPTH {
             return Err(AgentError::invalid(format!("Maximum task depth ({MAX_TASK_DEPTH}) exceeded.")));
         }
@@ -170,23 +176,50 @@ impl TaskGiver {
             self.session.lock().push(entry.clone());
             scope.emit_with_entry(start, &self.session.key, entry);
         }
+        let unheard = match self.scope.journal().unfinished() {
+            Some(mut unfinished) if self.known.is_some() => unfinished.take_task(&task_id),
+            _ => true,
+        };
         let started = Instant::now();
-        let done = self.run(&task_id, text, options).await;
+        let done = self.run(&task_id, text, options, aborted).await;
         let (is_error, result) = match &done {
             Ok(done) => (false, done.response.text.clone()),
             Err(error) => (true, error.to_string()),
         };
-        scope.emit(AgentEventKind::Task { is_error, result: Some(result), duration_ms: elapsed_ms(started) });
+        if unheard {
+            let (result, duration_ms) = (Some(result), elapsed_ms(started));
+            scope.emit(AgentEventKind::Task { is_error, result, duration_ms });
+        }
         done
     }
 
-    async fn run(&self, task_id: &str, text: String, options: TaskOptions) -> AgentResult<TaskOutcome> {
+    async fn run(
+        &self,
+        task_id: &str,
+        text: String,
+        options: TaskOptions,
+        aborted: impl Future<Output = String>,
+    ) -> AgentResult<TaskOutcome> {
         let TaskOptions { agent, cwd, prompt } = options;
         let subagent = agent.as_deref().and_then(|name| self.subagent(name));
-        let child = self.session.harness.open_task(&self.session, task_id, subagent, cwd.as_deref()).await?;
+        let mut aborted = std::pin::pin!(aborted);
+        let child = tokio::select! {
+            biased;
+            reason = &mut aborted => return Err(AgentError::Aborted(reason)),
+            child = self.session.harness.open_task(&self.session, task_id, subagent, cwd.as_deref()) => child?,
+        };
         let session = child.name.clone();
         let child = Session { inner: child };
-        let response = child.prompt(&text, prompt).await;
+        let mut call = child.prompt(&text, prompt);
+        let response = tokio::select! {
+            biased;
+            response = &mut call => response,
+            reason = &mut aborted => {
+                // Its end is waited for, so that everybody hears of it before that of the task.
+                call.abort(&reason);
+                call.await
+            }
+        };
         child.inner.close("the task is over");
         Ok(TaskOutcome { response: response?, task_id: task_id.to_owned(), session, agent, cwd })
     }

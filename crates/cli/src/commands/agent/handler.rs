@@ -8,7 +8,7 @@ use eyot_agent::{
     PromptOptions, connect_mcp_server, resolve_model,
 };
 use eyot_engine::SandboxPool;
-use eyot_tools::toolset_over;
+use eyot_tools::{Toolset, toolset_over};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -32,6 +32,12 @@ pub(super) struct AgentTask {
     mcp: Vec<String>,
     instructions: Option<String>,
     budget: Budget,
+    /// The provider of its sandbox.
+    #[serde(default)]
+    pub(super) provider: Option<String>,
+    /// Its sandbox was made with options that are not the default ones. They may hold secrets, so they are not kept.
+    #[serde(default)]
+    pub(super) has_own_spec: bool,
 }
 
 /// The place of an agent that is a file.
@@ -49,7 +55,14 @@ impl AgentPlace {
 }
 
 impl AgentTask {
-    pub(super) fn new(task: &str, model: String, agent: Option<AgentPlace>, args: &AgentWorkArgs) -> Self {
+    /// A task in words. What the flags do not say is as in the task before it, but for the budget.
+    pub(super) fn new(
+        task: &str,
+        model: String,
+        agent: Option<AgentPlace>,
+        args: &AgentWorkArgs,
+        before: Option<&Self>,
+    ) -> Self {
         let budget = Budget {
             max_turns: args.max_turns,
             max_tokens: args.max_tokens,
@@ -60,11 +73,22 @@ impl AgentTask {
             task: task.to_owned(),
             model,
             agent,
-            tools: args.tools.clone(),
-            mcp: args.mcp.clone(),
-            instructions: args.instructions.clone(),
+            tools: args.tools.clone().or_else(|| before?.tools.clone()),
+            mcp: match before {
+                Some(before) if args.mcp.is_empty() => before.mcp.clone(),
+                _ => args.mcp.clone(),
+            },
+            instructions: args.instructions.clone().or_else(|| before?.instructions.clone()),
             budget,
+            provider: before.and_then(|before| before.provider.clone()),
+            has_own_spec: before.is_some_and(|before| before.has_own_spec),
         }
+    }
+
+    /// The tools of the flags, or else of the agent's file. `not_found`: there are none of this name.
+    pub(super) fn toolset(&self, file: Option<&AgentFile>, pool: &SandboxPool) -> eyot::Result<Toolset> {
+        let name = self.tools.as_deref().or_else(|| file?.tools.as_deref());
+        toolset_over(pool.provider().as_ref(), name.unwrap_or(DEFAULT_TOOLSET))
     }
 
     pub(super) fn of_payload(payload: &Value) -> serde_json::Result<Self> {
@@ -85,8 +109,7 @@ async fn work(context: AgentContext, pool: SandboxPool) -> AgentResult<Value> {
     let task = AgentTask::of_payload(context.payload())
         .map_err(|error| eyot::Error::invalid("payload", format!("is no task: {error}")))?;
     let agent = task.agent.as_ref().map(AgentPlace::read).transpose()?;
-    let toolset = task.tools.as_deref().or(agent.as_ref().and_then(|agent| agent.tools.as_deref()));
-    let toolset = toolset_over(pool.provider().as_ref(), toolset.unwrap_or(DEFAULT_TOOLSET))?;
+    let toolset = task.toolset(agent.as_ref(), &pool)?;
     let mut servers: Vec<(String, McpServerOptions)> = task.mcp.iter().enumerate().map(numbered).collect();
     servers.extend(agent.iter().flat_map(|agent| agent.mcp.clone()));
     let (mut connections, mut tools) = (Vec::new(), Vec::new());

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use eyot_agent::{AgentStore, EngineStore, RunFilter, RunRecord, RunStatus};
+use serde::Serialize;
 
-use super::handler::AgentTask;
+use super::handler::{AGENT, AgentTask};
 use crate::args::AgentLsArgs;
 use crate::context::Context;
 use crate::durations::moment;
@@ -18,7 +19,13 @@ pub async fn run(args: &AgentLsArgs, context: &Context) -> Result<u8, Failure> {
     context.refuse_server("the runs of agents are in this host's state folder")?;
     let engine = context.engine().await?;
     let store = EngineStore::new(Arc::clone(engine.store()));
-    let runs = store.runs(RunFilter { limit: Some(args.limit), ..RunFilter::default() }).await?;
+    let filter =
+        RunFilter { limit: Some(args.limit), agent_name: Some(AGENT.to_owned()), ..RunFilter::default() };
+    let (runs, abandoned) = (store.runs(filter).await?, store.abandoned_runs().await?);
+    let runs: Vec<ListedRun> = runs
+        .into_iter()
+        .map(|run| ListedRun { is_interrupted: abandoned.contains(&run.run_id), run })
+        .collect();
     if context.output.json {
         context.output.value(&runs)?;
         return Ok(0);
@@ -31,9 +38,21 @@ pub async fn run(args: &AgentLsArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn row(run: &RunRecord) -> [String; 5] {
+/// A run of the list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedRun {
+    #[serde(flatten)]
+    run: RunRecord,
+    /// Its process is gone: `--continue` goes on with it.
+    is_interrupted: bool,
+}
+
+fn row(listed: &ListedRun) -> [String; 5] {
+    let run = &listed.run;
     let task = AgentTask::of_payload(&run.payload).ok();
     let status = match run.status {
+        RunStatus::Active if listed.is_interrupted => "interrupted",
         RunStatus::Active => "active",
         RunStatus::Completed => "completed",
         RunStatus::Errored => "failed",

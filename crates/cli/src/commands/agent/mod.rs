@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use eyot::SandboxName;
 use eyot_agent::{
-    AgentError, AgentStore, Agents, EngineStore, ModelErrorKind, RunFilter, RunHandle, RunRecord, RunStatus,
+    AgentError, AgentFile, AgentStore, Agents, EngineStore, ModelErrorKind, RunFilter, RunHandle, RunRecord,
+    RunStatus,
 };
-use eyot_engine::Engine;
+use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_providers::registry::find;
 
-use crate::args::{AgentArgs, AgentCommand, AgentWorkArgs};
+use crate::args::{AgentArgs, AgentCommand, AgentWorkArgs, SpecArgs};
 use crate::context::Context;
 use crate::errors::{Failure, USAGE};
 use crate::signals::Signals;
@@ -48,24 +49,36 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
     };
     let file = place.as_ref().map(AgentPlace::read).transpose();
     let file = file.map_err(|error| Failure::with_code(error, USAGE))?;
-    args.model = args.model.or_else(|| file.as_ref()?.model.clone()).or(known.map(|known| known.model));
-    args.spec.image = args.spec.image.or_else(|| file.as_ref()?.image.clone());
-    let task = task(&args, place, before.as_ref())?;
-    let context = &match file.as_ref().and_then(|file| file.provider.as_deref()) {
+    let mut task = task(&args, place, file.as_ref(), before.as_ref(), known.as_ref())?;
+    let provider = file.as_ref().and_then(|file| file.provider.clone());
+    let provider = provider.or_else(|| known.as_ref()?.provider.clone());
+    let context = &match provider {
         Some(provider) => {
-            context.by_default_over(find(provider).map_err(|error| Failure::with_code(error, USAGE))?)
+            context.by_default_over(find(&provider).map_err(|error| Failure::with_code(error, USAGE))?)
         }
         None => context.clone(),
     };
+    let image = file.as_ref().and_then(|file| file.image.clone());
+    let usual = SpecArgs { image: image.clone(), ..SpecArgs::default() }.to_spec(&context.config.defaults)?;
+    args.spec.image = args.spec.image.or(image);
     let spec = args.spec.to_spec(&context.config.defaults)?;
+    let is_usual = spec == usual;
     let engine = context.engine_for(spec.image.as_deref()).await?;
     let id = match args.go_on {
         Some(id) => id,
         None => new_id()?,
     };
     let pool = engine.pool(context.config.pool(id.clone(), spec))?;
+    if is_usual && known.as_ref().is_some_and(|known| known.has_own_spec) {
+        find_sandbox(&pool, &id).await?;
+    }
+    if let Some(task) = &mut task {
+        task.toolset(file.as_ref(), &pool).map_err(|error| Failure::with_code(error, USAGE))?;
+        task.provider = Some(pool.provider().name().to_owned());
+        task.has_own_spec |= !is_usual;
+    }
     let store: Arc<dyn AgentStore> = Arc::new(EngineStore::new(Arc::clone(engine.store())));
-    let agents = Agents::new(store);
+    let agents = Agents::new(Arc::clone(&store));
     handler::register(&agents, pool)?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let run = match (&before, task) {
@@ -73,8 +86,22 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
         (Some(before), None) => resume(&agents, before, &id).await?,
         (None, None) => return Err(no_task()),
     };
+    context.output.note(&format!("agent {id} works in sandbox {id}/default"));
+    let run_id = run.id().to_owned();
     let ended = show(run, &mut signals, context).await?;
-    ended_as(ended, &id, context)
+    let has_ended = store.run(&run_id).await?.is_none_or(|run| run.status != RunStatus::Active);
+    let rest = if has_ended { " 'TASK'" } else { "" };
+    context.output.note(&format!("to go on: eyot agent --continue {id}{rest}"));
+    ended_as(ended)
+}
+
+/// Finds the sandbox of an agent that made it with options of its own. One that is gone can't be made again as it was.
+async fn find_sandbox(pool: &SandboxPool, id: &SandboxName) -> Result<(), Failure> {
+    if pool.list().await?.iter().any(|entry| entry.name.as_str() == DEFAULT_SANDBOX) {
+        return Ok(());
+    }
+    let failure = Failure::usage(format!("the sandbox of `{id}` is gone, and it had options of its own"));
+    Err(failure.hint("give the options of its sandbox again, or begin anew: eyot agent 'TASK'"))
 }
 
 /// The folder of the agents that are files.
@@ -87,11 +114,13 @@ fn agents_folder() -> Result<PathBuf, Failure> {
 fn task(
     args: &AgentWorkArgs,
     agent: Option<AgentPlace>,
+    file: Option<&AgentFile>,
     before: Option<&RunRecord>,
+    known: Option<&AgentTask>,
 ) -> Result<Option<AgentTask>, Failure> {
     let Some(text) = &args.task else {
         return match before {
-            Some(before) if before.status == RunStatus::Active => Ok(None),
+            Some(before) if before.status == RunStatus::Active => refuse_flags(args).map(|()| None),
             Some(before) => {
                 let failure = Failure::usage(format!("the last run of `{}` has ended", before.instance_id));
                 Err(failure.hint("say what comes next: eyot agent --continue ID 'now do this'"))
@@ -103,14 +132,38 @@ fn task(
         let failure = Failure::usage(format!("the last run of `{}` has not ended", before.instance_id));
         return Err(failure.hint("go on with it first: eyot agent --continue ID, without a task"));
     }
-    let Some(model) = args.model.clone() else {
+    let model = args.model.clone().or_else(|| file?.model.clone()).or_else(|| Some(known?.model.clone()));
+    let Some(model) = model else {
         let failure = Failure::usage("there is no model");
         return Err(
             failure.hint("--model ollama/qwen3 for a local server, or --model anthropic/claude-haiku-4-5")
         );
     };
     eyot_agent::resolve_model(&model).map_err(|error| Failure::with_code(error, USAGE))?;
-    Ok(Some(AgentTask::new(text, model, agent, args)))
+    Ok(Some(AgentTask::new(text, model, agent, args, known)))
+}
+
+/// A run that is gone on with is as it was.
+fn refuse_flags(args: &AgentWorkArgs) -> Result<(), Failure> {
+    let AgentWorkArgs { agent, model, tools, mcp, instructions, .. } = args;
+    let given = [
+        ("--agent", agent.is_some()),
+        ("--model", model.is_some()),
+        ("--tools", tools.is_some()),
+        ("--mcp", !mcp.is_empty()),
+        ("--instructions", instructions.is_some()),
+        ("--max-turns", args.max_turns.is_some()),
+        ("--max-tokens", args.max_tokens.is_some()),
+        ("--max-cost", args.max_cost.is_some()),
+        ("--max-time", args.max_time.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => {
+            let failure = Failure::usage(format!("{flag} can't change a run that has not ended"));
+            Err(failure.hint("let it end first: eyot agent --continue ID"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn no_task() -> Failure {
@@ -127,7 +180,12 @@ fn new_id() -> Result<SandboxName, Failure> {
 async fn last_run(id: &SandboxName, context: &Context) -> Result<RunRecord, Failure> {
     let engine: Engine = context.engine().await?;
     let store = EngineStore::new(Arc::clone(engine.store()));
-    let filter = RunFilter { instance_id: Some(id.to_string()), limit: Some(1), ..RunFilter::default() };
+    let filter = RunFilter {
+        instance_id: Some(id.to_string()),
+        agent_name: Some(AGENT.to_owned()),
+        limit: Some(1),
+        ..RunFilter::default()
+    };
     store
         .runs(filter)
         .await?
@@ -142,7 +200,7 @@ async fn resume(agents: &Agents, before: &RunRecord, id: &SandboxName) -> Result
     })
 }
 
-/// Shows the work until it ends. A signal stops it.
+/// Shows the work until it ends. A signal stops it, and so does an output that nobody reads; a second signal does not wait.
 async fn show(
     mut run: RunHandle,
     signals: &mut Signals,
@@ -153,13 +211,21 @@ async fn show(
     loop {
         tokio::select! {
             biased;
-            event = run.next_event() => match event {
-                Some(event) => renderer.show(&event)?,
+            event = run.next_event() => match event.map(|event| renderer.show(&event)) {
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    run.abort("its output was closed");
+                    run.result().await.ok();
+                    return Err(error);
+                }
                 None => break,
             },
-            number = signals.end(), if signal.is_none() => {
-                signal = Some(number);
-                run.abort("it was stopped");
+            number = signals.end() => match signal {
+                None => {
+                    signal = Some(number);
+                    run.abort("it was stopped");
+                }
+                Some(_) => return Err(Failure::Interrupted(number)),
             }
         }
         if renderer.has_ended() {
@@ -169,12 +235,7 @@ async fn show(
     Ok((run.result().await.map(drop), signal))
 }
 
-fn ended_as(
-    (ended, signal): (Result<(), AgentError>, Option<i32>),
-    id: &SandboxName,
-    context: &Context,
-) -> Result<u8, Failure> {
-    context.output.note(&format!("to go on: eyot agent --continue {id} 'TASK'"));
+fn ended_as((ended, signal): (Result<(), AgentError>, Option<i32>)) -> Result<u8, Failure> {
     match (ended, signal) {
         (_, Some(signal)) => Err(Failure::Interrupted(signal)),
         (Ok(()), None) => Ok(0),
