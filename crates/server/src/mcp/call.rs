@@ -74,3 +74,17 @@ fn block(piece: ToolContent) -> ContentBlock {
         other => ContentBlock::text(format!("{other:?}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_of_a_tool_is_passed_on() {
+        let output = ToolOutput::text("a dog").and_image("iVBORw0KGgo=", "image/png");
+        assert_eq!(output.as_text(), "a dog");
+        let content: Vec<_> = output.content.into_iter().map(block).collect();
+        let image = serde_json::json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
+        assert_eq!(serde_json::json!(content)[1], image);
+    }
+}
