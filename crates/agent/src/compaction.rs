@@ -200,7 +200,7 @@ fn tokens_of(message: &ChatMessage) -> u64 {
 fn chars_of(block: &ContentBlock) -> usize {
     let units = |text: &str| text.encode_utf16().count();
     match block {
-        ContentBlock::Text { text } => units(text),
+        ContentBlock::Text { text, .. } => units(text),
         ContentBlock::Thinking { thinking, .. } => units(thinking),
         ContentBlock::ToolCall(call) => units(&call.name) + units(&call.arguments.to_string()),
         ContentBlock::Image { .. } => IMAGE_CHARS,

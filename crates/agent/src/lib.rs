@@ -11,11 +11,13 @@ mod budget;
 mod call;
 mod compaction;
 mod conversation;
+mod credentials;
 mod event;
-mod event_size;
+mod event_reader;
 mod failure;
 mod front_matter;
 mod harness;
+mod http;
 mod journal;
 mod mcp;
 mod message;
@@ -37,6 +39,7 @@ mod system_prompt;
 mod task_session;
 #[cfg(feature = "opentelemetry")]
 mod telemetry;
+mod tool_image;
 mod unfinished;
 mod usage;
 
@@ -60,8 +63,8 @@ pub use model::{
     ModelStream, ModelTurn, ThinkingLevel, ToolDeclaration,
 };
 pub use models::{
-    ApiKey, ModelFacts, ModelOptions, ModelProviderSettings, ProviderRegistration, RetryModel,
-    configure_provider, register_provider, resolve_model, resolve_model_with,
+    ApiKey, ModelFacts, ModelOptions, ModelProviderSettings, ProviderRegistration, configure_provider,
+    register_provider, resolve_model, resolve_model_with,
 };
 pub use observe::{MAX_WAITING_EVENTS, Subscription, observe};
 pub use redaction::register_secret;

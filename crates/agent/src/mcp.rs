@@ -42,8 +42,8 @@ pub struct McpConnection {
 /// Connects to an MCP server and lists its tools.
 ///
 /// A tool is named `mcp__SERVER__TOOL`, where letters other than ASCII's letters, digits, `_` and `-` become `_`; a name of
-/// more than 64 bytes is shortened, which its description says. An answer is text: images, sound and binary resources are
-/// named by type and size.
+/// more than 64 bytes is shortened, which its description says. An answer is a text that names images, sound and binary
+/// resources by type and size; its images come behind it.
 ///
 /// A call always has an answer. It is an error answer when the server says so, is gone, or does not answer within
 /// `timeout_ms`. What the server reports of its progress goes to the call's context. A session that was lost or has expired
@@ -123,8 +123,11 @@ impl McpConnection {
     fn offered(&self, tool: &Tool) -> Result<ToolDef> {
         let server = self.name();
         let (name, is_shortened) = naming::tool_name(server, &tool.name);
-        let description = naming::description(server, tool, is_shortened);
+        // Once more: JSON can write a credential with escapes.
+        let hide = |text: String| self.link.secrets().hide_credentials(text);
+        let description = hide(naming::description(server, tool, is_shortened));
         let schema = naming::input_schema(server, tool)?;
+        let schema = serde_json::from_str(&hide(schema.to_string())).unwrap_or(schema);
         let (link, own_name): (_, Arc<str>) = (self.link.clone(), Arc::from(tool.name.as_ref()));
         let run = move |context: ToolContext, input: Value| {
             let (link, own_name) = (link.clone(), own_name.clone());

@@ -80,6 +80,9 @@ pub enum ContentBlock {
     Text {
         /// The text.
         text: String,
+        /// The id and the phase that OpenAI's responses gave it, as JSON: they go back to the model with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text_signature: Option<String>,
     },
     /// An image.
     Image {
@@ -151,13 +154,13 @@ impl StopReason {
 impl ContentBlock {
     /// A piece of text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into() }
+        Self::Text { text: text.into(), text_signature: None }
     }
 
     /// The text, if it is a piece of text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
-            Self::Text { text } => Some(text),
+            Self::Text { text, .. } => Some(text),
             _ => None,
         }
     }

@@ -169,7 +169,7 @@ pub struct ModelTurn {
 }
 
 /// A turn failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ModelError {
     /// The kind, for code to match on.
     pub kind: ModelErrorKind,
@@ -177,6 +177,8 @@ pub struct ModelError {
     pub message: String,
     /// The time that the provider asks to be left alone, where it says one.
     pub retry_after: Option<Duration>,
+    /// The tokens that it took all the same, as far as the provider said so, without their price.
+    pub usage: Box<TokenUsage>,
 }
 
 /// The kind of a model's failure.
@@ -228,13 +230,24 @@ impl ModelErrorKind {
 impl ModelError {
     /// A failure of this kind.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, usage: Box::default() }
+    }
+
+    /// The failure of an answer whose end never came.
+    pub(crate) fn cut() -> Self {
+        Self::new(ModelErrorKind::Cut, "the model's answer ended before it was complete")
     }
 
     /// The same failure with the time that the provider asks to be left alone.
     #[must_use]
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
         Self { retry_after, ..self }
+    }
+
+    /// The same failure with the tokens that it took.
+    #[must_use]
+    pub fn with_usage(self, usage: TokenUsage) -> Self {
+        Self { usage: Box::new(usage), ..self }
     }
 }
 

@@ -11,6 +11,7 @@ mod builtin;
 mod decode;
 mod facts;
 mod failure;
+mod http_api;
 mod http_model;
 mod key;
 mod options;
@@ -28,11 +29,11 @@ use eyot::Result;
 pub use facts::ModelFacts;
 pub use options::ModelOptions;
 pub use registry::{ModelProviderSettings, ProviderRegistration, configure_provider, register_provider};
-pub use retry::RetryModel;
 pub use secret::ApiKey;
 
 use crate::model::Model;
 use http_model::HttpModel;
+use retry::RetryModel;
 use target::ModelTarget;
 use transport::Transport;
 

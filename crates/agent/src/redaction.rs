@@ -4,19 +4,27 @@ use std::sync::{PoisonError, RwLock};
 
 use serde_json::{Map, Value};
 
+use crate::credentials::{MIN_SECRET_BYTES, REDACTED, hidden, names_credential, secret_forms};
 use crate::event::{AgentEventKind, LogLevel};
 
-/// Stands in the place of a secret.
-pub(crate) const REDACTED: &str = "<redacted>";
-/// A shorter secret is not looked for: it would stand in half of all texts.
-const MIN_SECRET_BYTES: usize = 8;
-
 static SECRETS: RwLock<Vec<String>> = RwLock::new(Vec::new());
+
+/// Registers a value in each of its forms, if its name is that of a credential.
+pub(crate) fn register_named(name: &str, value: &str) {
+    if names_credential(name) {
+        secret_forms(value).iter().for_each(|form| register_secret(form));
+    }
+}
 
 /// Registers a secret, such as a key: in this process no event shows it from now on. One of less than eight bytes is
 /// not looked for.
 pub fn register_secret(secret: &str) {
-    if secret.len() < MIN_SECRET_BYTES {
+    let is_known = || {
+        let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+        secrets.iter().any(|known| known == secret)
+    };
+    // A key is registered at each turn, and known at all but the first.
+    if secret.len() < MIN_SECRET_BYTES || is_known() {
         return;
     }
     let mut secrets = SECRETS.write().unwrap_or_else(PoisonError::into_inner);
@@ -30,9 +38,7 @@ pub fn register_secret(secret: &str) {
 /// The text without registered secrets.
 pub(crate) fn redact(text: String) -> String {
     let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
-    secrets.iter().fold(text, |text, secret| {
-        if text.contains(secret.as_str()) { text.replace(secret.as_str(), REDACTED) } else { text }
-    })
+    hidden(text, &secrets)
 }
 
 /// The value without registered secrets.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use eyot::{Error, ErrorKind, Result};
 use eyot_tools::{ToolDef, ToolOutput};
 use jsonschema::Validator;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::message::ToolCall;
 
@@ -68,16 +68,7 @@ impl ResultTools {
             fields.remove("$schema");
         }
         let is_wrapped = schema.get("type").and_then(Value::as_str) != Some("object");
-        let parameters = if is_wrapped {
-            json!({
-                "type": "object",
-                "properties": {"result": inner},
-                "required": ["result"],
-                "additionalProperties": false,
-            })
-        } else {
-            inner
-        };
+        let parameters = if is_wrapped { wrapped(inner) } else { inner };
         let schema = Arc::new(ResultSchema { parameters, validator, is_wrapped });
         Ok(Self { schema, outcome: Arc::default() })
     }
@@ -162,6 +153,27 @@ impl ResultTools {
     }
 }
 
+/// The schema of an object with the result as its field. References such as `#/$defs/Item` begin at the root, so definitions
+/// stay there.
+fn wrapped(mut inner: Value) -> Value {
+    let mut definitions = Map::new();
+    if let Some(fields) = inner.as_object_mut() {
+        for name in ["$defs", "definitions"] {
+            definitions.extend(fields.remove_entry(name));
+        }
+    }
+    let mut wrapper = json!({
+        "type": "object",
+        "properties": {"result": inner},
+        "required": ["result"],
+        "additionalProperties": false,
+    });
+    if let Some(fields) = wrapper.as_object_mut() {
+        fields.extend(definitions);
+    }
+    wrapper
+}
+
 fn already_over(outcome: &ResultOutcome) -> Option<ToolOutput> {
     let why = match outcome {
         ResultOutcome::Pending => return None,
@@ -204,6 +216,21 @@ mod tests {
         assert_eq!(finish.input_schema()["properties"]["result"], json!({"type": "string"}));
         tools.finish(json!({"result": "yes"}));
         assert_eq!(tools.outcome(), ResultOutcome::Result(json!("yes")));
+    }
+
+    #[test]
+    fn the_definitions_of_a_wrapped_schema_stay_at_the_root() {
+        let item = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        for (name, reference) in [("$defs", "#/$defs/Item"), ("definitions", "#/definitions/Item")] {
+            let schema = json!({"type": "array", "items": {"$ref": reference}, name: {"Item": item}});
+            let tools = ResultTools::new(&schema).unwrap();
+            let [finish, _] = tools.tools().unwrap();
+            let shown = finish.input_schema();
+            assert_eq!(shown.pointer(&reference[1..]), Some(&item));
+            assert_eq!(shown["properties"]["result"], json!({"type": "array", "items": {"$ref": reference}}));
+            assert!(tools.finish(json!({"result": [{"n": "x"}]})).is_error);
+            assert!(!tools.finish(json!({"result": [{"n": 1}]})).is_error);
+        }
     }
 
     #[test]

@@ -140,7 +140,7 @@ fn events(turn: ModelTurn) -> Vec<ModelEvent> {
     let mut events = Vec::new();
     for block in &turn.content {
         match block {
-            ContentBlock::Text { text } => events.push(ModelEvent::TextDelta(text.clone())),
+            ContentBlock::Text { text, .. } => events.push(ModelEvent::TextDelta(text.clone())),
             ContentBlock::Thinking { thinking, .. } => events.extend([
                 ModelEvent::ThinkingStart,
                 ModelEvent::ThinkingDelta(thinking.clone()),

@@ -35,6 +35,7 @@ use futures_util::{StreamExt, stream};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
+use hyper::header::HeaderMap;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -62,7 +63,7 @@ pub struct StandInRequest {
     pub method: String,
     /// The path, such as `/v1/messages`.
     pub path: String,
-    /// The headers; their names are in lower case.
+    /// The headers; their names are in lower case. One that was sent twice has both values, with `, ` between.
     pub headers: BTreeMap<String, String>,
     /// The body; null where it was no JSON.
     pub body: Value,
@@ -168,11 +169,10 @@ async fn answer(
 ) -> Result<Response<AnswerBody>, Infallible> {
     let (head, body) = request.into_parts();
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let asked = StandInRequest {
         method: head.method.to_string(),
         path: head.uri.path().to_owned(),
-        headers: head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+        headers: headers_of(&head.headers),
         body: serde_json::from_slice(&bytes).unwrap_or_default(),
     };
     lock(&state).requests.push(asked.clone());
@@ -185,6 +185,17 @@ async fn answer(
         StandInTurn::failure(400, "invalid_request_error", "the stand-in has no more turns")
     });
     Ok(turn_response(turn, api, &asked.body["model"]))
+}
+
+/// The headers by their names. One that was sent twice has both values.
+fn headers_of(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let mut by_name: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let known = by_name.entry(name.to_string()).or_default();
+        *known = if known.is_empty() { value.into_owned() } else { format!("{known}, {value}") };
+    }
+    by_name
 }
 
 /// Checks a request as the vendor would.

@@ -56,8 +56,13 @@ impl TokenUsage {
     /// The same tokens with the total that they make and their price.
     #[must_use]
     pub fn priced(self, prices: &TokenPrices) -> Self {
-        let total_tokens = self.input + self.output + self.cache_read + self.cache_write;
-        Self { total_tokens, cost: prices.cost_of(&self), ..self }
+        Self { cost: prices.cost_of(&self), ..self.with_total() }
+    }
+
+    /// The same tokens with the total that they make. A provider may say any number.
+    pub(crate) fn with_total(self) -> Self {
+        let parts = [self.input, self.output, self.cache_read, self.cache_write];
+        Self { total_tokens: parts.into_iter().fold(0, u64::saturating_add), ..self }
     }
 }
 
@@ -80,11 +85,11 @@ impl Add for TokenUsage {
 
     fn add(self, other: Self) -> Self {
         Self {
-            input: self.input + other.input,
-            output: self.output + other.output,
-            cache_read: self.cache_read + other.cache_read,
-            cache_write: self.cache_write + other.cache_write,
-            total_tokens: self.total_tokens + other.total_tokens,
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            total_tokens: self.total_tokens.saturating_add(other.total_tokens),
             cost: self.cost + other.cost,
         }
     }
@@ -122,5 +127,7 @@ mod tests {
         assert_eq!((priced.cost.input, priced.cost.output), (3.0, 1.5));
         assert_eq!(priced.total_tokens, 1_100_010);
         assert_eq!((priced + priced).total_tokens, 2_200_020);
+        let absurd = TokenUsage { input: u64::MAX, output: 1, ..TokenUsage::default() }.priced(&prices);
+        assert_eq!((absurd + absurd).total_tokens, u64::MAX);
     }
 }

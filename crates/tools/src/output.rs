@@ -26,6 +26,13 @@ pub struct ToolOutput {
 pub enum ToolContent {
     /// Text.
     Text(String),
+    /// An image.
+    Image {
+        /// The file, as base64.
+        data: String,
+        /// The type, such as `image/png`.
+        mime_type: String,
+    },
 }
 
 impl ToolOutput {
@@ -48,6 +55,13 @@ impl ToolOutput {
         Self { is_error: true, ..Self::text(sentence) }
     }
 
+    /// The same answer with an image behind it: a file as base64, and its type, such as `image/png`.
+    #[must_use]
+    pub fn and_image(mut self, data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        self.content.push(ToolContent::Image { data: data.into(), mime_type: mime_type.into() });
+        self
+    }
+
     /// The same answer, said to be a failure or not.
     #[must_use]
     pub fn with_error(self, is_error: bool) -> Self {
@@ -56,8 +70,9 @@ impl ToolOutput {
 
     /// All its text, one piece after the other.
     pub fn as_text(&self) -> String {
-        let texts = self.content.iter().map(|piece| match piece {
-            ToolContent::Text(text) => text.as_str(),
+        let texts = self.content.iter().filter_map(|piece| match piece {
+            ToolContent::Text(text) => Some(text.as_str()),
+            ToolContent::Image { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
     }

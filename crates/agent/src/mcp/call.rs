@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eyot_tools::{ToolContext, ToolOutput};
+use eyot_tools::{ToolContent, ToolContext, ToolOutput};
 use rmcp::model::{CallToolRequestParams, CustomResult, JsonObject, ServerResult};
 use rmcp::service::ServiceError;
 use tokio::time::timeout;
@@ -56,7 +56,7 @@ async fn send(
     })?;
     let asked = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     match request::send(&peer, link.handler(), context.clone(), asked).await {
-        Ok(result) => answer(server, tool, &result),
+        Ok(result) => answer(link, tool, &result),
         Err(ServiceError::McpError(error)) => {
             let (message, code) = (error.message, error.code.0);
             Err(format!("MCP server `{server}` refused the call of `{tool}`: {message} (code {code})"))
@@ -66,9 +66,10 @@ async fn send(
 }
 
 /// Returns what the server has answered. An error is a sentence for the model.
-fn answer(server: &str, tool: &str, result: &ServerResult) -> Result<ToolOutput, String> {
-    let (text, is_error) = match result {
-        ServerResult::CallToolResult(result) => (content::text(result), result.is_error == Some(true)),
+fn answer(link: &McpLink, tool: &str, result: &ServerResult) -> Result<ToolOutput, String> {
+    let server = link.server();
+    let (content, is_error) = match result {
+        ServerResult::CallToolResult(result) => (content::content(result), result.is_error == Some(true)),
         ServerResult::InputRequiredResult(_) => {
             return Err(format!(
                 "`{tool}` of MCP server `{server}` asks for input from a person, and there is none here; \
@@ -81,11 +82,16 @@ fn answer(server: &str, tool: &str, result: &ServerResult) -> Result<ToolOutput,
                  go on without it"
             ));
         }
-        ServerResult::CustomResult(CustomResult(result)) => content::text_of_unknown(result)
+        ServerResult::CustomResult(CustomResult(result)) => content::content_of_unknown(result)
             .ok_or_else(|| lost(server, tool, &HttpFailure::Garbage.to_string(), true))?,
         _ => return Err(lost(server, tool, &HttpFailure::Garbage.to_string(), true)),
     };
-    Ok(ToolOutput::text(text).with_error(is_error))
+    // Once more: JSON can write a credential with escapes.
+    let hide = |piece| match piece {
+        ToolContent::Text(text) => ToolContent::Text(link.secrets().hide_credentials(text)),
+        other => other,
+    };
+    Ok(ToolOutput { content: content.into_iter().map(hide).collect(), structured: None, is_error })
 }
 
 fn lost(server: &str, tool: &str, reason: &str, may_have_run: bool) -> String {

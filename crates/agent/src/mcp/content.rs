@@ -1,26 +1,47 @@
-//! The answer of a server's tool as text, in the forms of the reference.
+//! The answer of a server's tool: a text in the forms of the reference, and the images that it names.
 
-use eyot_tools::clip;
+use eyot_tools::{ToolContent, clip};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Returns the text of an answer, clipped as every tool's is. Images and sound are named by type and size: their content is
-/// no text.
-pub(super) fn text(result: &CallToolResult) -> String {
-    joined(result.structured_content.as_ref(), result.content.iter().map(part))
+/// Returns the content of an answer: its text, clipped as every tool's is, and behind it its images. The text names images and
+/// sound by type and size.
+pub(super) fn content(result: &CallToolResult) -> Vec<ToolContent> {
+    let text = joined(result.structured_content.as_ref(), result.content.iter().map(part));
+    with_images(text, result.content.iter())
 }
 
 /// Returns the same of an answer with content of a kind that is not known here, which is shown as JSON, and whether it is an
 /// error. `None`: it is not the answer of a tool.
-pub(super) fn text_of_unknown(result: &Value) -> Option<(String, bool)> {
+pub(super) fn content_of_unknown(result: &Value) -> Option<(Vec<ToolContent>, bool)> {
     let content = result.get("content")?.as_array()?;
-    let parts = content.iter().map(|item| match ContentBlock::deserialize(item) {
-        Ok(block) => part(&block),
-        Err(_) => item.to_string(),
-    });
+    let blocks: Vec<_> =
+        content.iter().map(|item| ContentBlock::deserialize(item).map_err(|_| item)).collect();
+    let parts = blocks.iter().map(|block| block.as_ref().map_or_else(|item| item.to_string(), part));
     let is_error = result.get("isError").and_then(Value::as_bool).unwrap_or_default();
-    Some((joined(result.get("structuredContent"), parts), is_error))
+    let text = joined(result.get("structuredContent"), parts);
+    Some((with_images(text, blocks.iter().filter_map(|block| block.as_ref().ok())), is_error))
+}
+
+fn with_images<'a>(text: String, blocks: impl Iterator<Item = &'a ContentBlock>) -> Vec<ToolContent> {
+    [ToolContent::Text(text)].into_iter().chain(blocks.filter_map(image)).collect()
+}
+
+fn image(block: &ContentBlock) -> Option<ToolContent> {
+    let (data, mime_type) = match block {
+        ContentBlock::Image(image) => (&image.data, &image.mime_type),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::BlobResourceContents { blob, mime_type: Some(mime_type), .. }
+                if mime_type.starts_with("image/") =>
+            {
+                (blob, mime_type)
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(ToolContent::Image { data: data.clone(), mime_type: mime_type.clone() })
 }
 
 fn joined(structured: Option<&Value>, content: impl Iterator<Item = String>) -> String {
@@ -73,7 +94,10 @@ mod tests {
     use super::*;
 
     fn text_of(result: Value) -> String {
-        text(&serde_json::from_value(result).unwrap())
+        match content(&serde_json::from_value(result).unwrap()).remove(0) {
+            ToolContent::Text(text) => text,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! The ways in which a server fails to speak MCP by HTTP, in words that hold no secret.
 
-use std::error::Error as StdError;
-
 use eyot::ErrorKind;
-use eyot::internal::system_reason;
 
 use super::options::McpTransport;
+use crate::event_reader::MAX_EVENT_BYTES;
+use crate::http::reason;
 
 /// The most bytes of one message of a server: 16 MiB.
-pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
+pub(super) const MAX_MESSAGE_BYTES: usize = MAX_EVENT_BYTES;
 
 /// A server that cannot be reached, refuses, or answers with something that is not MCP. Secrets are hidden in all texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,22 +133,5 @@ impl HttpFailure {
             _ => return None,
         };
         Some(hint.to_owned())
-    }
-}
-
-/// Returns the innermost reason of an error: the outer ones name the url.
-fn reason(error: &reqwest::Error) -> String {
-    let mut innermost: Option<&(dyn StdError + 'static)> = None;
-    let mut next = error.source();
-    while let Some(error) = next {
-        innermost = Some(error);
-        next = error.source();
-    }
-    match innermost {
-        Some(error) => match error.downcast_ref::<std::io::Error>() {
-            Some(error) => system_reason(error),
-            None => error.to_string(),
-        },
-        None => "the request failed".to_owned(),
     }
 }

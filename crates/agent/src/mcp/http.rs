@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use eyot::{Error, ErrorKind};
 use futures_util::StreamExt;
@@ -11,12 +12,14 @@ use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use rmcp::model::ClientJsonRpcMessage;
 use sse_stream::Sse;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::events::{EventStream, events_of};
 use super::failure::{HttpFailure, MAX_MESSAGE_BYTES};
 use super::questions::{AnswerGuard, WaitingRequests};
-use super::secrets::{ConnectionSecrets, shown_url};
+use super::secrets::ConnectionSecrets;
+use crate::http::shown_url;
 
 /// The most bytes of a refusal that are read.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
@@ -24,6 +27,12 @@ const MAX_REFUSAL_BYTES: usize = 64 << 10;
 const MAX_SAID_CHARS: usize = 200;
 /// The most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
+
+/// The time between the openings of two streams of notifications.
+const BETWEEN_STREAMS: Duration = Duration::from_secs(1);
+/// The bounds of the wait that a server may ask for, in milliseconds.
+const MIN_RETRY_MS: u64 = 1_000;
+const MAX_RETRY_MS: u64 = 60_000;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENTS: &str = "text/event-stream";
@@ -41,6 +50,8 @@ pub(super) struct McpHttpClient {
     /// The server no longer knows the session.
     is_forgotten: Arc<AtomicBool>,
     waiting: WaitingRequests,
+    /// The time from which on another stream of notifications may be opened.
+    next_stream: Arc<Mutex<Option<Instant>>>,
 }
 
 /// The type of an answer's content.
@@ -73,6 +84,7 @@ impl McpHttpClient {
             last_failure: Arc::default(),
             is_forgotten: Arc::default(),
             waiting: WaitingRequests::default(),
+            next_stream: Arc::default(),
         })
     }
 
@@ -94,6 +106,12 @@ impl McpHttpClient {
     /// Returns the last failure and forgets it.
     pub(super) fn take_failure(&self) -> Option<HttpFailure> {
         self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Forgets a failure that was told: it is not the reason of a later end.
+    pub(super) fn forget(&self, told: &HttpFailure) {
+        let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        last.take_if(|last| last == told);
     }
 
     /// Remembers a failure, for those who only learn that the connection has ended.
@@ -122,6 +140,21 @@ impl McpHttpClient {
         answered.map_err(|error| self.note(HttpFailure::of_request(&error)))
     }
 
+    /// Waits until another stream of notifications may be opened: rmcp opens one again as soon as it breaks, without an end.
+    pub(super) async fn stream_turn(&self) -> Result<(), HttpFailure> {
+        let turn = {
+            let mut next = self.next_stream.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = Instant::now();
+            let turn = next.map_or(now, |next| next.max(now));
+            *next = Some(turn + BETWEEN_STREAMS);
+            turn
+        };
+        tokio::select! {
+            () = self.stop.cancelled() => Err(HttpFailure::Stopped),
+            () = tokio::time::sleep_until(turn) => Ok(()),
+        }
+    }
+
     /// Opens a stream of events at the endpoint.
     pub(super) async fn open_events(&self) -> Result<EventStream, HttpFailure> {
         let response = self.send(self.request(Method::GET, self.url.clone(), EVENTS)).await?;
@@ -147,7 +180,9 @@ impl McpHttpClient {
             self.waiting
                 .count(data.as_deref().unwrap_or_default())
                 .map_err(|failure| sse_stream::Error::Body(Box::new(failure)))?;
-            Ok(Sse { data, ..event })
+            // rmcp waits for as long as the server says, which may be no time at all.
+            let retry = event.retry.map(|wait_ms| wait_ms.clamp(MIN_RETRY_MS, MAX_RETRY_MS));
+            Ok(Sse { data, retry, ..event })
         });
         counted.inspect_err(|error| drop(self.note(HttpFailure::of_events(error))))
     }

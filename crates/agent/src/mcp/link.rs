@@ -21,9 +21,10 @@ use super::http::McpHttpClient;
 use super::listing::{self, ListingFailure};
 use super::options::{McpServerOptions, McpTransport};
 use super::progress::McpClientHandler;
-use super::secrets::{ConnectionSecrets, checked_headers, shown_url};
+use super::secrets::{ConnectionSecrets, checked_headers};
 use super::sse::SseTransport;
-use super::unanswered::reason;
+use super::unanswered;
+use crate::http::shown_url;
 
 /// The time in which a session is deleted at the server when the link is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -238,21 +239,29 @@ impl McpLink {
         {
             return error.with_hint("this server speaks the older transport; use `transport: sse`");
         }
-        let sends_credentials = self.headers.contains_key(AUTHORIZATION);
-        match failure.hint(self.transport, sends_credentials) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+        self.with_hint(error, &failure)
     }
 
     fn listing_error(&self, http: &McpHttpClient, failure: &ListingFailure) -> Error {
-        let reason = match failure {
-            ListingFailure::Limit(limit) => limit.clone(),
-            ListingFailure::Service(error) => reason(http, error),
+        let error = |kind, reason: &str| {
+            let reason = self.secrets.hide(reason);
+            Error::new(kind, format!("list the tools of MCP server `{}`: {reason}", self.server))
         };
-        let message =
-            format!("list the tools of MCP server `{}`: {}", self.server, self.secrets.hide(&reason));
-        Error::new(failure.kind(), message)
+        match failure {
+            ListingFailure::Limit(limit) => error(ErrorKind::TooLarge, limit),
+            ListingFailure::Service(service) => match unanswered::failure_of(http, service) {
+                Some(failure) => self.with_hint(error(failure.kind(), &failure.to_string()), &failure),
+                None => error(ErrorKind::Unavailable, &unanswered::reason(http, service)),
+            },
+        }
+    }
+
+    /// The error with what the caller can do about this failure.
+    fn with_hint(&self, error: Error, failure: &HttpFailure) -> Error {
+        match failure.hint(self.transport, self.headers.contains_key(AUTHORIZATION)) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
     }
 }
 

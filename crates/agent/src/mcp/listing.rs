@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, Result};
 use rmcp::model::{ErrorCode, PaginatedRequestParams, Tool};
 use rmcp::service::{Peer, RoleClient, ServiceError};
 
@@ -73,14 +73,4 @@ pub(super) fn chosen(server: &str, tools: Vec<Tool>, names: Option<&[String]>) -
         return Err(Error::invalid("tools", eyot_tools::clip(&reason, |_| "more tools".to_owned())));
     }
     Ok(tools.into_iter().filter(|tool| names.iter().any(|name| tool.name == name.as_str())).collect())
-}
-
-impl ListingFailure {
-    /// Returns the kind of the error that this is.
-    pub(super) fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Service(_) => ErrorKind::Unavailable,
-            Self::Limit(_) => ErrorKind::TooLarge,
-        }
-    }
 }

@@ -8,7 +8,7 @@ use eyot::{Error, Result};
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::secrets::shown_url;
+use crate::http::shown_url;
 
 /// The default time for connecting and listing the tools, in milliseconds.
 const CONNECT_TIMEOUT_MS: u64 = 30_000;

@@ -13,7 +13,7 @@ use sse_stream::Sse;
 use super::events::EventStream;
 use super::failure::HttpFailure;
 use super::http::{JSON, McpHttpClient};
-use super::secrets::shown_url;
+use crate::http::shown_url;
 
 /// The time in which the server must have taken a message. Its reply comes by the stream, so this is no bound for a call.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);

@@ -71,6 +71,7 @@ impl StreamableHttpClient for McpHttpClient {
         _auth_header: Option<String>,
         headers: Headers,
     ) -> StreamableResult<EventStream> {
+        self.stream_turn().await.map_err(StreamableHttpError::Client)?;
         let request = self.request(Method::GET, self.url().clone(), EVENTS);
         let mut request = with_headers(request, headers, session_id.as_deref());
         if let Some(id) = last_event_id {
@@ -142,11 +143,13 @@ async fn refused(
         return Err(StreamableHttpError::Client(failure));
     };
     if status == StatusCode::BAD_REQUEST && has_session && error.error.code == BAD_SESSION {
+        client.forget(&failure);
         return Err(StreamableHttpError::SessionExpired);
     }
     let is_about_access = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     // An error about no request, or another one, would leave this one waiting.
     if !is_about_access && request_id.is_some() && error.id == request_id {
+        client.forget(&failure);
         return Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None));
     }
     Err(StreamableHttpError::Client(failure))

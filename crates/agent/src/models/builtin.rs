@@ -70,14 +70,19 @@ pub(super) fn find(
     }
 }
 
-/// Returns whether an address is the vendor's own.
+/// Returns whether an address is a vendor's own.
 pub(super) fn is_vendors(url: &str) -> bool {
-    let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-    host.is_some_and(|host| {
-        ["openai.com", "anthropic.com"]
-            .iter()
-            .any(|own| host.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
-    })
+    vendor_of(url).is_some()
+}
+
+/// The provider whose own address this is: `anthropic` or `openai`. An address without TLS is nobody's own.
+pub(super) fn vendor_of(url: &str) -> Option<&'static str> {
+    let url = Url::parse(url).ok().filter(|url| url.scheme() == "https")?;
+    let host = url.host_str()?;
+    let is_below =
+        |own: &str| host.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let vendors = [("openai.com", "openai"), ("anthropic.com", "anthropic")];
+    vendors.into_iter().find(|(own, _)| is_below(own)).map(|(_, vendor)| vendor)
 }
 
 /// `OLLAMA_HOST` as Ollama's own programs take it: with or without `http://`, a port and a path. A server that listens on each
@@ -120,6 +125,7 @@ mod tests {
         assert_eq!(other.api, ModelApi::OpenaiResponses);
         assert!(!is_vendors("https://api.openai.com.example.org/v1"));
         assert!(!is_vendors("https://notopenai.com/v1"));
+        assert!(!is_vendors("http://api.openai.com/v1"));
     }
 
     #[test]

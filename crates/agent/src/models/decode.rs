@@ -13,7 +13,9 @@ mod turn;
 use serde_json::Value;
 
 use super::failure;
-use crate::model::{ModelApi, ModelError, ModelErrorKind, ModelEvent};
+use super::http_api::HttpApi;
+use crate::model::{ModelError, ModelErrorKind, ModelEvent};
+use crate::usage::TokenUsage;
 
 /// One frame of a stream of server-sent events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +29,9 @@ pub(super) trait TurnDecoder: Send {
     /// Reads a frame and gives the events that it brings. The last one is [`ModelEvent::Done`].
     fn read(&mut self, frame: Value) -> Result<Vec<ModelEvent>, ModelError>;
 
+    /// The tokens that the turn took so far, as far as the provider said so.
+    fn usage(&self) -> TokenUsage;
+
     /// Reads a frame that is not JSON: `[DONE]`.
     fn read_end_mark(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
         Ok(Vec::new())
@@ -34,18 +39,16 @@ pub(super) trait TurnDecoder: Send {
 
     /// The stream ended. Gives the last events if the turn was complete all the same.
     fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
-        Err(ModelError::new(ModelErrorKind::Cut, "the model's answer ended before it was complete"))
+        Err(ModelError::cut())
     }
 }
 
 /// The decoder of an API.
-pub(super) fn decoder(api: ModelApi) -> Box<dyn TurnDecoder> {
+pub(super) fn decoder(api: HttpApi) -> Box<dyn TurnDecoder> {
     match api {
-        ModelApi::AnthropicMessages => Box::<anthropic::AnthropicDecoder>::default(),
-        ModelApi::OpenaiResponses => Box::<responses::ResponsesDecoder>::default(),
-        ModelApi::OpenaiCompletions | ModelApi::InProcess => {
-            Box::<chat_completions::CompletionsDecoder>::default()
-        }
+        HttpApi::Messages => Box::<anthropic::AnthropicDecoder>::default(),
+        HttpApi::Completions => Box::<chat_completions::CompletionsDecoder>::default(),
+        HttpApi::Responses => Box::<responses::ResponsesDecoder>::default(),
     }
 }
 
@@ -68,4 +71,21 @@ pub(super) fn read(
 
 fn text_of<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
+}
+
+/// A count of tokens, as OpenAI's APIs say it.
+fn count_of(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_default()
+}
+
+/// The tokens of a turn of OpenAI's APIs, where those that were read include those of the cache.
+fn openai_usage(read: u64, written: u64, from_cache: u64, to_cache: u64) -> TokenUsage {
+    let input = read.saturating_sub(from_cache.saturating_add(to_cache));
+    TokenUsage {
+        input,
+        output: written,
+        cache_read: from_cache,
+        cache_write: to_cache,
+        ..TokenUsage::default()
+    }
 }

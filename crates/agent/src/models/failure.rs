@@ -3,13 +3,13 @@
 //! A vendor's typed fields decide first (`error.type`, `error.code`), then the status. Vendors have no type for some of the
 //! cases in which a conversation is too long: [`OVERFLOW_TEXTS`] has the texts by which they say so, with their sources.
 
-use std::error::Error as StdError;
 use std::time::{Duration, SystemTime};
 
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
+use crate::http::reason;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::redaction::redact;
 
@@ -89,9 +89,14 @@ pub(super) fn of_stream(event: &Value) -> ModelError {
     error(kind, &format!("the provider broke off its answer: {}", reason.unwrap_or("it gives no reason")))
 }
 
+/// The failure of an answer that ended for a reason that does not say that it is complete.
+pub(super) fn of_end(reason: &str) -> ModelError {
+    error(ModelErrorKind::Cut, &format!("the model's answer was not finished; its server says `{reason}`"))
+}
+
 /// The failure of a connection. The address is not repeated: it may have a password in it.
 pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
-    let cause = root_cause(failure);
+    let cause = reason(failure);
     if failure.is_builder() {
         return error(ModelErrorKind::Invalid, "the request can't be sent: a header or the address is wrong");
     }
@@ -104,19 +109,10 @@ pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
     error(ModelErrorKind::Cut, &format!("the model's answer was cut: {cause}"))
 }
 
-fn root_cause(failure: &reqwest::Error) -> String {
-    let mut cause: Option<&(dyn StdError + 'static)> = failure.source();
-    let mut text = "the connection was lost".to_owned();
-    while let Some(next) = cause {
-        text = next.to_string();
-        cause = next.source();
-    }
-    text
-}
-
 fn error(kind: ModelErrorKind, message: &str) -> ModelError {
-    let short: String = message.chars().take(MOST_MESSAGE_CHARS).collect();
-    ModelError::new(kind, redact(short))
+    // A secret that is cut would not be found.
+    let short: String = redact(message.to_owned()).chars().take(MOST_MESSAGE_CHARS).collect();
+    ModelError::new(kind, short)
 }
 
 fn kind_of_status(status: StatusCode) -> ModelErrorKind {
@@ -136,12 +132,17 @@ fn kind_of_status(status: StatusCode) -> ModelErrorKind {
 /// The time that an answer asks to be left alone: `retry-after-ms`, or `retry-after` in seconds or as a date.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok()) {
-        return Duration::try_from_secs_f64(ms / 1000.0).ok();
+    // More than a `Duration` can hold is the most that it can.
+    let time = |seconds: f64| {
+        (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    };
+    let ms = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok());
+    if let Some(wait) = ms.and_then(|ms| time(ms / 1000.0)) {
+        return Some(wait);
     }
     let after = text(RETRY_AFTER.as_str())?;
     match after.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Ok(seconds) => time(seconds),
         Err(_) => {
             let at = httpdate::parse_http_date(after).ok()?;
             Some(at.duration_since(now).unwrap_or_default())
@@ -239,6 +240,15 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_at_the_end_of_what_is_repeated_is_hidden_too() {
+        crate::redaction::register_secret("canary-key-at-the-end");
+        let long = format!("{} canary-key-at-the-end", "x".repeat(MOST_MESSAGE_CHARS - 56));
+        let failure = of_stream(&json!({"error": {"type": "api_error", "message": long}}));
+        assert!(!failure.message.contains("canary"), "{failure}");
+        assert!(failure.message.chars().count() <= MOST_MESSAGE_CHARS);
+    }
+
+    #[test]
     fn an_error_in_a_stream_is_known_by_its_type() {
         let of =
             |kind: &str| of_stream(&json!({"type": "error", "error": {"type": kind, "message": "m"}})).kind;
@@ -263,5 +273,12 @@ mod tests {
         assert_eq!(wait("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
         assert_eq!(wait("retry-after", "soon"), None);
         assert_eq!(wait("retry-after", "-1"), None);
+        // A time that is no time at all is one that is too long, and not one that was not said.
+        assert!(wait("retry-after", "1e400").is_some_and(|wait| wait > 1 << 60));
+        let both = HeaderMap::from_iter([
+            ("retry-after-ms".parse().unwrap(), "-1".parse().unwrap()),
+            (RETRY_AFTER, "7".parse().unwrap()),
+        ]);
+        assert_eq!(retry_after(&both, SystemTime::now()), Some(Duration::from_secs(7)));
     }
 }

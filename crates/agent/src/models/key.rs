@@ -19,7 +19,7 @@ pub(super) enum KeySource {
 }
 
 impl KeySource {
-    /// The key that a provider of this name takes from the environment when none was given.
+    /// The key that a vendor's own server takes from the environment when none was given.
     pub(super) fn of_environment(provider: &str) -> Self {
         match provider {
             "anthropic" => Self::Variable { name: "ANTHROPIC_API_KEY", is_needed: false },

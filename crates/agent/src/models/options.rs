@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 pub struct ModelOptions {
     /// The longest that a connection may take, in milliseconds: 10,000.
     pub connect_timeout_ms: u64,
-    /// The longest from the request to the beginning of its answer, in milliseconds: 600,000. A local server may load a model
-    /// first.
+    /// The longest from the request to the beginning of its answer, and between two pieces of it, in milliseconds: 600,000. A
+    /// local server may load a model first.
     pub answer_timeout_ms: u64,
-    /// The longest that an answer may stand still, in milliseconds: 120,000.
+    /// The longest in which nothing at all comes of an answer, not even a sign of life, in milliseconds: 120,000.
     pub idle_timeout_ms: u64,
     /// The tries of a turn that fails before its first event: 3. One: it is not tried again.
     pub tries: u32,

@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
+use reqwest::Url;
 use serde::Deserialize;
 
 use super::facts::ModelFacts;
 use super::secret::ApiKey;
+use crate::credentials::{REDACTED, url_secrets};
+use crate::http::shown_url;
 use crate::model::ModelApi;
-use crate::redaction::REDACTED;
+use crate::redaction::register_named;
 use crate::usage::TokenPrices;
 
 /// A provider as it is registered: an address, the protocol that it speaks, and facts about its models.
@@ -31,7 +34,8 @@ pub struct ProviderRegistration {
     pub api: ModelApi,
     /// The address below which the protocol's paths are, such as `http://127.0.0.1:8000/v1`.
     pub base_url: String,
-    /// The key. Without one, none is sent.
+    /// The key. Without one, none is sent, except for the vendor's own address under the vendor's name: that takes the key of
+    /// the environment.
     #[serde(default)]
     pub api_key: Option<ApiKey>,
     /// Headers of each request. They may replace those that are sent anyway.
@@ -82,7 +86,7 @@ static PROVIDERS: LazyLock<RwLock<ProviderTables>> = LazyLock::new(RwLock::defau
 /// stay as they are.
 pub fn register_provider(name: impl Into<String>, registration: ProviderRegistration) {
     registration.api_key.iter().for_each(ApiKey::remember);
-    remember_headers(&registration.headers);
+    register_credentials(&registration.headers, Some(&registration.base_url));
     let mut tables = PROVIDERS.write().unwrap_or_else(PoisonError::into_inner);
     tables.registrations.insert(name.into(), registration);
 }
@@ -91,7 +95,7 @@ pub fn register_provider(name: impl Into<String>, registration: ProviderRegistra
 /// earlier ones as a whole. Models that were resolved before stay as they are.
 pub fn configure_provider(provider: impl Into<String>, settings: ModelProviderSettings) {
     settings.api_key.iter().for_each(ApiKey::remember);
-    remember_headers(&settings.headers);
+    register_credentials(&settings.headers, settings.base_url.as_deref());
     let mut tables = PROVIDERS.write().unwrap_or_else(PoisonError::into_inner);
     tables.settings.insert(provider.into(), settings);
 }
@@ -112,15 +116,11 @@ pub(super) fn registered_names() -> Vec<String> {
     PROVIDERS.read().unwrap_or_else(PoisonError::into_inner).registrations.keys().cloned().collect()
 }
 
-/// Remembers the values of headers that carry a key.
-fn remember_headers(headers: &BTreeMap<String, String>) {
-    let parts = ["authorization", "key", "token", "secret", "cookie", "password"];
-    for (name, value) in headers {
-        let name = name.to_ascii_lowercase();
-        if parts.iter().any(|part| name.contains(part)) {
-            let value = value.split_once(' ').map_or(value.as_str(), |(_, key)| key);
-            ApiKey::from(value).remember();
-        }
+/// Registers the credentials of headers and of an address as secrets.
+fn register_credentials(headers: &BTreeMap<String, String>, base_url: Option<&str>) {
+    headers.iter().for_each(|(name, value)| register_named(name, value));
+    if let Some(url) = base_url.and_then(|url| Url::parse(url).ok()) {
+        url_secrets(&url).iter().for_each(|(name, value)| register_named(name, value));
     }
 }
 
@@ -174,13 +174,13 @@ impl fmt::Debug for HiddenHeaders<'_> {
     }
 }
 
-/// An address without user, password and query.
+/// An address without user, password, query and long parts of its path.
 struct HiddenUrl<'a>(&'a str);
 
 impl fmt::Debug for HiddenUrl<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match reqwest::Url::parse(self.0) {
-            Ok(url) => write!(f, "{:?}", format!("{}{}", url.origin().ascii_serialization(), url.path())),
+        match Url::parse(self.0) {
+            Ok(url) => write!(f, "{:?}", shown_url(&url)),
             Err(_) => f.write_str("\"(no address)\""),
         }
     }

@@ -10,17 +10,18 @@ use futures_util::{StreamExt, stream};
 
 use super::options::ModelOptions;
 use crate::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream};
+use crate::usage::TokenUsage;
 
 /// A model that is asked again when it fails before its first event, with a failure that may pass. Dropping the future of
 /// [`Model::stream`] ends the waiting.
-pub struct RetryModel {
+pub(super) struct RetryModel {
     inner: Arc<dyn Model>,
     options: ModelOptions,
 }
 
 impl RetryModel {
     /// The same model with the tries and waits of these options.
-    pub fn new(inner: Arc<dyn Model>, options: ModelOptions) -> Self {
+    pub(super) fn new(inner: Arc<dyn Model>, options: ModelOptions) -> Self {
         Self { inner, options }
     }
 
@@ -51,12 +52,14 @@ impl Model for RetryModel {
     }
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
-        let mut tried = 0;
+        let (mut tried, mut spent) = (0, TokenUsage::default());
         loop {
             let failure = match begin(&*self.inner, request.clone()).await {
                 Ok(stream) => return Ok(stream),
                 Err(failure) => failure,
             };
+            spent += *failure.usage;
+            let failure = failure.with_usage(spent);
             tried += 1;
             let Some(wait) = self.wait(&failure, tried) else { return Err(failure) };
             let (provider, kind) = (&self.info().provider, failure.kind);

@@ -1,25 +1,26 @@
 //! Keys of providers: they are sent, and never shown.
 
 use std::fmt;
+use std::sync::Arc;
 
-use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer};
 
-use crate::redaction::{REDACTED, register_secret};
+use crate::credentials::REDACTED;
+use crate::redaction::register_secret;
 
-/// The key of a provider. `Debug` does not show it, and its memory is overwritten when it is dropped.
+/// The key of a provider. `Debug` does not show it.
 ///
 /// ```
 /// let key = eyot_agent::ApiKey::from("sk-secret");
 /// assert_eq!(format!("{key:?}"), "ApiKey(<redacted>)");
 /// ```
 #[derive(Clone)]
-pub struct ApiKey(SecretString);
+pub struct ApiKey(Arc<str>);
 
 impl ApiKey {
     /// The key itself, to send it.
     pub(crate) fn expose(&self) -> &str {
-        self.0.expose_secret()
+        &self.0
     }
 
     /// Registers the key as a secret.
@@ -30,13 +31,13 @@ impl ApiKey {
 
 impl From<&str> for ApiKey {
     fn from(key: &str) -> Self {
-        Self(SecretString::from(key))
+        Self(Arc::from(key))
     }
 }
 
 impl From<String> for ApiKey {
     fn from(key: String) -> Self {
-        Self(SecretString::from(key))
+        Self(Arc::from(key))
     }
 }
 

@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 
 use eyot::{Error, Result};
 use reqwest::Url;
-use reqwest::header::HeaderValue;
+use reqwest::header::{HeaderMap, HeaderValue};
 
 use super::builtin;
 use super::facts::{FactRow, ModelFacts};
+use super::http_api::HttpApi;
 use super::key::KeySource;
 use super::registry::{self, ModelProviderSettings, ProviderRegistration};
 use super::transport::WireRequest;
 use super::wire::{self, WireModel};
-use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelError, ModelInfo, ModelRequest};
+use crate::credentials::url_secrets;
+use crate::http::header_map;
+use crate::model::{DEFAULT_MAX_TOKENS, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
+use crate::redaction::register_named;
 
 /// The version of Anthropic's API whose requests are made here. 2026-10-21 refuses fields that are never sent here (sampling,
 /// documents in the model's messages, citations in the user's); other servers that speak the protocol know the older one.
@@ -23,13 +27,14 @@ const INTERLEAVED_REASONING: &str = "interleaved-thinking-2025-05-14";
 /// The place where a model is.
 pub(super) struct ModelTarget {
     pub(super) model: WireModel,
-    url: String,
+    url: Url,
     key: KeySource,
-    headers: BTreeMap<String, String>,
+    headers: HeaderMap,
 }
 
 impl ModelTarget {
-    /// Finds the place of `provider/model-id`. `invalid`: it has another form, nobody has the provider, or its address is none.
+    /// Finds the place of `provider/model-id`. `invalid`: it has another form, nobody has the provider, or its address or a
+    /// header is none.
     pub(super) fn find(name: &str) -> Result<Self> {
         let Some((provider, id)) = name.split_once('/') else {
             let form = "write `provider/model-id`, such as `anthropic/claude-haiku-4-5`";
@@ -67,7 +72,13 @@ impl ModelTarget {
         let settings = registry::settings(slug);
         let base_url = settings.base_url.as_deref().unwrap_or(&registration.base_url);
         let key = settings.api_key.clone().or(registration.api_key);
-        let key = key.map_or_else(|| KeySource::of_environment(slug), KeySource::Given);
+        // A key of the environment is for its vendor, and no other server gets it.
+        let is_own = builtin::vendor_of(base_url) == Some(slug);
+        let key = match key {
+            Some(key) => KeySource::Given(key),
+            None if is_own => KeySource::of_environment(slug),
+            None => KeySource::None,
+        };
         Self::new(info, None, base_url, key, registration.headers, &settings)
     }
 
@@ -91,64 +102,87 @@ impl ModelTarget {
         headers: BTreeMap<String, String>,
         settings: &ModelProviderSettings,
     ) -> Result<Self> {
-        let url = endpoint(&info, base_url)?;
+        let api = HttpApi::of(info.api).ok_or_else(|| {
+            let reason = format!("of the provider `{}` is none that is asked over HTTP", info.provider);
+            Error::invalid("api", reason)
+        })?;
+        let url = endpoint(&info, api, base_url)?;
+        // One of the environment was not registered.
+        url_secrets(&url).iter().for_each(|(name, value)| register_named(name, value));
         let all = headers.into_iter().chain(settings.headers.clone());
-        let headers = all.map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+        let headers = header_map(&all.map(|(name, value)| (name.to_ascii_lowercase(), value)).collect())?;
         let model = WireModel {
             info,
+            api,
             style: row.and_then(|row| row.style),
-            is_vendors: builtin::is_vendors(&url),
+            is_vendors: builtin::is_vendors(url.as_str()),
             store: settings.store_responses.unwrap_or_default(),
         };
         Ok(Self { model, url, key, headers })
     }
 
-    /// The request for a turn. [`crate::ModelErrorKind::Unauthorized`]: the key is missing.
+    /// The request for a turn. [`crate::ModelErrorKind::Unauthorized`]: the key is missing. [`crate::ModelErrorKind::Invalid`]:
+    /// the vendor is known to refuse it.
     pub(super) fn request(&self, request: &ModelRequest) -> Result<WireRequest, ModelError> {
+        wire::check(&self.model, request)?;
         let mut headers = self.own_headers(request);
-        let (name, _) = self.key_header("");
-        if !self.headers.contains_key(name)
+        if !self.headers.contains_key(self.key_name())
             && let Some(key) = self.key.read(&self.model.info.provider)?
         {
-            let (name, value) = self.key_header(key.expose());
-            headers.insert(name.to_owned(), value);
+            headers.insert(self.key_name(), self.key_value(key.expose())?);
         }
         headers.extend(self.headers.clone());
-        Ok(WireRequest {
-            url: self.url.clone(),
-            headers: headers.into_iter().collect(),
-            body: wire::body(&self.model, request),
-        })
+        Ok(WireRequest { url: self.url.clone(), headers, body: wire::body(&self.model, request) })
     }
 
     /// The headers beside those that were registered.
-    fn own_headers(&self, request: &ModelRequest) -> BTreeMap<String, String> {
-        let mut headers = BTreeMap::new();
-        let mut add = |name: &str, value: &str| headers.insert(name.to_owned(), value.to_owned());
-        match self.model.info.api {
-            ModelApi::AnthropicMessages => {
+    fn own_headers(&self, request: &ModelRequest) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        // An id that no header can have is left out.
+        let mut add = |name: &'static str, value: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(name, value);
+            }
+        };
+        match self.model.api {
+            HttpApi::Messages => {
                 add("anthropic-version", ANTHROPIC_VERSION);
                 if wire::anthropic::wants_interleaved_reasoning(&self.model) {
                     add("anthropic-beta", INTERLEAVED_REASONING);
                 }
             }
-            ModelApi::OpenaiResponses => {
-                let is_value = |id: &&String| HeaderValue::from_str(id).is_ok();
-                if let Some(session_id) = request.session_id.as_ref().filter(is_value) {
+            HttpApi::Responses => {
+                if let Some(session_id) = &request.session_id {
                     add("session_id", session_id);
                     add("x-client-request-id", session_id);
                 }
             }
-            ModelApi::OpenaiCompletions | ModelApi::InProcess => {}
+            HttpApi::Completions => {}
         }
         headers
     }
 
-    fn key_header(&self, key: &str) -> (&'static str, String) {
-        match self.model.info.api {
-            ModelApi::AnthropicMessages => ("x-api-key", key.to_owned()),
-            _ => ("authorization", format!("Bearer {key}")),
+    /// The header that has the key.
+    fn key_name(&self) -> &'static str {
+        match self.model.api {
+            HttpApi::Messages => "x-api-key",
+            HttpApi::Completions | HttpApi::Responses => "authorization",
         }
+    }
+
+    fn key_value(&self, key: &str) -> Result<HeaderValue, ModelError> {
+        let value = match self.model.api {
+            HttpApi::Messages => HeaderValue::from_str(key),
+            HttpApi::Completions | HttpApi::Responses => HeaderValue::from_str(&format!("Bearer {key}")),
+        };
+        let provider = &self.model.info.provider;
+        let mut value = value.map_err(|_| {
+            let message =
+                format!("the key of the provider `{provider}` has a character that no header can have");
+            ModelError::new(ModelErrorKind::Invalid, message)
+        })?;
+        value.set_sensitive(true);
+        Ok(value)
     }
 }
 
@@ -179,26 +213,29 @@ fn most_tokens(known: Option<u32>) -> u32 {
     known.filter(|most| *most > 0).unwrap_or(DEFAULT_MAX_TOKENS)
 }
 
-/// The address of the API below that of the provider.
-fn endpoint(info: &ModelInfo, base_url: &str) -> Result<String> {
+/// The address of the API below that of the provider. A query stays behind it.
+fn endpoint(info: &ModelInfo, api: HttpApi, base_url: &str) -> Result<Url> {
+    let no_address = || {
+        let reason = "is no address that begins with `http://` or `https://`";
+        Error::invalid("base_url", format!("of the provider `{}` {reason}", info.provider))
+    };
     let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    if Url::parse(base_url).ok().filter(is_http).is_none() {
-        let form = "is no address that begins with `http://` or `https://`";
-        return Err(Error::invalid("base_url", format!("of the provider `{}` {form}", info.provider)));
+    let mut url = Url::parse(base_url).ok().filter(is_http).ok_or_else(no_address)?;
+    let path: &[&str] = match api {
+        HttpApi::Messages => &["v1", "messages"],
+        HttpApi::Completions => &["chat", "completions"],
+        HttpApi::Responses => &["responses"],
+    };
+    // Addresses for Anthropic's API are written with and without the version.
+    let has_version = api == HttpApi::Messages && url.path().trim_end_matches('/').ends_with("/v1");
+    let mut parts = url.path_segments_mut().map_err(|()| no_address())?;
+    parts.pop_if_empty();
+    if has_version {
+        parts.pop();
     }
-    let base = base_url.trim_end_matches('/');
-    match info.api {
-        // Addresses for Anthropic's API are written with and without the version.
-        ModelApi::AnthropicMessages => {
-            Ok(format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base)))
-        }
-        ModelApi::OpenaiCompletions => Ok(format!("{base}/chat/completions")),
-        ModelApi::OpenaiResponses => Ok(format!("{base}/responses")),
-        ModelApi::InProcess => Err(Error::invalid(
-            "api",
-            format!("of the provider `{}` is none that is asked over HTTP", info.provider),
-        )),
-    }
+    parts.extend(path);
+    drop(parts);
+    Ok(url)
 }
 
 fn unknown_provider(name: &str, provider: &str) -> Error {
@@ -209,4 +246,46 @@ fn unknown_provider(name: &str, provider: &str) -> Error {
     let known = names.join(", ");
     Error::invalid("model", format!("`{name}` names the provider `{provider}`, which is not one of {known}"))
         .with_hint("register_provider adds a provider")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelApi;
+
+    fn registered(api: ModelApi, slug: &str, base_url: &str) -> ModelTarget {
+        let mut registration = ProviderRegistration::new(api, base_url);
+        registration.provider = Some(slug.to_owned());
+        ModelTarget::registered("lab", "m", registration).unwrap()
+    }
+
+    #[test]
+    fn the_key_of_the_environment_goes_to_its_vendor_alone() {
+        let has_key = |slug: &str, base_url: &str| {
+            let target = registered(ModelApi::OpenaiCompletions, slug, base_url);
+            matches!(target.key, KeySource::Variable { .. })
+        };
+        assert!(!has_key("openai", "http://gpu-box:8000/v1"));
+        assert!(!has_key("openai", "http://api.openai.com/v1"));
+        assert!(!has_key("anthropic", "https://gateway.example.com"));
+        assert!(!has_key("anthropic", "https://api.openai.com/v1"));
+        assert!(has_key("openai", "https://eu.api.openai.com/v1"));
+        assert!(has_key("anthropic", "https://api.anthropic.com"));
+    }
+
+    #[test]
+    fn the_path_of_the_api_goes_before_the_query_of_an_address() {
+        let url = |api, base_url: &str| registered(api, "lab", base_url).url.to_string();
+        let (messages, completions, responses) =
+            (ModelApi::AnthropicMessages, ModelApi::OpenaiCompletions, ModelApi::OpenaiResponses);
+        assert_eq!(
+            url(completions, "https://x.openai.azure.com/openai/v1?api-version=preview"),
+            "https://x.openai.azure.com/openai/v1/chat/completions?api-version=preview"
+        );
+        assert_eq!(url(responses, "http://host/v1/"), "http://host/v1/responses");
+        assert_eq!(url(completions, "http://host"), "http://host/chat/completions");
+        for base in ["http://host/a", "http://host/a/v1", "http://host/a/v1/"] {
+            assert_eq!(url(messages, base), "http://host/a/v1/messages");
+        }
+    }
 }

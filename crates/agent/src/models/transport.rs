@@ -9,20 +9,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt, TryStreamExt};
+use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response};
+use reqwest::{Client, Response, Url};
 use serde_json::Value;
-use sse_stream::{Sse, SseStream};
+use sse_stream::Sse;
 use tokio::time::timeout;
 
 use super::decode::StreamFrame;
 use super::failure;
 use super::options::ModelOptions;
-use crate::event_size::EventSize;
+use crate::event_reader::{MAX_EVENT_BYTES, read_events};
+use crate::http::reason;
 use crate::model::{ModelError, ModelErrorKind};
 
-/// The most bytes of one frame of an answer.
-const MAX_FRAME_BYTES: usize = 16 << 20;
+/// The most bytes of a whole answer.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// The most bytes of the body of a failure that are read.
 const MAX_FAILURE_BYTES: usize = 64 << 10;
 
@@ -38,8 +40,8 @@ pub(super) struct Transport {
 
 /// A request that is ready to be sent.
 pub(super) struct WireRequest {
-    pub(super) url: String,
-    pub(super) headers: Vec<(String, String)>,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
     pub(super) body: Value,
 }
 
@@ -51,20 +53,23 @@ impl Transport {
         Self { options }
     }
 
+    /// The longest from a request to the beginning of its answer, and between two events of it.
+    pub(super) fn answer_time(&self) -> Duration {
+        Duration::from_millis(self.options.answer_timeout_ms)
+    }
+
     /// Sends a request, and waits for the beginning of its answer.
     pub(super) async fn send(&self, request: WireRequest) -> Result<FrameStream, ModelError> {
-        let mut sending = client(self.options.connect_timeout_ms)?.post(request.url).json(&request.body);
-        for (name, value) in &request.headers {
-            sending = sending.header(name, value);
-        }
-        let answer_time = Duration::from_millis(self.options.answer_timeout_ms);
-        let answer = timeout(answer_time, sending.send())
+        let sending = client(self.options.connect_timeout_ms)?.post(request.url).json(&request.body);
+        // A header takes the place of one of its name, such as that of the address's password.
+        let sending = sending.headers(request.headers);
+        let answer = timeout(self.answer_time(), sending.send())
             .await
             .map_err(|_| ModelError::new(ModelErrorKind::Timeout, "the provider did not answer in time"))?
             .map_err(|error| failure::of_request(&error))?;
         let idle_time = Duration::from_millis(self.options.idle_timeout_ms);
         if answer.status().is_success() {
-            Ok(frames(answer, idle_time))
+            Ok(frames(in_time(answer, idle_time), MAX_ANSWER_BYTES))
         } else {
             Err(failed(answer, idle_time).await)
         }
@@ -82,7 +87,10 @@ fn client(connect_timeout_ms: u64) -> Result<Client, ModelError> {
         .redirect(Policy::none())
         .user_agent(concat!("eyot/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|_| ModelError::new(ModelErrorKind::Unreachable, "no HTTP client can be made here"))?;
+        .map_err(|error| {
+            let message = format!("no HTTP client can be made here: {}", reason(&error));
+            ModelError::new(ModelErrorKind::Unreachable, message)
+        })?;
     clients.insert(connect_timeout_ms, client.clone());
     Ok(client)
 }
@@ -90,30 +98,48 @@ fn client(connect_timeout_ms: u64) -> Result<Client, ModelError> {
 /// The failure that an answer tells of: its status, its headers, and the beginning of its body.
 async fn failed(answer: Response, idle_time: Duration) -> ModelError {
     let (status, headers) = (answer.status(), answer.headers().clone());
-    let mut body = Vec::new();
-    let mut pieces = std::pin::pin!(in_time(answer, idle_time));
-    while let Some(Ok(piece)) = pieces.next().await {
-        body.extend_from_slice(&piece);
-        if body.len() >= MAX_FAILURE_BYTES {
-            body.truncate(MAX_FAILURE_BYTES);
-            break;
-        }
-    }
+    let body = beginning(in_time(answer, idle_time), idle_time).await;
     failure::of_status(status, &headers, &String::from_utf8_lossy(&body))
 }
 
-/// The frames of an answer, which may not stand still for longer than this.
-fn frames(answer: Response, idle_time: Duration) -> FrameStream {
-    let mut size = EventSize::default();
-    let pieces = in_time(answer, idle_time).map(move |piece| {
+/// The beginning of a body, as far as it comes in this time.
+async fn beginning(pieces: impl Stream<Item = Result<Bytes, ModelError>>, time: Duration) -> Vec<u8> {
+    let mut body = Vec::new();
+    let mut pieces = std::pin::pin!(pieces);
+    let reading = async {
+        while let Some(Ok(piece)) = pieces.next().await {
+            body.extend_from_slice(&piece);
+            if body.len() >= MAX_FAILURE_BYTES {
+                body.truncate(MAX_FAILURE_BYTES);
+                break;
+            }
+        }
+    };
+    // What came by then says enough.
+    drop(timeout(time, reading).await);
+    body
+}
+
+/// The frames of an answer, which has at most so many bytes.
+fn frames(
+    pieces: impl Stream<Item = Result<Bytes, ModelError>> + Send + 'static,
+    most_bytes: usize,
+) -> FrameStream {
+    let too_long = || {
+        let message = format!("the model's answer has a piece of more than {MAX_EVENT_BYTES} bytes");
+        ModelError::new(ModelErrorKind::Malformed, message)
+    };
+    let mut bytes = 0;
+    let pieces = pieces.map(move |piece| {
         let piece = piece?;
-        if size.add(&piece) > MAX_FRAME_BYTES {
-            let message = format!("the model's answer has a piece of more than {MAX_FRAME_BYTES} bytes");
+        bytes += piece.len();
+        if bytes > most_bytes {
+            let message = format!("the model's answer has more than {most_bytes} bytes");
             return Err(ModelError::new(ModelErrorKind::Malformed, message));
         }
         Ok(piece)
     });
-    SseStream::from_bytes_stream(pieces.boxed()).map_ok(frame).map_err(of_events).boxed()
+    read_events(pieces, too_long).map_ok(frame).boxed()
 }
 
 /// The body of an answer. If it stands still for longer than this, a failure is the end of it.
@@ -136,18 +162,25 @@ fn frame(event: Sse) -> StreamFrame {
     StreamFrame { event: event.event, data: event.data.unwrap_or_default() }
 }
 
-fn of_events(error: sse_stream::Error) -> ModelError {
-    let malformed = |error: &dyn std::fmt::Display| {
-        ModelError::new(
-            ModelErrorKind::Malformed,
-            format!("the model's answer is no stream of events: {error}"),
-        )
-    };
-    match error {
-        sse_stream::Error::Body(error) => match error.downcast::<ModelError>() {
-            Ok(failure) => *failure,
-            Err(error) => malformed(&error),
-        },
-        error => malformed(&error),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_without_an_end_is_given_up() {
+        let pieces = stream::repeat_with(|| Ok(Bytes::from("data: x\n\n".repeat(128))));
+        let frames = frames(pieces, 1 << 20).take(1 << 18);
+        let failure = frames.filter_map(|frame| std::future::ready(frame.err())).boxed().next().await;
+        assert_eq!(failure.unwrap().kind, ModelErrorKind::Malformed);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_body_of_a_failure_is_not_waited_for_without_an_end() {
+        let second = Duration::from_secs(1);
+        let slow = stream::repeat_with(|| Ok(Bytes::from("x"))).then(async |piece| {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            piece
+        });
+        assert_eq!(beginning(slow, second * 60 + second / 2).await.len(), 60);
     }
 }

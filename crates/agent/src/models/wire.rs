@@ -6,18 +6,22 @@
 //! - Arguments of a tool call that are not a JSON object go back as `{"INVALID_JSON": text}`, which is how Anthropic's guide to
 //!   streamed arguments sends such a text. pi-ai guesses at an object.
 //! - The answer of a tool call that the conversation no longer has is left out. APIs refuse it.
+//! - Reasoning at the end of a turn is left out, and so is a turn of reasoning alone. APIs refuse them.
 //! - An answer of a tool that is empty stays empty for OpenAI. pi-ai writes that an image is attached.
 //! - Anthropic: a tool's schema is sent whole, with `$defs` and `additionalProperties`. pi-ai keeps `properties` and `required`.
 //! - Anthropic: reasoning whose text was left out goes back with its signature. pi-ai leaves it out.
+//! - Anthropic: images of a failed call stand behind the answers of its turn. pi-ai sends them inside, which the API refuses.
 //! - Anthropic: models that always reason are asked for low effort when reasoning is off. pi-ai asks them not to reason, which
 //!   the API refuses.
-//! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes.
+//! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes. Where a turn has no
+//!   room for it, the model is asked not to reason.
 //! - OpenAI: the most tokens to write is always sent. pi-ai sends it where the caller gave one.
 //! - Chat completions for a server that is not OpenAI's: instructions have the role `system`, the most tokens are
 //!   `max_tokens`, and `store` is not sent, because this is what those servers know. pi-ai goes by a list of host names.
 //! - Chat completions: `tools` is left out where there are none. pi-ai sends an empty list after a tool call; OpenAI's API
 //!   refuses that.
-//! - Responses: a text has the id `msg_` and its message's number. pi-ai keeps the id that the API gave it.
+//! - Responses: two texts of one turn that have no ids get two. pi-ai gives both the same, which the API refuses.
+//! - Responses: a text's own id is sent where the reasoning before it is. The API refuses one without the other.
 //! - Responses: a tool call of another model has no item id. pi-ai makes one up from a hash where the provider differs.
 //! - Responses: a tool call's item id is sent where the reasoning before it is. The API refuses one without the other.
 //! - OpenAI: `minimal` is `low` for the models that do not know it.
@@ -31,17 +35,21 @@ mod history;
 #[cfg(test)]
 mod pi_bodies;
 pub(super) mod responses;
+#[cfg(test)]
+mod sent_back;
 
 use serde_json::{Value, json};
 
 use super::facts::ReasoningStyle;
+use super::http_api::HttpApi;
 use crate::message::ContentBlock;
-use crate::model::{ModelApi, ModelInfo, ModelRequest, ThinkingLevel};
+use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, ThinkingLevel};
 
 /// A model as the bodies need to know it.
 #[derive(Debug, Clone)]
 pub(super) struct WireModel {
     pub(super) info: ModelInfo,
+    pub(super) api: HttpApi,
     pub(super) style: Option<ReasoningStyle>,
     /// The server is the vendor's own, and not one that speaks its protocol.
     pub(super) is_vendors: bool,
@@ -51,11 +59,26 @@ pub(super) struct WireModel {
 
 /// The body of a request for one turn.
 pub(super) fn body(model: &WireModel, request: &ModelRequest) -> Value {
-    match model.info.api {
-        ModelApi::AnthropicMessages => anthropic::body(model, request),
-        ModelApi::OpenaiResponses => responses::body(model, request),
-        ModelApi::OpenaiCompletions | ModelApi::InProcess => chat_completions::body(model, request),
+    match model.api {
+        HttpApi::Messages => anthropic::body(model, request),
+        HttpApi::Completions => chat_completions::body(model, request),
+        HttpApi::Responses => responses::body(model, request),
     }
+}
+
+/// Refuses a request that the vendor's API is known to refuse whatever stands in it: OpenAI's newer models take no tools by chat
+/// completions while they reason.
+pub(super) fn check(model: &WireModel, request: &ModelRequest) -> Result<(), ModelError> {
+    let is_new = matches!(model.style, Some(ReasoningStyle::Effort { has_highest: true, .. }));
+    let reasons = model.effort(request) != Some("none");
+    let is_completions = model.api == HttpApi::Completions;
+    if !(is_completions && model.is_vendors && is_new && reasons && !request.tools.is_empty()) {
+        return Ok(());
+    }
+    let id = &model.info.id;
+    let message =
+        format!("`{id}` takes no tools by chat completions: use `openai/{id}`, which is the responses API");
+    Err(ModelError::new(ModelErrorKind::Invalid, message))
 }
 
 impl WireModel {

@@ -42,7 +42,7 @@ pub(super) fn error_frame(error_type: &str) -> String {
 
 fn add_piece(frames: &mut FrameList, index: usize, piece: &StandInPiece) {
     let (block, delta_type, field, text) = match piece {
-        StandInPiece::Text(text) => {
+        StandInPiece::Text(text) | StandInPiece::Commentary(text) => {
             (json!({"type": "text", "text": ""}), "text_delta", "text", text.as_str())
         }
         StandInPiece::Thinking { text, .. } => {

@@ -34,7 +34,9 @@ struct CompletionFrames<'a> {
 impl CompletionFrames<'_> {
     fn add_piece(&mut self, piece: &StandInPiece) {
         match piece {
-            StandInPiece::Text(text) => self.grow(text, |chunk| json!({ "content": chunk })),
+            StandInPiece::Text(text) | StandInPiece::Commentary(text) => {
+                self.grow(text, |chunk| json!({ "content": chunk }))
+            }
             StandInPiece::Thinking { text, .. } => {
                 self.grow(text, |chunk| json!({ "reasoning_content": chunk }))
             }

@@ -1,12 +1,17 @@
-//! The rule of all three APIs about tool calls: each has an answer right after its turn, and each answer has its call.
+//! The rules of the APIs about a conversation: each tool call has an answer right after its turn, and each answer has its call.
+//! No two items of OpenAI's responses have the same id.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
-/// Returns what is wrong with the tool calls of a conversation.
+/// Returns what is wrong with a conversation.
 pub(super) fn fault(body: &Value) -> Option<String> {
     let items = ["messages", "input"].iter().find_map(|field| body[*field].as_array())?;
+    let mut ids = HashSet::new();
+    if let Some(id) = items.iter().filter_map(|item| item["id"].as_str()).find(|id| !ids.insert(*id)) {
+        return Some(format!("Duplicate item found with id {id}"));
+    }
     let mut open = BTreeSet::new();
     for item in items {
         for id in answers(item) {
@@ -79,5 +84,13 @@ mod tests {
         assert_eq!(fault(&json!({"messages": [call, answer]})), None);
         assert!(fault(&json!({"messages": [answer, call]})).is_some());
         assert_eq!(fault(&json!({"input": "hello"})), None);
+    }
+
+    #[test]
+    fn two_items_of_one_id_are_refused() {
+        let text = |id: &str| json!({"type": "message", "role": "assistant", "id": id});
+        assert_eq!(fault(&json!({"input": [text("msg_1"), text("msg_2")]})), None);
+        let fault = fault(&json!({"input": [text("msg_1"), text("msg_1")]}));
+        assert_eq!(fault.as_deref(), Some("Duplicate item found with id msg_1"));
     }
 }

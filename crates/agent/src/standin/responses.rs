@@ -1,5 +1,7 @@
 //! Answers of OpenAI's responses.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use super::frames::FrameList;
@@ -15,7 +17,8 @@ pub(super) fn frames(turn: &StandInTurn, model: &Value) -> FrameList {
     let is_refusal = turn.stop_reason == StopReason::Refusal;
     for piece in &turn.pieces {
         match piece {
-            StandInPiece::Text(text) => answer.add_message(text, is_refusal),
+            StandInPiece::Text(text) => answer.add_message(text, is_refusal, None),
+            StandInPiece::Commentary(text) => answer.add_message(text, is_refusal, Some("commentary")),
             StandInPiece::Thinking { text, signature } => answer.add_reasoning(text, signature),
             StandInPiece::RedactedThinking(_) => {}
             StandInPiece::Call { id, name, arguments } => answer.add_call(id, name, arguments),
@@ -57,6 +60,12 @@ fn response(model: &Value, status: &str, output: &[Value]) -> Value {
     })
 }
 
+/// The id of an item: no two have the same.
+fn item_id(kind: &str) -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    format!("{kind}_standin_{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 struct ResponseFrames {
     frames: FrameList,
     sequence: u64,
@@ -88,9 +97,9 @@ impl ResponseFrames {
         self.output.push(item);
     }
 
-    fn add_message(&mut self, text: &str, is_refusal: bool) {
+    fn add_message(&mut self, text: &str, is_refusal: bool, phase: Option<&str>) {
         let index = self.output.len();
-        let id = format!("msg_{index}");
+        let id = item_id("msg");
         let kind = if is_refusal { "refusal" } else { "output_text" };
         let part = |text: &str| {
             if is_refusal {
@@ -99,7 +108,15 @@ impl ResponseFrames {
                 json!({"type": "output_text", "text": text, "annotations": []})
             }
         };
-        let item = |status: &str, content: Value| json!({"id": id, "type": "message", "role": "assistant", "status": status, "content": content});
+        let item = |status: &str, content: Value| {
+            let item = json!({
+                "id": id, "type": "message", "role": "assistant", "status": status, "content": content,
+            });
+            match phase {
+                Some(phase) => with(&item, "phase", json!(phase)),
+                None => item,
+            }
+        };
         let place = json!({"item_id": id, "output_index": index, "content_index": 0});
         self.begin_item(&item("in_progress", json!([])));
         self.send("response.content_part.added", with(&place, "part", part("")));
@@ -113,7 +130,7 @@ impl ResponseFrames {
 
     fn add_reasoning(&mut self, text: &str, signature: &str) {
         let index = self.output.len();
-        let id = format!("rs_{index}");
+        let id = item_id("rs");
         let place = json!({"item_id": id, "output_index": index, "summary_index": 0});
         let part = |text: &str| json!({"type": "summary_text", "text": text});
         self.begin_item(&json!({"id": id, "type": "reasoning", "summary": []}));
@@ -129,7 +146,7 @@ impl ResponseFrames {
 
     fn add_call(&mut self, call_id: &str, name: &str, arguments: &str) {
         let index = self.output.len();
-        let id = format!("fc_{index}");
+        let id = item_id("fc");
         let item = |status: &str, arguments: &str| {
             json!({
                 "id": id, "type": "function_call", "status": status, "call_id": call_id, "name": name,

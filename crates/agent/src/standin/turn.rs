@@ -34,9 +34,18 @@ pub struct StandInTurn {
 #[derive(Debug, Clone)]
 pub(super) enum StandInPiece {
     Text(String),
-    Thinking { text: String, signature: String },
+    /// A text with `phase: commentary`.
+    Commentary(String),
+    Thinking {
+        text: String,
+        signature: String,
+    },
     RedactedThinking(String),
-    Call { id: String, name: String, arguments: String },
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+    },
 }
 
 /// The end of an answer.
@@ -84,6 +93,13 @@ impl StandInTurn {
     #[must_use]
     pub fn and_text(self, text: &str) -> Self {
         self.and(StandInPiece::Text(text.to_owned()))
+    }
+
+    /// The same answer with one more text that is said before the work is done. OpenAI's responses mark it; for the other APIs it
+    /// is a text.
+    #[must_use]
+    pub fn and_commentary(self, text: &str) -> Self {
+        self.and(StandInPiece::Commentary(text.to_owned()))
     }
 
     /// The same answer with reasoning. Chat completions have no signature.

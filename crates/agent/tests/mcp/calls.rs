@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use eyot_agent::{McpServerOptions, connect_mcp_server};
-use eyot_tools::ToolProgress;
+use eyot_tools::{ToolOutput, ToolProgress};
 use serde_json::json;
 
 use super::stub::{Reply, StubServer, endless, event, response};
@@ -200,4 +200,37 @@ async fn content_of_an_unknown_kind_is_shown_as_json() {
     let output = call(&connection, "mcp__stub__echo", json!({})).await;
     let expected = "a film\n\n{\"frames\":3,\"type\":\"film\"}";
     assert_eq!((output.as_text().as_str(), output.is_error), (expected, true));
+}
+
+#[tokio::test]
+async fn an_image_in_an_answer_is_named_and_comes_along() {
+    const PNG: &str = "iVBORw0KGgo=";
+    let server = StubServer::start(|asked| {
+        let image = json!({"type": "image", "mimeType": "image/png", "data": PNG});
+        let resource = json!({"uri": "a://b", "mimeType": "image/gif", "blob": "R0lGODlh"});
+        let sound = json!({"type": "audio", "mimeType": "audio/wav", "data": "QUI="});
+        let content = json!([
+            image, {"type": "text", "text": "a dog"}, {"type": "resource", "resource": resource}, sound,
+            {"type": "film"},
+        ]);
+        let content = match asked.message["params"]["arguments"]["kinds"].as_str() {
+            Some("known") => json!(content.as_array().unwrap()[..4]),
+            _ => content,
+        };
+        (asked.message["method"] == "tools/call").then(|| Reply::Result(json!({ "content": content })))
+    });
+    for spoken in TRANSPORTS {
+        let connection = connect(&server, spoken).await;
+        for kinds in ["known", "unknown"] {
+            let output = call(&connection, "mcp__stub__echo", json!({ "kinds": kinds })).await;
+            assert!(
+                output
+                    .as_text()
+                    .starts_with("[Image: image/png, 12 base64 chars]\n\na dog\n\n[Resource: a://b, ")
+            );
+            let images: Vec<_> = output.content[1..].iter().collect();
+            let image = |data: &str, kind: &str| ToolOutput::text("").and_image(data, kind).content.remove(1);
+            assert_eq!(images, [&image(PNG, "image/png"), &image("R0lGODlh", "image/gif")], "{kinds}");
+        }
+    }
 }

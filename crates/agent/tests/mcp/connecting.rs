@@ -179,3 +179,31 @@ fn options_are_read_from_front_matter() {
     }
     assert!(serde_json::from_value::<McpServerOptions>(json!({"adress": "x"})).is_err());
 }
+
+#[tokio::test]
+async fn a_list_that_is_refused_has_the_kind_of_its_refusal() {
+    for spoken in TRANSPORTS {
+        let server = StubServer::start(|asked| {
+            let refusal = raw(StatusCode::UNAUTHORIZED, "application/json", r#"{"error":"no"}"#.to_owned());
+            (asked.message["method"] == "tools/list").then_some(Reply::Raw(refusal))
+        });
+        if spoken == TRANSPORTS[0] {
+            let error = refused(options(&server, spoken)).await;
+            assert_says(
+                &error,
+                ErrorKind::Permission,
+                "list the tools of MCP server `docs`",
+                "`authorization`",
+            );
+            assert!(error.to_string().contains("HTTP 401"), "{error}");
+        }
+        let server = StubServer::start(|asked| {
+            (asked.message["method"] == "tools/list").then(|| {
+                let body = super::stub::endless("data: ", "x");
+                Reply::Raw(super::stub::response(StatusCode::OK, "text/event-stream", body))
+            })
+        });
+        let error = refused(options(&server, spoken)).await;
+        assert_says(&error, ErrorKind::TooLarge, "more than 16 MiB", "");
+    }
+}

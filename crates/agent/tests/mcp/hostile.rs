@@ -1,9 +1,13 @@
 //! Servers that mean harm: messages without an end, messages that are none, and the way to other servers.
 
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use eyot::ErrorKind;
 use eyot_agent::{McpServerOptions, McpTransport, connect_mcp_server};
+use futures_util::StreamExt;
 use serde_json::json;
 
 use super::stub::{Reply, StubServer, endless, event, raw, response};
@@ -89,7 +93,7 @@ async fn what_is_no_message_is_an_error_answer() {
 
 #[tokio::test]
 async fn events_that_are_no_message_end_the_older_stream() {
-    for body in ["data: {\"jsonrpc\"\n\n", "nonsense\n\n", "event: message\ndata: <html>\n\n"] {
+    for body in ["data: {\"jsonrpc\"\n\n", "event: message\ndata: <html>\n\n"] {
         let server = answering(EVENTS, move || Body::from(body));
         let connection = connect(&server, TRANSPORTS[1]).await;
         let output = call(&connection, "mcp__stub__echo", json!({})).await;
@@ -100,7 +104,8 @@ async fn events_that_are_no_message_end_the_older_stream() {
 #[tokio::test]
 async fn events_of_an_unknown_kind_are_passed_over() {
     let unknown = json!({"jsonrpc": "2.0", "what": "is this"}).to_string();
-    let body = [event("ping", "x"), event("message", &unknown), event("message", "")].concat();
+    let nonsense = "nonsense\ndata\nretry: soon\nwhat: is this\n\n".to_owned();
+    let body = [event("ping", "x"), event("message", &unknown), event("message", ""), nonsense].concat();
     let server = StubServer::start(move |asked| {
         (asked.message["method"] == "tools/call").then(|| {
             let result = json!({"content": [{"type": "text", "text": "here"}]});
@@ -193,5 +198,44 @@ async fn a_server_that_asks_without_an_end_is_given_up() {
         let metrics = tokio::runtime::Handle::current().metrics();
         assert!(metrics.num_alive_tasks() < before + 500, "{}", metrics.num_alive_tasks());
         tokio::time::timeout(super::HANG, connection.close()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_notifications_is_not_opened_again_and_again() {
+    let bodies: [fn() -> Body; 2] = [
+        || Body::from("retry: 0\n\n"),
+        || {
+            let broken = async {
+                // The head and the first event are on their way by then.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
+            };
+            let event = futures_util::stream::iter([Ok("id: 1\n\n")]);
+            Body::from_stream(event.chain(futures_util::stream::once(broken)))
+        },
+    ];
+    for body in bodies {
+        let opened = Arc::new(Mutex::new(Vec::new()));
+        let server = StubServer::start({
+            let opened = opened.clone();
+            move |asked| {
+                (asked.method == Method::GET).then(|| {
+                    opened.lock().unwrap().push(Instant::now());
+                    Reply::Raw(response(StatusCode::OK, EVENTS, body()))
+                })
+            }
+        });
+        let connection = connect(&server, TRANSPORTS[0]).await;
+        super::until(|| opened.lock().unwrap().len() >= 3).await;
+        let between = {
+            let opened = opened.lock().unwrap();
+            opened[2].duration_since(opened[0])
+        };
+        assert!(between >= Duration::from_millis(1900), "{between:?}");
+        // It waits for the next opening: the end of the connection does not.
+        let closing = Instant::now();
+        connection.close().await;
+        assert!(closing.elapsed() < Duration::from_secs(5));
     }
 }

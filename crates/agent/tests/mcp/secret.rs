@@ -58,7 +58,9 @@ async fn no_secret_is_shown_logged_or_answered() {
             match asked.message["params"]["arguments"]["how"].as_str()? {
                 "answer" => Some(Reply::Result(json!({"content": [{"type": "text", "text": seen}]}))),
                 "error" => Some(Reply::Error(-1, Box::leak(seen.into_boxed_str()))),
-                "refusal" => Some(Reply::Raw(raw(StatusCode::FORBIDDEN, "text/plain", seen + "\n\n"))),
+                "refusal" => {
+                    Some(Reply::Raw(raw(StatusCode::FORBIDDEN, "text/plain", format!("data: {seen}\n\n"))))
+                }
                 _ => Some(Reply::Raw(raw(StatusCode::OK, "text/plain", "data: nonsense\n\n".to_owned()))),
             }
         });
@@ -83,7 +85,7 @@ async fn no_secret_is_shown_logged_or_answered() {
         let error = connect_mcp_server("stub", secret(super::options(&server, spoken))).await.unwrap_err();
         shown.push(format!("{error} {error:?} {:?}", error.hint()));
     }
-    let answered = shown.iter().filter(|shown| shown.contains("[redacted]")).count();
+    let answered = shown.iter().filter(|shown| shown.contains("<redacted>")).count();
     assert!(answered >= 5, "{shown:#?}");
     for shown in shown {
         // An answer is redacted where a header is a credential; `x-team` is none.
@@ -94,4 +96,39 @@ async fn no_secret_is_shown_logged_or_answered() {
     assert!(log.contains("rmcp"), "{}", log.len());
     let leaks: Vec<&str> = log.lines().filter(|line| line.contains(CANARY)).collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
+}
+
+#[tokio::test]
+async fn a_credential_that_is_written_with_escapes_is_hidden_too() {
+    const KEY: &str = "canary/0123/456789";
+    let escaped = || KEY.replace('/', "\\/");
+    for spoken in TRANSPORTS {
+        let server = StubServer::start(move |asked| {
+            let id = &asked.message["id"];
+            let key = escaped();
+            let result = match asked.message["method"].as_str()? {
+                "tools/list" => format!(
+                    r#"{{"tools":[{{"name":"echo","description":"for {key}","inputSchema":{{"type":"object"}}}}]}}"#
+                ),
+                "tools/call" => format!(
+                    r#"{{"content":[{{"type":"text","text":"{key}"}},{{"type":"film","of":"{key}"}}]}}"#
+                ),
+                _ => return None,
+            };
+            let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+            let (kind, body) = if asked.path == "/mcp" {
+                ("application/json", message)
+            } else {
+                ("text/event-stream", format!("data: {message}\n\n"))
+            };
+            Some(Reply::Raw(raw(StatusCode::OK, kind, body)))
+        });
+        let options = options(&server, spoken).with_header("authorization", format!("Bearer {KEY}"));
+        let connection = connect_mcp_server("stub", options).await.unwrap();
+        let description = connection.tools()[0].description();
+        assert!(description.contains("redacted") && !description.contains(KEY), "{description}");
+        let output = call(&connection, "mcp__stub__echo", json!({})).await;
+        let text = output.as_text();
+        assert!(text.matches("redacted").count() == 2 && !text.contains(KEY), "{text}");
+    }
 }

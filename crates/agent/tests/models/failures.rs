@@ -5,7 +5,8 @@ use std::time::Duration;
 use eyot_agent::standin::StandInTurn;
 use eyot_agent::{
     ApiKey, ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelOptions, ModelProviderSettings,
-    ProviderRegistration, configure_provider, register_provider, resolve_model, resolve_model_with,
+    ProviderRegistration, TokenUsage, configure_provider, register_provider, resolve_model,
+    resolve_model_with,
 };
 use serde_json::json;
 
@@ -175,4 +176,82 @@ async fn settings_of_a_provider_replace_its_address_key_and_headers() {
     assert_eq!(asked.headers["authorization"], "Bearer another-key");
     assert_eq!((asked.headers["x-team"].as_str(), asked.headers["x-kept"].as_str()), ("blue", "yes"));
     assert_eq!(asked.body["store"], true);
+}
+
+#[tokio::test]
+async fn a_header_that_is_given_takes_the_place_of_the_usual_one() {
+    for api in APIS {
+        let vendor = Vendor::playing(api, [StandInTurn::text("x")]).await;
+        let url = vendor.stand_in.url().replace("http://", "http://user:password@");
+        let mut registration = ProviderRegistration::new(api, url);
+        registration.api_key = Some(ApiKey::from(KEY));
+        let given = "application/json; charset=utf-8";
+        registration.headers.insert("Content-Type".to_owned(), given.to_owned());
+        let name = format!("with-headers-{api:?}");
+        register_provider(name.clone(), registration);
+        assert!(resolve_model(&format!("{name}/m")).unwrap().stream(hello()).await.is_ok());
+        let asked = vendor.stand_in.requests().remove(0);
+        assert_eq!(asked.headers["content-type"], given, "{api:?}");
+        if api != ModelApi::AnthropicMessages {
+            assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"), "{api:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_form_of_a_credential_that_a_provider_repeats_is_told() {
+    let said = "canary-auth-1 canary-sid-2 canary-tick-3 canary-pass/4 canary-query-5 sid=canary-sid-2";
+    for (number, api) in APIS.into_iter().enumerate() {
+        let vendor = Vendor::playing(api, [StandInTurn::failure(401, "authentication_error", said)]).await;
+        let url = vendor.stand_in.url().replace("http://", "http://user:canary-pass%2F4@");
+        let mut registration = ProviderRegistration::new(api, format!("{url}?api_key=canary-query-5"));
+        registration.api_key = Some(ApiKey::from(KEY));
+        for (name, value) in [
+            ("X-Auth", "canary-auth-1"),
+            ("Cookie", "sid=canary-sid-2; t=canary-tick-3"),
+            ("x-team", "repeats"),
+        ] {
+            registration.headers.insert(name.to_owned(), value.to_owned());
+        }
+        let shown = format!("{registration:?}");
+        assert!(!shown.contains("canary"), "{shown}");
+        register_provider(format!("forms-{number}"), registration);
+        let model = resolve_model(&format!("forms-{number}/m")).unwrap();
+        let failure = model.stream(hello()).await.err().unwrap();
+        assert_eq!(failure.kind, ModelErrorKind::Unauthorized);
+        assert!(!failure.message.contains("canary") && failure.message.contains("<redacted>"), "{failure}");
+    }
+}
+
+#[test]
+fn a_long_part_of_an_address_is_not_shown() {
+    let url = "https://gateway.example.com/v1/canary-0123456789-0123456789/openai?key=canary";
+    let shown = format!("{:?}", ProviderRegistration::new(ModelApi::OpenaiCompletions, url));
+    assert!(
+        shown.contains("https://gateway.example.com/v1/…/openai") && !shown.contains("canary"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn a_turn_that_is_cut_tells_the_tokens_that_it_took() {
+    let usage = TokenUsage { input: 20, output: 7, cache_read: 100, ..TokenUsage::default() };
+    let turn = || StandInTurn::text("a text that is long enough").with_usage(usage);
+    for turn in [turn().cut(), turn().broken_by("overloaded_error")] {
+        let vendor = Vendor::playing(ModelApi::AnthropicMessages, [turn]).await;
+        let (_, end) = vendor.ask_to_the_end(hello()).await;
+        // The number of tokens that were written comes at the end.
+        let expected = TokenUsage { output: 1, total_tokens: 121, ..usage };
+        assert_eq!(*end.unwrap_err().usage, expected);
+    }
+}
+
+#[tokio::test]
+async fn tries_that_came_to_nothing_count_together() {
+    let turn = || StandInTurn::text("").with_usage(TokenUsage { input: 20, ..TokenUsage::default() }).cut();
+    let mut options = ModelOptions::default();
+    (options.tries, options.first_wait_ms) = (3, 1);
+    let vendor = Vendor::with(ModelApi::AnthropicMessages, options, [turn(), turn(), turn()]).await;
+    let failure = vendor.ask(hello()).await.unwrap_err();
+    assert_eq!((failure.kind, failure.usage.input), (ModelErrorKind::Cut, 60));
 }

@@ -56,7 +56,7 @@ async fn sent_back(api: ModelApi) -> Value {
 }
 
 #[tokio::test]
-async fn anthropic_gets_its_reasoning_back_and_images_inside_of_results() {
+async fn anthropic_gets_its_reasoning_back_and_the_image_of_a_failed_call_behind_its_answer() {
     let body = sent_back(ModelApi::AnthropicMessages).await;
     let mark = json!({"type": "ephemeral"});
     assert_eq!(body["system"], json!([{"type": "text", "text": "You help.", "cache_control": mark}]));
@@ -69,14 +69,14 @@ async fn anthropic_gets_its_reasoning_back_and_images_inside_of_results() {
             {"type": "tool_use", "id": "call_1", "name": "read", "input": {"path": "a.png"}},
         ])
     );
-    let image =
-        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}});
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
+    let image = json!({"type": "image", "source": source, "cache_control": mark});
     assert_eq!(
         body["messages"][2]["content"],
-        json!([{
-            "type": "tool_result", "tool_use_id": "call_1", "is_error": true, "cache_control": mark,
-            "content": [{"type": "text", "text": "an image"}, image],
-        }])
+        json!([
+            {"type": "tool_result", "tool_use_id": "call_1", "is_error": true, "content": "an image"},
+            image,
+        ])
     );
 }
 
@@ -99,7 +99,8 @@ async fn responses_get_their_items_back_and_images_inside_of_outputs() {
     assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
     assert_eq!(input[0], json!({"role": "developer", "content": "You help."}));
     assert_eq!(input[2]["encrypted_content"], "sig-1");
-    assert_eq!((&input[3]["call_id"], &input[3]["id"]), (&json!("call_1"), &json!("fc_1")));
+    assert_eq!(input[3]["call_id"], "call_1");
+    assert!(input[3]["id"].as_str().is_some_and(|id| id.starts_with("fc_")), "{input}");
     assert_eq!(input[4]["call_id"], "call_1");
     assert_eq!(input[4]["output"][1]["image_url"], "data:image/png;base64,aGk=");
 }
@@ -208,4 +209,41 @@ async fn reasoning_without_a_signature_goes_back_as_text() {
     vendor.turn(request(vec![ChatMessage::user("a"), said(&vendor, &turn), ChatMessage::user("b")])).await;
     let expected = json!([{"type": "text", "text": "cut off"}, {"type": "text", "text": "and on"}]);
     assert_eq!(vendor.last_body()["messages"][1]["content"], expected);
+}
+
+#[tokio::test]
+async fn texts_of_responses_go_back_with_their_ids_and_phases() {
+    let first = StandInTurn::empty()
+        .and_thinking("hm", "sig-1")
+        .and_commentary("I look.")
+        .and_commentary("I look again.")
+        .and_text("done");
+    let unreasoned = StandInTurn::empty().and_commentary("I look.");
+    let vendor =
+        Vendor::playing(ModelApi::OpenaiResponses, [first, unreasoned, StandInTurn::text("x")]).await;
+    let ask = |messages: Vec<ChatMessage>| vendor.turn(request(messages));
+    let first = said(&vendor, &ask(vec![ChatMessage::user("a")]).await);
+    let kept = serde_json::to_string(&first).unwrap();
+    assert_eq!(serde_json::from_str::<ChatMessage>(&kept).unwrap(), first);
+    let second =
+        said(&vendor, &ask(vec![ChatMessage::user("a"), first.clone(), ChatMessage::user("b")]).await);
+    let messages =
+        vec![ChatMessage::user("a"), first, ChatMessage::user("b"), second, ChatMessage::user("c")];
+    ask(messages.clone()).await;
+    let body = vendor.last_body();
+    let texts: Vec<&Value> =
+        body["input"].as_array().unwrap().iter().filter(|item| item["type"] == "message").collect();
+    let phases: Vec<&Value> = texts.iter().map(|text| &text["phase"]).collect();
+    let commentary = json!("commentary");
+    assert_eq!(phases, [&commentary, &commentary, &Value::Null, &commentary]);
+    for text in &texts[..3] {
+        let id = text["id"].as_str().unwrap();
+        assert!(kept.contains(&format!(r#"\"id\":\"{id}\""#)), "{id}: {kept}");
+    }
+    // The vendor wants the reasoning that belongs to an id, so without reasoning the id is another.
+    assert_eq!(texts[3]["id"], "msg_3");
+
+    let other = Vendor::playing(ModelApi::OpenaiResponses, [StandInTurn::text("x")]).await;
+    other.turn(request(messages)).await;
+    assert!(!other.last_body().to_string().contains("commentary"));
 }

@@ -4,6 +4,7 @@ mod aborting;
 mod aborting_run;
 mod compaction;
 mod events;
+mod images;
 mod many;
 mod prompts;
 mod results;

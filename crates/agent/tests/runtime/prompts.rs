@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use eyot_agent::{
-    AgentError, Budget, BudgetLimit, ContentBlock, HarnessOptions, ModelError, ModelErrorKind, ModelEvent,
-    ModelTurn, PromptOptions, ScriptedModel, ScriptedTurn, StopReason, TokenUsage, init,
+    AgentError, AgentEventKind, Budget, BudgetLimit, ContentBlock, HarnessOptions, ModelError,
+    ModelErrorKind, ModelEvent, ModelTurn, PromptOptions, ScriptedModel, ScriptedTurn, StopReason,
+    TokenUsage, init,
 };
 use serde_json::json;
 
-use crate::support::{agent, agent_with, in_memory, names, tool_results};
+use crate::support::{agent, agent_with, all, in_memory, names, tool_results};
 
 #[tokio::test]
 async fn a_model_works_until_it_calls_no_tool_any_more() {
@@ -161,6 +162,24 @@ async fn what_a_refusal_took_counts() {
     let prompt = |text: &str| agent.session.prompt(text, PromptOptions::default());
     assert!(matches!(prompt("one").await.unwrap_err(), AgentError::Refused(_)));
     let error = prompt("two").await.unwrap_err();
+    assert!(matches!(error, AgentError::Budget(BudgetLimit::Tokens(50))), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_turn_that_failed_took_counts() {
+    let budget = Budget { max_tokens: Some(50), ..Budget::default() };
+    let took = TokenUsage { input: 50, ..TokenUsage::default() };
+    let failure = ModelError::new(ModelErrorKind::Unavailable, "broken").with_usage(took);
+    let agent = agent_with([ScriptedTurn::Fail(failure)], HarnessOptions { budget, ..in_memory() }).await;
+    let mut call = agent.session.prompt("one", PromptOptions::default());
+    let mut events = call.events();
+    assert!(matches!((&mut call).await.unwrap_err(), AgentError::Model { .. }));
+    let told = all(&mut events).iter().find_map(|event| match &event.kind {
+        AgentEventKind::Turn { usage, .. } => *usage,
+        _ => None,
+    });
+    assert_eq!(told.map(|usage| usage.total_tokens), Some(50));
+    let error = agent.session.prompt("two", PromptOptions::default()).await.unwrap_err();
     assert!(matches!(error, AgentError::Budget(BudgetLimit::Tokens(50))), "{error}");
 }
 

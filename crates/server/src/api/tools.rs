@@ -127,6 +127,10 @@ async fn answer(
 fn tool_answer(output: ToolOutput) -> ToolAnswer {
     let content = output.content.iter().map(|piece| match piece {
         ToolContent::Text(text) => text.clone(),
+        // The answer is text; a client that wants images asks by MCP.
+        ToolContent::Image { data, mime_type } => {
+            format!("[Image: {mime_type}, {} base64 chars]", data.len())
+        }
         // The table may learn to say more than this version of the server can pass on.
         other => format!("{other:?}"),
     });

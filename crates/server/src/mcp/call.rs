@@ -69,7 +69,22 @@ fn answer(output: ToolOutput) -> CallToolResponse {
 fn block(piece: ToolContent) -> ContentBlock {
     match piece {
         ToolContent::Text(text) => ContentBlock::text(text),
+        ToolContent::Image { data, mime_type } => ContentBlock::image(data, mime_type),
         // The table may learn to say more than this version of the server can pass on.
         other => ContentBlock::text(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_of_a_tool_is_passed_on() {
+        let output = ToolOutput::text("a dog").and_image("iVBORw0KGgo=", "image/png");
+        assert_eq!(output.as_text(), "a dog");
+        let content: Vec<_> = output.content.into_iter().map(block).collect();
+        let image = serde_json::json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
+        assert_eq!(serde_json::json!(content)[1], image);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures_util::StreamExt;
 
 use super::operation::{Operation, elapsed_ms};
-use super::turns::message_of;
+use super::turns::{message_of, spent};
 use crate::compaction::{
     CompactionLimits, CompactionPlan, SUMMARY_INSTRUCTIONS, prefix_request, summary_request,
 };
@@ -144,7 +144,10 @@ impl Operation {
         let turn = written.map(|turn| message_of(turn, model.info()));
         self.scope.emit(turn_event(model.as_ref(), &turn, started));
         let failed = |source| AgentError::Model { asked: "compact".to_owned(), source };
-        let turn = turn.map_err(failed)?;
+        let turn = turn.map_err(|error| {
+            self.session.harness.budget.charge(spent(&error, model.info()).unwrap_or_default());
+            failed(error)
+        })?;
         self.session.harness.budget.charge(turn.usage);
         // What is missing here would be lost: the older messages are not sent any more.
         if turn.stop_reason != StopReason::Stop || turn.text().trim().is_empty() {
@@ -162,7 +165,7 @@ async fn whole_turn(model: &dyn Model, request: ModelRequest) -> Result<crate::m
             return Ok(turn);
         }
     }
-    Err(ModelError::new(ModelErrorKind::Cut, "the model's answer ended before it was complete"))
+    Err(ModelError::cut())
 }
 
 fn turn_event(
@@ -173,7 +176,7 @@ fn turn_event(
     AgentEventKind::Turn {
         duration_ms: elapsed_ms(started),
         model: Some(model.info().id.clone()),
-        usage: turn.as_ref().ok().map(|turn| turn.usage),
+        usage: turn.as_ref().map_or_else(|error| spent(error, model.info()), |turn| Some(turn.usage)),
         stop_reason: turn.as_ref().ok().map(|turn| turn.stop_reason),
         is_error: turn.is_err(),
         error: turn.as_ref().err().map(ToString::to_string),

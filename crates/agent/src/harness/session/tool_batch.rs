@@ -14,6 +14,7 @@ use crate::event::AgentEventKind;
 use crate::message::{ChatMessage, ContentBlock, ToolCall, ToolResultMessage, timestamp_ms};
 use crate::redaction::shown_arguments;
 use crate::result_tools::{FINISH, GIVE_UP};
+use crate::tool_image::image_block;
 
 impl Operation {
     /// Runs the tools that a turn calls, of whose start everybody has heard. `true`: all it called was the end of its task, and it was taken.
@@ -90,6 +91,7 @@ fn timed_out(name: &str, limit: u64, cancelled: ToolOutput) -> ToolOutput {
 fn blocks(output: &ToolOutput) -> Vec<ContentBlock> {
     let block = |piece: &ToolContent| match piece {
         ToolContent::Text(text) => ContentBlock::text(text.clone()),
+        ToolContent::Image { data, mime_type } => image_block(data, mime_type),
         // A piece of a kind that is not known yet: the model is shown its JSON.
         other => ContentBlock::text(serde_json::to_value(other).unwrap_or(Value::Null).to_string()),
     };

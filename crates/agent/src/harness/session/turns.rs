@@ -14,6 +14,7 @@ use crate::failure::{AgentError, AgentResult};
 use crate::message::{AssistantMessage, ChatMessage, StopReason, timestamp_ms};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, ModelTurn};
 use crate::redaction::RedactedPieces;
+use crate::usage::TokenUsage;
 
 /// The number of times that a turn is asked for again after its answer was cut.
 const MAX_CUTS: usize = 2;
@@ -27,6 +28,17 @@ enum TurnFailure {
         error: ModelError,
         had_begun: bool,
     },
+}
+
+impl TurnFailure {
+    /// The tokens that the turn took all the same, with their price.
+    fn usage(&self, model: &ModelInfo) -> Option<TokenUsage> {
+        match self {
+            Self::Aborted => None,
+            Self::Refused(turn) => Some(turn.usage),
+            Self::Model { error, .. } => spent(error, model),
+        }
+    }
 }
 
 impl Operation {
@@ -47,13 +59,11 @@ impl Operation {
                 }
                 Err(failure) => failure,
             };
+            self.session.harness.budget.charge(failure.usage(call.model.info()).unwrap_or_default());
             self.scope.emit(failed_turn(call.model.info(), &failure, started));
             match failure {
                 TurnFailure::Aborted => return Err(self.abort.error()),
-                TurnFailure::Refused(turn) => {
-                    self.session.harness.budget.charge(turn.usage);
-                    return Err(AgentError::Refused(turn.text()));
-                }
+                TurnFailure::Refused(turn) => return Err(AgentError::Refused(turn.text())),
                 TurnFailure::Model { error, .. }
                     if error.kind == ModelErrorKind::ContextOverflow && !was_shortened =>
                 {
@@ -148,13 +158,7 @@ impl Operation {
                 }
                 Some(Ok(event)) => event,
                 Some(Err(error)) => return Err(TurnFailure::Model { error, had_begun }),
-                None => {
-                    let error = ModelError::new(
-                        ModelErrorKind::Cut,
-                        "the model's answer ended before it was complete",
-                    );
-                    return Err(TurnFailure::Model { error, had_begun: true });
-                }
+                None => return Err(TurnFailure::Model { error: ModelError::cut(), had_begun: true }),
             };
             had_begun = true;
             match event {
@@ -183,6 +187,11 @@ impl Operation {
             self.scope.emit(AgentEventKind::ThinkingDelta { delta });
         }
     }
+}
+
+/// The tokens that a failed turn took, with their price. `None`: nobody said that it took any.
+pub(super) fn spent(error: &ModelError, model: &ModelInfo) -> Option<TokenUsage> {
+    (*error.usage != TokenUsage::default()).then(|| error.usage.priced(&model.prices))
 }
 
 pub(super) fn message_of(turn: ModelTurn, model: &ModelInfo) -> AssistantMessage {
@@ -221,15 +230,15 @@ fn with_duration(event: AgentEventKind, started: Instant) -> AgentEventKind {
 }
 
 fn failed_turn(model: &ModelInfo, failure: &TurnFailure, started: Instant) -> AgentEventKind {
-    let (stop_reason, error, usage) = match failure {
-        TurnFailure::Aborted => (StopReason::Aborted, "the turn was aborted".to_owned(), None),
-        TurnFailure::Refused(turn) => (StopReason::Refusal, "the model refused".to_owned(), Some(turn.usage)),
-        TurnFailure::Model { error, .. } => (StopReason::Error, error.to_string(), None),
+    let (stop_reason, error) = match failure {
+        TurnFailure::Aborted => (StopReason::Aborted, "the turn was aborted".to_owned()),
+        TurnFailure::Refused(_) => (StopReason::Refusal, "the model refused".to_owned()),
+        TurnFailure::Model { error, .. } => (StopReason::Error, error.to_string()),
     };
     AgentEventKind::Turn {
         duration_ms: elapsed_ms(started),
         model: Some(model.id.clone()),
-        usage,
+        usage: failure.usage(model),
         stop_reason: Some(stop_reason),
         is_error: true,
         error: Some(error),

@@ -7,6 +7,7 @@ use super::{TurnDecoder, text_of};
 use crate::message::StopReason;
 use crate::model::{ModelError, ModelEvent};
 use crate::models::failure;
+use crate::usage::TokenUsage;
 
 /// Reads the frames of Anthropic's Messages.
 #[derive(Default)]
@@ -34,6 +35,10 @@ impl TurnDecoder for AnthropicDecoder {
             _ => {}
         }
         Ok(self.turn.take_events())
+    }
+
+    fn usage(&self) -> TokenUsage {
+        self.turn.usage()
     }
 }
 

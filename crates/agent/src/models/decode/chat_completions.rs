@@ -4,11 +4,12 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::turn::TurnBuilder;
-use super::{TurnDecoder, text_of};
+use super::{TurnDecoder, count_of, openai_usage, text_of};
 use crate::message::StopReason;
 use crate::model::{ModelError, ModelErrorKind, ModelEvent};
 use crate::models::failure;
 use crate::models::wire::chat_completions::REASONING_FIELDS;
+use crate::usage::TokenUsage;
 
 /// Reads the frames of OpenAI's chat completions. A frame has no numbers of pieces beside those of tool calls, so pieces are
 /// numbered here: text and reasoning go on until something else begins.
@@ -45,10 +46,15 @@ impl TurnDecoder for CompletionsDecoder {
         self.count(&frame["usage"]);
         self.count(&choice["usage"]);
         self.add(&choice["delta"]);
-        if let Some(reason) = choice["finish_reason"].as_str() {
+        // Some servers give an empty reason as long as the answer goes on.
+        if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
             self.stop_reason = Some(stop_reason(reason)?);
         }
         Ok(self.turn.take_events())
+    }
+
+    fn usage(&self) -> TokenUsage {
+        self.turn.usage()
     }
 
     fn read_end_mark(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
@@ -63,9 +69,7 @@ impl TurnDecoder for CompletionsDecoder {
                 Ok(self.turn.take_events())
             }
             Some(_) => Ok(Vec::new()),
-            None => {
-                Err(ModelError::new(ModelErrorKind::Cut, "the model's answer ended before it was complete"))
-            }
+            None => Err(ModelError::cut()),
         }
     }
 }
@@ -154,15 +158,12 @@ impl CompletionsDecoder {
         if !counts.is_object() {
             return;
         }
-        let count = |value: &Value| value.as_u64().unwrap_or_default();
         let details = &counts["prompt_tokens_details"];
-        let usage = self.turn.usage_mut();
-        usage.cache_read =
-            details["cached_tokens"].as_u64().unwrap_or_else(|| count(&counts["prompt_cache_hit_tokens"]));
-        usage.cache_write = count(&details["cache_write_tokens"]);
-        let cached = usage.cache_read.saturating_add(usage.cache_write);
-        usage.input = count(&counts["prompt_tokens"]).saturating_sub(cached);
-        usage.output = count(&counts["completion_tokens"]);
+        let from_cache =
+            details["cached_tokens"].as_u64().unwrap_or_else(|| count_of(&counts["prompt_cache_hit_tokens"]));
+        let (read, written) = (count_of(&counts["prompt_tokens"]), count_of(&counts["completion_tokens"]));
+        let to_cache = count_of(&details["cache_write_tokens"]);
+        *self.turn.usage_mut() = openai_usage(read, written, from_cache, to_cache);
     }
 }
 
@@ -179,13 +180,16 @@ impl OpenCall {
 
 fn stop_reason(name: &str) -> Result<StopReason, ModelError> {
     match name {
-        "length" => Ok(StopReason::Length),
+        // `model_length` is Mistral's, `max_tokens` some gateways'.
+        "length" | "model_length" | "max_tokens" => Ok(StopReason::Length),
+        // OpenAI's, then those of TGI and of gateways.
+        "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" | "end" => Ok(StopReason::Stop),
         "tool_calls" | "function_call" => Ok(StopReason::ToolUse),
         "content_filter" => Ok(StopReason::Refusal),
         "network_error" => {
             Err(ModelError::new(ModelErrorKind::Unavailable, "the provider lost the model's answer"))
         }
-        // `stop`, and what is new.
-        _ => Ok(StopReason::Stop),
+        // vLLM's `abort`, the `error` of others, and what is new: nobody says that the answer is whole.
+        other => Err(failure::of_end(other)),
     }
 }

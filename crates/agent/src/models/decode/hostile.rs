@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use super::{StreamFrame, decoder, read};
 use crate::message::{ContentBlock, StopReason};
 use crate::model::{ModelApi, ModelError, ModelErrorKind, ModelEvent, ModelTurn};
+use crate::models::http_api::HttpApi;
 
 const APIS: [ModelApi; 3] =
     [ModelApi::AnthropicMessages, ModelApi::OpenaiCompletions, ModelApi::OpenaiResponses];
 
 /// Reads these frames and then the end of the stream.
 fn read_all(api: ModelApi, frames: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
-    let mut decoder = decoder(api);
+    let mut decoder = decoder(HttpApi::of(api).unwrap());
     let mut events = Vec::new();
     for data in frames {
         events.extend(read(&mut *decoder, &StreamFrame { event: None, data: (*data).to_owned() })?);
@@ -163,4 +164,49 @@ fn an_answer_of_responses_may_come_in_whole_items() {
     let ContentBlock::ToolCall(call) = &turn.content[1] else { panic!("{turn:?}") };
     assert_eq!((call.id.as_str(), turn.stop_reason), ("c|fc", StopReason::ToolUse));
     assert_eq!((turn.usage.input, turn.usage.output, turn.usage.total_tokens), (5, 2, 7));
+}
+
+#[test]
+fn a_turn_that_the_server_gave_up_is_no_complete_answer() {
+    for reason in ["abort", "error", "something_new"] {
+        let frames =
+            [choice(&json!({"content": "half a sen"}), &Value::Null), choice(&json!({}), &json!(reason))];
+        let frames = frames.map(|frame| frame.to_string());
+        let end = read_all(ModelApi::OpenaiCompletions, &[&frames[0], &frames[1], "[DONE]"]).unwrap_err();
+        assert_eq!(end.kind, ModelErrorKind::Cut, "{reason}");
+        assert!(end.message.contains(reason), "{end}");
+    }
+    let frames = [choice(&json!({"content": "half"}), &json!("")).to_string()];
+    let end = read_all(ModelApi::OpenaiCompletions, &[&frames[0]]).unwrap_err();
+    assert_eq!(end.kind, ModelErrorKind::Cut);
+    let long = turn(ModelApi::OpenaiCompletions, &[choice(&json!({"content": "x"}), &json!("model_length"))]);
+    assert_eq!(long.stop_reason, StopReason::Length);
+}
+
+#[test]
+fn a_call_that_was_cut_before_its_first_argument_is_left_out() {
+    let function = json!({"name": "delete", "arguments": ""});
+    let call = json!({"content": "I delete.", "tool_calls": [{"index": 0, "id": "a", "function": function}]});
+    let completions = [choice(&call, &json!("length"))];
+    let block = json!({"type": "tool_use", "id": "a", "name": "delete", "input": {}});
+    let text = json!({"type": "text", "text": "I delete."});
+    let messages = [
+        json!({"type": "content_block_start", "index": 0, "content_block": text}),
+        json!({"type": "content_block_start", "index": 1, "content_block": block}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let item =
+        json!({"type": "function_call", "call_id": "a", "id": "fc", "name": "delete", "arguments": ""});
+    let incomplete = json!({"incomplete_details": {"reason": "max_output_tokens"}});
+    let responses = [
+        json!({"type": "response.output_text.delta", "output_index": 0, "delta": "I delete."}),
+        json!({"type": "response.output_item.added", "output_index": 1, "item": item}),
+        json!({"type": "response.incomplete", "response": incomplete}),
+    ];
+    for (api, frames) in APIS.into_iter().zip([&messages[..], &completions, &responses]) {
+        let turn = turn(api, frames);
+        assert_eq!(turn.content, [ContentBlock::text("I delete.")], "{api:?}");
+        assert_eq!(turn.stop_reason, StopReason::Length, "{api:?}");
+    }
 }

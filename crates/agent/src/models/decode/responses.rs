@@ -1,12 +1,13 @@
 //! OpenAI's responses.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::turn::TurnBuilder;
-use super::{TurnDecoder, text_of};
+use super::{TurnDecoder, count_of, openai_usage, text_of};
 use crate::message::StopReason;
 use crate::model::{ModelError, ModelEvent};
 use crate::models::failure;
+use crate::usage::TokenUsage;
 
 /// Reads the frames of OpenAI's responses. A piece of the turn is an item of the answer.
 #[derive(Default)]
@@ -42,6 +43,10 @@ impl TurnDecoder for ResponsesDecoder {
         }
         Ok(self.turn.take_events())
     }
+
+    fn usage(&self) -> TokenUsage {
+        self.turn.usage()
+    }
 }
 
 impl ResponsesDecoder {
@@ -70,7 +75,14 @@ impl ResponsesDecoder {
                 self.turn.begin_call(number, &call_id(item), text_of(item, "name"));
                 self.turn.set_arguments(number, text_of(item, "arguments"));
             }
-            "message" if !self.turn.has(number) => self.add_message(number, item),
+            "message" => {
+                if !self.turn.has(number) {
+                    self.add_message(number, item);
+                }
+                if let Some(signature) = text_signature(item) {
+                    self.turn.sign_text(number, signature);
+                }
+            }
             _ => {}
         }
         self.turn.end_piece(number);
@@ -89,14 +101,11 @@ impl ResponsesDecoder {
 
     fn end_turn(&mut self, response: &Value) {
         let counts = &response["usage"];
-        let count = |value: &Value| value.as_u64().unwrap_or_default();
-        let usage = self.turn.usage_mut();
         let details = &counts["input_tokens_details"];
-        usage.cache_read = count(&details["cached_tokens"]);
-        usage.cache_write = count(&details["cache_write_tokens"]);
-        let cached = usage.cache_read.saturating_add(usage.cache_write);
-        usage.input = count(&counts["input_tokens"]).saturating_sub(cached);
-        usage.output = count(&counts["output_tokens"]);
+        let (read, written) = (count_of(&counts["input_tokens"]), count_of(&counts["output_tokens"]));
+        let (from_cache, to_cache) =
+            (count_of(&details["cached_tokens"]), count_of(&details["cache_write_tokens"]));
+        *self.turn.usage_mut() = openai_usage(read, written, from_cache, to_cache);
         let stop_reason = match response["incomplete_details"]["reason"].as_str() {
             Some("content_filter") => StopReason::Refusal,
             Some(_) => StopReason::Length,
@@ -104,6 +113,16 @@ impl ResponsesDecoder {
         };
         self.turn.end(stop_reason);
     }
+}
+
+/// The id and the phase of a message, in the form of pi-ai: Flue's conversations have the same.
+fn text_signature(item: &Value) -> Option<String> {
+    let id = item["id"].as_str().filter(|id| !id.is_empty())?;
+    let mut signature = json!({"v": 1, "id": id});
+    if let Some(phase) = item["phase"].as_str() {
+        signature["phase"] = json!(phase);
+    }
+    Some(signature.to_string())
 }
 
 /// The id of a call and that of its item, as one: both are wanted when it is sent back.

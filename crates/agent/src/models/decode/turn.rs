@@ -22,7 +22,7 @@ struct TurnPiece {
 }
 
 enum PieceContent {
-    Text(String),
+    Text { text: String, signature: Option<String> },
     Thinking { text: String, signature: String, redacted: bool, is_open: bool },
     Call { id: String, name: String, json: String },
 }
@@ -38,6 +38,11 @@ impl TurnBuilder {
         &mut self.usage
     }
 
+    /// The tokens that the turn took so far, with their sum.
+    pub(super) fn usage(&self) -> TokenUsage {
+        self.usage.with_total()
+    }
+
     /// The text is the model's refusal to go on.
     pub(super) fn refuse(&mut self) {
         self.is_refusal = true;
@@ -49,11 +54,18 @@ impl TurnBuilder {
             return;
         }
         match self.find(number) {
-            Some(PieceContent::Text(text)) => text.push_str(delta),
+            Some(PieceContent::Text { text, .. }) => text.push_str(delta),
             Some(_) => return,
-            None => self.begin(number, PieceContent::Text(delta.to_owned())),
+            None => self.begin(number, PieceContent::Text { text: delta.to_owned(), signature: None }),
         }
         self.events.push(ModelEvent::TextDelta(delta.to_owned()));
+    }
+
+    /// Sets the signature of a text.
+    pub(super) fn sign_text(&mut self, number: u64, sign: String) {
+        if let Some(PieceContent::Text { signature, .. }) = self.find(number) {
+            *signature = Some(sign);
+        }
     }
 
     /// Reasoning begins.
@@ -137,6 +149,10 @@ impl TurnBuilder {
 
     /// The turn is complete.
     pub(super) fn end(&mut self, stop_reason: StopReason) {
+        if stop_reason == StopReason::Length && self.pieces.last().is_some_and(TurnPiece::is_bare_call) {
+            // The model was about to write arguments: the tool must not run without them.
+            self.pieces.pop();
+        }
         let numbers: Vec<_> = self.pieces.iter().map(|piece| piece.number).collect();
         numbers.into_iter().for_each(|number| self.end_piece(number));
         let content: Vec<_> = self.pieces.drain(..).filter_map(|piece| piece.content.into_block()).collect();
@@ -147,13 +163,7 @@ impl TurnBuilder {
             StopReason::Stop if has_calls => StopReason::ToolUse,
             other => other,
         };
-        let usage = self.usage;
-        let total_tokens = usage
-            .input
-            .saturating_add(usage.output)
-            .saturating_add(usage.cache_read)
-            .saturating_add(usage.cache_write);
-        let usage = TokenUsage { total_tokens, ..usage };
+        let usage = self.usage();
         self.events.push(ModelEvent::Done(ModelTurn { content, stop_reason, usage }));
     }
 
@@ -168,11 +178,18 @@ impl TurnBuilder {
     }
 }
 
+impl TurnPiece {
+    /// Returns whether it is a call without any argument.
+    fn is_bare_call(&self) -> bool {
+        matches!(&self.content, PieceContent::Call { json, .. } if json.trim().is_empty())
+    }
+}
+
 impl PieceContent {
     /// The piece as it is kept. `None`: there is nothing in it.
     fn into_block(self) -> Option<ContentBlock> {
         match self {
-            Self::Text(text) => Some(ContentBlock::Text { text }),
+            Self::Text { text, signature } => Some(ContentBlock::Text { text, text_signature: signature }),
             Self::Thinking { text, signature, .. } if text.is_empty() && signature.is_empty() => None,
             Self::Thinking { text, signature, redacted, .. } => Some(ContentBlock::Thinking {
                 thinking: text,

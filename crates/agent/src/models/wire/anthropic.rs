@@ -12,6 +12,11 @@ use crate::models::facts::ReasoningStyle;
 const MOST_ID_BYTES: usize = 64;
 /// The fewest tokens that are left for the answer next to a budget for reasoning.
 const FEWEST_ANSWER_TOKENS: u32 = 1024;
+/// The smallest budget for reasoning that the API takes.
+const LEAST_BUDGET_TOKENS: u32 = 1024;
+
+/// The text of an answer that has images alone.
+const PLACEHOLDER: &str = "(see attached image)";
 
 /// The body of a request. The system prompt, the last tool and the last piece of the conversation are marked for the
 /// vendor's cache, so that the next turn reads all of it from there.
@@ -74,7 +79,12 @@ fn reasoning(model: &WireModel, request: &ModelRequest) -> ReasoningFields {
         }
         _ => {}
     }
-    let (max_tokens, budget) = budget(model, request);
+    let (max_tokens, budget) = match budget(model, request) {
+        (max_tokens, Some(budget)) => (max_tokens, budget),
+        (max_tokens, None) => {
+            return ReasoningFields { max_tokens, thinking: Some(json!({"type": "disabled"})), effort: None };
+        }
+    };
     let thinking = json!({"type": "enabled", "budget_tokens": budget, "display": "summarized"});
     ReasoningFields { max_tokens, thinking: Some(thinking), effort: None }
 }
@@ -88,11 +98,11 @@ fn effort(level: ThinkingLevel, highest: Option<&'static str>) -> &'static str {
     }
 }
 
-/// The most tokens of the turn, and those of them that may be reasoning. A number that the caller gave is for the answer: the
-/// reasoning comes on top, as far as the model goes.
-fn budget(model: &WireModel, request: &ModelRequest) -> (u32, u32) {
+/// The most tokens of the turn, and those of them that may be reasoning; `None`: too few are left for any. A number that the
+/// caller gave is for the answer: the reasoning comes on top, as far as the model goes.
+fn budget(model: &WireModel, request: &ModelRequest) -> (u32, Option<u32>) {
     let budget = match request.thinking {
-        ThinkingLevel::Off | ThinkingLevel::Minimal => 1024,
+        ThinkingLevel::Off | ThinkingLevel::Minimal => LEAST_BUDGET_TOKENS,
         ThinkingLevel::Low => 2048,
         ThinkingLevel::Medium => 8192,
         ThinkingLevel::High | ThinkingLevel::XHigh => 16_384,
@@ -100,11 +110,10 @@ fn budget(model: &WireModel, request: &ModelRequest) -> (u32, u32) {
     let model_max = model.info.max_tokens;
     let max_tokens = request.max_tokens.map_or(model_max, |most| most.saturating_add(budget).min(model_max));
     if max_tokens > budget {
-        return (max_tokens, budget);
+        return (max_tokens, Some(budget));
     }
-    // The API takes no budget below 1024.
     let left = max_tokens.saturating_sub(FEWEST_ANSWER_TOKENS);
-    (max_tokens, if left == 0 { 1024 } else { left })
+    (max_tokens, Some(left).filter(|left| *left >= LEAST_BUDGET_TOKENS))
 }
 
 fn tools(tools: &[ToolDeclaration]) -> Value {
@@ -135,25 +144,47 @@ fn schema(parameters: &Value) -> Value {
 fn messages(model: &WireModel, request: &ModelRequest) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     let mut are_results = false;
+    let mut images = Vec::new();
     for message in readable(model, &request.messages, |id| plain_id(id, MOST_ID_BYTES)) {
         let is_result = matches!(message, ChatMessage::ToolResult(_));
+        if !is_result {
+            add_blocks(&mut messages, std::mem::take(&mut images));
+        }
         let (role, blocks) = match &message {
             ChatMessage::User(said) => ("user", said.content.iter().filter_map(user_block).collect()),
             ChatMessage::Assistant(said) => ("assistant", assistant_blocks(said)),
-            ChatMessage::ToolResult(result) => ("user", vec![tool_result(result)]),
+            ChatMessage::ToolResult(result) => {
+                images.extend(images_of_failure(result));
+                ("user", vec![tool_result(result)])
+            }
         };
         if blocks.is_empty() {
             continue;
         }
         // The answers of one turn's calls are one message.
-        match messages.last_mut().and_then(|last| last["content"].as_array_mut()) {
-            Some(content) if is_result && are_results => content.extend(blocks),
-            _ => messages.push(json!({"role": role, "content": blocks})),
+        if is_result && are_results {
+            add_blocks(&mut messages, blocks);
+        } else {
+            messages.push(json!({"role": role, "content": blocks}));
         }
         are_results = is_result;
     }
+    add_blocks(&mut messages, std::mem::take(&mut images));
     mark_last(&mut messages);
     messages
+}
+
+/// Moves these pieces behind the last message's own.
+fn add_blocks(messages: &mut [Value], blocks: Vec<Value>) {
+    if let Some(content) = messages.last_mut().and_then(|last| last["content"].as_array_mut()) {
+        content.extend(blocks);
+    }
+}
+
+/// The images of a failed call: the API takes none inside of its answer, and wants them behind all answers of the turn.
+fn images_of_failure(result: &ToolResultMessage) -> impl Iterator<Item = Value> {
+    let images = result.content.iter().filter(|block| matches!(block, ContentBlock::Image { .. }));
+    images.filter(|_| result.is_error).filter_map(user_block)
 }
 
 /// Marks the last piece of the conversation, if it is not the model's.
@@ -166,7 +197,7 @@ fn mark_last(messages: &mut [Value]) {
 
 fn user_block(block: &ContentBlock) -> Option<Value> {
     match block {
-        ContentBlock::Text { text } => text_block(text),
+        ContentBlock::Text { text, .. } => text_block(text),
         ContentBlock::Image { data, mime_type } => Some(image(data, mime_type)),
         ContentBlock::Thinking { .. } | ContentBlock::ToolCall(_) => None,
     }
@@ -174,7 +205,7 @@ fn user_block(block: &ContentBlock) -> Option<Value> {
 
 fn assistant_blocks(said: &AssistantMessage) -> Vec<Value> {
     let blocks = said.content.iter().filter_map(|block| match block {
-        ContentBlock::Text { text } => text_block(text),
+        ContentBlock::Text { text, .. } => text_block(text),
         ContentBlock::Thinking { thinking_signature, redacted: true, .. } => {
             Some(json!({"type": "redacted_thinking", "data": thinking_signature.as_deref()?}))
         }
@@ -205,21 +236,22 @@ fn tool_result(result: &ToolResultMessage) -> Value {
     json!({
         "type": "tool_result",
         "tool_use_id": result.tool_call_id,
-        "content": result_content(&result.content),
+        "content": result_content(result),
         "is_error": result.is_error,
     })
 }
 
 /// Text alone is a string; with images it is a list, which has some text in any case.
-fn result_content(content: &[ContentBlock]) -> Value {
+fn result_content(result: &ToolResultMessage) -> Value {
+    let content = &result.content;
+    let text = joined_text(content);
     if !has_images(content) {
-        return json!(joined_text(content));
+        return json!(text);
     }
-    let has_text = content.iter().any(|block| block.as_text().is_some());
-    let placeholder = (!has_text).then(|| json!({"type": "text", "text": "(see attached image)"}));
-    let blocks = content.iter().filter_map(|block| match block {
-        ContentBlock::Text { text } => Some(json!({"type": "text", "text": text})),
-        _ => user_block(block),
-    });
-    placeholder.into_iter().chain(blocks).collect()
+    let has_text = !text.trim().is_empty();
+    if result.is_error {
+        return json!(if has_text { &text } else { PLACEHOLDER });
+    }
+    let placeholder = (!has_text).then(|| json!({"type": "text", "text": PLACEHOLDER}));
+    placeholder.into_iter().chain(content.iter().filter_map(user_block)).collect()
 }

@@ -104,7 +104,7 @@ fn image_message(images: &mut Vec<Value>) -> Option<Value> {
 
 fn user_part(block: &ContentBlock) -> Option<Value> {
     match block {
-        ContentBlock::Text { text } => Some(json!({"type": "text", "text": text})),
+        ContentBlock::Text { text, .. } => Some(json!({"type": "text", "text": text})),
         _ => image(block),
     }
 }

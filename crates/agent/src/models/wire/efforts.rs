@@ -4,14 +4,19 @@ use serde_json::{Value, json};
 
 use super::{WireModel, body};
 use crate::message::{AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall};
-use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelInfo, ModelRequest, ThinkingLevel};
+use crate::model::{DEFAULT_MAX_TOKENS, ModelApi, ModelInfo, ModelRequest, ThinkingLevel, ToolDeclaration};
 use crate::models::facts::ReasoningStyle;
+use crate::models::http_api::HttpApi;
 use crate::usage::{TokenPrices, TokenUsage};
 
 const ALWAYS: ReasoningStyle = ReasoningStyle::Adaptive { highest: Some("xhigh"), can_stop: false };
 const TO_HIGHEST: ReasoningStyle = ReasoningStyle::Effort { off: None, has_highest: true };
 
 fn sent(api: ModelApi, style: ReasoningStyle, thinking: ThinkingLevel, messages: Vec<ChatMessage>) -> Value {
+    body(&model(api, style), &request(thinking, messages))
+}
+
+fn model(api: ModelApi, style: ReasoningStyle) -> WireModel {
     let info = ModelInfo {
         id: "m".to_owned(),
         provider: "p".to_owned(),
@@ -22,16 +27,18 @@ fn sent(api: ModelApi, style: ReasoningStyle, thinking: ThinkingLevel, messages:
         images: true,
         prices: TokenPrices::default(),
     };
-    let model = WireModel { info, style: Some(style), is_vendors: true, store: false };
-    let request = ModelRequest {
+    WireModel { info, api: HttpApi::of(api).unwrap(), style: Some(style), is_vendors: true, store: false }
+}
+
+fn request(thinking: ThinkingLevel, messages: Vec<ChatMessage>) -> ModelRequest {
+    ModelRequest {
         system_prompt: None,
         messages,
         tools: Vec::new(),
         max_tokens: None,
         thinking,
         session_id: None,
-    };
-    body(&model, &request)
+    }
 }
 
 #[test]
@@ -93,4 +100,27 @@ fn the_id_of_a_calls_item_goes_back_with_its_reasoning_alone() {
     };
     assert_eq!(id_of(r#"{"type":"reasoning","id":"rs_1","encrypted_content":"x"}"#), "fc_1");
     assert_eq!(id_of(r#"{"type":"reasoning","id":"rs_1"}"#), Value::Null);
+}
+
+#[test]
+fn tools_and_effort_together_are_refused_where_openai_refuses_them() {
+    let refused = |style, is_vendors, thinking, has_tools: bool| {
+        let mut model = model(ModelApi::OpenaiCompletions, style);
+        model.is_vendors = is_vendors;
+        let tool =
+            ToolDeclaration { name: "read".to_owned(), description: String::new(), parameters: json!({}) };
+        let request =
+            ModelRequest { tools: vec![tool; usize::from(has_tools)], ..request(thinking, Vec::new()) };
+        super::check(&model, &request).err().map(|failure| failure.message)
+    };
+    let to_highest = ReasoningStyle::Effort { off: Some("none"), has_highest: true };
+    let old = ReasoningStyle::Effort { off: None, has_highest: false };
+    let expected = "`m` takes no tools by chat completions: use `openai/m`, which is the responses API";
+    assert_eq!(refused(TO_HIGHEST, true, ThinkingLevel::Medium, true).as_deref(), Some(expected));
+    assert!(refused(TO_HIGHEST, true, ThinkingLevel::Off, true).is_some());
+    assert!(refused(to_highest, true, ThinkingLevel::Medium, true).is_some());
+    assert_eq!(refused(to_highest, true, ThinkingLevel::Off, true), None);
+    assert_eq!(refused(to_highest, true, ThinkingLevel::Medium, false), None);
+    assert_eq!(refused(to_highest, false, ThinkingLevel::Medium, true), None);
+    assert_eq!(refused(old, true, ThinkingLevel::Medium, true), None);
 }

@@ -15,7 +15,7 @@ const TOOL_IMAGE: &str = "(tool image omitted: model does not support images)";
 const NO_RESULT: &str = "No result provided";
 
 /// Makes a conversation acceptable to a model: images that it can't see become a note, reasoning of another model becomes text
-/// or is left out, ids of another model's tool calls are rewritten by `rewrite_id`, turns that failed are left out, each tool
+/// or is left out, reasoning at the end of a turn is left out, ids of another model's tool calls are rewritten by `rewrite_id`, turns that failed are left out, each tool
 /// call has an answer, and each answer has its tool call.
 pub(super) fn readable(
     model: &WireModel,
@@ -60,7 +60,14 @@ impl<F: Fn(&str) -> String> ReadableHistory<'_, F> {
             return;
         }
         let is_own = is_same_model(self.model, said);
-        let content: Vec<_> = said.content.iter().filter_map(|block| self.block(block, is_own)).collect();
+        let mut content: Vec<_> = said.content.iter().filter_map(|block| self.block(block, is_own)).collect();
+        // The APIs refuse a turn that ends in reasoning. One inside of a tool loop ends with a call.
+        while content.last().is_some_and(says_nothing) {
+            content.pop();
+        }
+        if content.is_empty() {
+            return;
+        }
         let mut seen = HashSet::new();
         let calls = content.iter().filter_map(|block| match block {
             ContentBlock::ToolCall(call) if seen.insert(call.id.clone()) => Some(call.clone()),
@@ -129,6 +136,12 @@ impl<F: Fn(&str) -> String> ReadableHistory<'_, F> {
         }
         seen
     }
+}
+
+/// Returns whether a piece is nothing that a turn can end with.
+fn says_nothing(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Thinking { .. })
+        || block.as_text().is_some_and(|text| text.trim().is_empty())
 }
 
 /// Returns whether this model said it, so that its ids and its reasoning can go back as they are.

@@ -3,6 +3,8 @@
 //! `tests/models/pi_bodies.json` has those of pi-ai's `streamSimple`, taken by a server that keeps what it is sent. The names
 //! say the model, whether the conversation was held with it or with another, and the effort of reasoning.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::WireModel;
@@ -11,6 +13,7 @@ use crate::message::{
 };
 use crate::model::{ModelApi, ModelInfo, ModelRequest, ThinkingLevel, ToolDeclaration};
 use crate::models::facts::ReasoningStyle;
+use crate::models::http_api::HttpApi;
 use crate::usage::{TokenPrices, TokenUsage};
 
 const PI_BODIES: &str = include_str!("../../../tests/models/pi_bodies.json");
@@ -42,7 +45,7 @@ fn model(name: &str) -> WireModel {
         images: true,
         prices: TokenPrices::default(),
     };
-    WireModel { info, style: Some(style), is_vendors, store: false }
+    WireModel { info, api: HttpApi::of(api).unwrap(), style: Some(style), is_vendors, store: false }
 }
 
 fn request(model: &WireModel, is_own: bool, thinking: &str) -> ModelRequest {
@@ -136,6 +139,12 @@ fn with_differences(name: &str, mut body: Value, thinking: ThinkingLevel) -> Val
     }
     if name == "responses" && thinking == ThinkingLevel::Off {
         body["include"] = json!(["reasoning.encrypted_content"]);
+    }
+    let mut ids = HashSet::new();
+    for item in body["input"].as_array_mut().into_iter().flatten() {
+        if item["type"] == "message" && !ids.insert(item["id"].clone()) {
+            item["id"] = json!(format!("{}_1", item["id"].as_str().unwrap()));
+        }
     }
     body
 }

@@ -1,5 +1,7 @@
 //! OpenAI's responses.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::history::{is_same_model, readable};
@@ -56,6 +58,7 @@ fn input(model: &WireModel, request: &ModelRequest) -> Vec<Value> {
         items.push(json!({"role": role, "content": prompt}));
     }
     let messages = readable(model, &request.messages, call_id);
+    let mut ids = HashSet::new();
     for (number, message) in messages.iter().enumerate() {
         match message {
             ChatMessage::User(said) => {
@@ -65,15 +68,70 @@ fn input(model: &WireModel, request: &ModelRequest) -> Vec<Value> {
                 }
             }
             ChatMessage::Assistant(said) => {
-                let reasons = is_same_model(model, said) && has_reasoning(said, model.store);
-                items.extend(
-                    said.content.iter().filter_map(|block| output_item(block, number, reasons, model.store)),
-                );
+                let turn = OutputTurn::new(model, said, number);
+                items.extend(said.content.iter().filter_map(|block| turn.item(block, &mut ids)));
             }
             ChatMessage::ToolResult(result) => items.push(tool_result(result)),
         }
     }
     items
+}
+
+/// A turn of a model, as items of the input.
+struct OutputTurn {
+    /// The number of its message.
+    number: usize,
+    /// The model is the one that is asked.
+    is_own: bool,
+    /// Its reasoning goes back: the ids of its other items belong to that, and are sent where that is sent.
+    reasons: bool,
+    is_stored: bool,
+}
+
+impl OutputTurn {
+    fn new(model: &WireModel, said: &AssistantMessage, number: usize) -> Self {
+        let is_own = is_same_model(model, said);
+        Self { number, is_own, reasons: is_own && has_reasoning(said, model.store), is_stored: model.store }
+    }
+
+    fn item(&self, block: &ContentBlock, ids: &mut HashSet<String>) -> Option<Value> {
+        match block {
+            ContentBlock::Thinking { thinking_signature, .. } => {
+                reasoning_item(thinking_signature.as_deref()?, self.is_stored)
+            }
+            ContentBlock::Text { text, text_signature } => {
+                Some(self.message(text, text_signature.as_deref(), ids))
+            }
+            ContentBlock::ToolCall(call) => Some(function_call(call, self.reasons)),
+            ContentBlock::Image { .. } => None,
+        }
+    }
+
+    fn message(&self, text: &str, signature: Option<&str>, ids: &mut HashSet<String>) -> Value {
+        let signature: Value =
+            signature.and_then(|signature| serde_json::from_str(signature).ok()).unwrap_or_default();
+        let own_id = signature["id"].as_str().filter(|id| self.reasons && id.len() <= MOST_ID_BYTES);
+        let mut message = json!({
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": text, "annotations": []}],
+            "status": "completed",
+            "id": self.new_id(own_id, ids),
+        });
+        if let Some(phase) = signature["phase"].as_str().filter(|_| self.is_own) {
+            message["phase"] = json!(phase);
+        }
+        message
+    }
+
+    /// An id that no text has yet: the API refuses two items of one id.
+    fn new_id(&self, own_id: Option<&str>, ids: &mut HashSet<String>) -> String {
+        let number = self.number;
+        let others = (1..).map(|text| format!("msg_{number}_{text}"));
+        let first = own_id.map(str::to_owned);
+        let mut all = first.into_iter().chain([format!("msg_{number}")]).chain(others);
+        all.find(|id| ids.insert(id.clone())).unwrap_or_default()
+    }
 }
 
 fn call_id(id: &str) -> String {
@@ -82,28 +140,11 @@ fn call_id(id: &str) -> String {
 
 fn part(block: &ContentBlock) -> Option<Value> {
     match block {
-        ContentBlock::Text { text } => Some(json!({"type": "input_text", "text": text})),
+        ContentBlock::Text { text, .. } => Some(json!({"type": "input_text", "text": text})),
         ContentBlock::Image { data, mime_type } => {
             Some(json!({"type": "input_image", "detail": "auto", "image_url": data_url(data, mime_type)}))
         }
         ContentBlock::Thinking { .. } | ContentBlock::ToolCall(_) => None,
-    }
-}
-
-fn output_item(block: &ContentBlock, number: usize, reasons: bool, is_stored: bool) -> Option<Value> {
-    match block {
-        ContentBlock::Thinking { thinking_signature, .. } => {
-            reasoning_item(thinking_signature.as_deref()?, is_stored)
-        }
-        ContentBlock::Text { text } => Some(json!({
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "output_text", "text": text, "annotations": []}],
-            "status": "completed",
-            "id": format!("msg_{number}"),
-        })),
-        ContentBlock::ToolCall(call) => Some(function_call(call, reasons)),
-        ContentBlock::Image { .. } => None,
     }
 }
 
