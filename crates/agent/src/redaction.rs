@@ -42,7 +42,7 @@ pub(crate) fn redact(text: String) -> String {
 }
 
 /// The value without registered secrets.
-fn redact_value(value: Value) -> Value {
+pub(crate) fn redact_value(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(redact(text)),
         Value::Array(items) => Value::Array(items.into_iter().map(redact_value).collect()),

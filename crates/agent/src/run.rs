@@ -16,11 +16,12 @@ use tokio::task::JoinHandle;
 
 use crate::abort::AbortSwitch;
 use crate::budget::BudgetUsage;
-use crate::event::{AgentEvent, AgentEventKind, LogLevel};
+use crate::event::{AgentEvent, AgentEventKind, EventError, LogLevel};
 use crate::failure::{AgentError, AgentResult};
 use crate::harness::{DEFAULT_NAME, Harness, HarnessOptions};
 use crate::journal::{EventScope, JournalRun, MAX_NOTES_AT_ONCE, RunJournal};
 use crate::message::timestamp_ms;
+use crate::redaction::{redact, redact_value};
 use crate::step::RunSteps;
 use crate::store::{AgentStore, RunLease, RunRecord, RunStatus, StoreChange};
 use crate::unfinished::UnfinishedWork;
@@ -219,8 +220,11 @@ async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value
         None => done,
     };
     let (result, error) = match &done {
-        Ok(result) => (result.clone(), None),
-        Err(error) => (Value::Null, Some(error.to_event())),
+        Ok(result) => (redact_value(result.clone()), None),
+        Err(error) => {
+            let error = error.to_event();
+            (Value::Null, Some(EventError { message: redact(error.message), ..error }))
+        }
     };
     let end = AgentEventKind::RunEnd {
         result: result.clone(),
