@@ -31,7 +31,7 @@ const CARGO: &str = "cargo";
 /// The factor by which tests that run beside others are more patient. No rule is weaker for it: only
 /// waits and the deadlines that must not come too soon are longer.
 const SLOWNESS: &str = "2";
-/// The targets that install packages by npm before they test, and the jobs that have them do so.
+/// The targets that install npm packages before they test, and the jobs that install them.
 static OF_NPM: [(&str, &str); 4] = [
     ("mcp_clients", "install mcp_clients"),
     ("mcp_everything", "install mcp_everything"),
@@ -238,8 +238,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the tests of a target install what they need, and run none: a test waits for the network in a
-    /// place that another could use.
+    /// Installs the npm packages of a target without running its tests. A test that waits for the network would block
+    /// a slot that another test could use.
     fn install_by_npm(&self, name: &str) -> Result<(), String> {
         let target = TARGETS.iter().find(|target| target.name == name);
         let built = self.program(target.ok_or("there is no such target")?)?;

@@ -1,4 +1,4 @@
-//! The end of a call, or of a run, from outside.
+//! A switch that aborts a call or a run from outside.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::failure::{AgentError, AgentResult};
 
-/// Ends a call, or a run, from outside. Clones are one.
+/// A switch that aborts a call or a run. Clones share its state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AbortSwitch {
     token: CancellationToken,
@@ -15,7 +15,7 @@ pub(crate) struct AbortSwitch {
 
 impl AbortSwitch {
     pub(crate) fn abort(&self, reason: &str) {
-        // The first reason counts.
+        // The first reason is kept.
         if self.reason.set(reason.to_owned()).is_ok() {
             self.token.cancel();
         }
@@ -25,7 +25,7 @@ impl AbortSwitch {
         &self.token
     }
 
-    /// An error once it was aborted.
+    /// Returns an error if the switch was aborted.
     pub(crate) fn check(&self) -> AgentResult<()> {
         if self.token.is_cancelled() { Err(self.error()) } else { Ok(()) }
     }
@@ -34,12 +34,12 @@ impl AbortSwitch {
         AgentError::Aborted(self.reason().to_owned())
     }
 
-    /// The reason for which it was aborted.
+    /// Returns the reason of the abort, or an empty text if there was none.
     pub(crate) fn reason(&self) -> &str {
         self.reason.get().map_or("", String::as_str)
     }
 
-    /// Waits until it is aborted.
+    /// Waits for an abort.
     pub(crate) async fn aborted(&self) {
         self.token.cancelled().await;
     }

@@ -11,29 +11,29 @@ use serde::Deserialize;
 use crate::front_matter::split;
 use crate::mcp::McpServerOptions;
 
-/// The largest file of an agent, in bytes.
+/// The largest size of an agent's file, in bytes.
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
-/// An agent that is written as a file. Its name is the file's, without `.md`.
+/// An agent that is defined by a file. The name is the file's, without `.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentFile {
-    /// The name: a word of lowercase letters, digits and hyphens.
+    /// The name: lowercase letters, digits and hyphens.
     pub name: String,
-    /// What it does, for lists.
+    /// The description, for lists of agents.
     pub description: Option<String>,
     /// The model, as PROVIDER/MODEL.
     pub model: Option<String>,
     /// The toolset.
     pub tools: Option<String>,
-    /// The provider of its sandbox.
+    /// The provider of the sandbox.
     pub provider: Option<String>,
-    /// The image of its sandbox.
+    /// The image of the sandbox.
     pub image: Option<String>,
-    /// The MCP servers whose tools it has, by the names that its tools begin with.
+    /// The MCP servers whose tools the agent has. The keys are part of the tools' names.
     pub mcp: BTreeMap<String, McpServerOptions>,
-    /// Callers of a server may start it.
+    /// Set if callers of a server may start the agent.
     pub webhook: bool,
-    /// The instructions: all behind the front matter.
+    /// The instructions: everything after the front matter.
     pub instructions: String,
 }
 
@@ -49,7 +49,7 @@ struct AgentFront {
     webhook: bool,
 }
 
-/// A server is its url, or its url with options.
+/// An MCP server: a url, or options with a url.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum AgentMcpServer {
@@ -58,7 +58,7 @@ enum AgentMcpServer {
 }
 
 impl AgentFile {
-    /// Reads the agent `name` of a folder. `not_found` names those that are there.
+    /// Reads the agent `name` from a folder. A `not_found` error lists the agents that exist.
     pub fn read(folder: &Path, name: &str) -> Result<Self> {
         let name = SandboxName::parse(name)?.to_string();
         let path = folder.join(format!("{name}.md"));
@@ -73,7 +73,7 @@ impl AgentFile {
         Self::parse(&name, &text)
     }
 
-    /// The names of the agents in a folder, sorted; none if there is no folder.
+    /// Returns the names of the agents in a folder, sorted. A missing folder has none.
     pub fn names(folder: &Path) -> Result<Vec<String>> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -89,8 +89,8 @@ impl AgentFile {
         Ok(names)
     }
 
-    /// Reads the text of the file of the agent `name`. `invalid`, saying what is wrong: the front matter can't be read, or
-    /// there are no instructions.
+    /// Parses the text of an agent's file. `invalid`: the front matter can't be read, or there are no instructions. The
+    /// error says what is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let place = Path::new(name).with_extension("md");
         let (front, body) = match split(text) {

@@ -1,4 +1,4 @@
-//! Budgets: how much an agent may use before it is ended.
+//! Budgets: limits on the turns, tokens, time and money that an agent may use.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::TokenUsage;
 
-/// Limits on what an agent may use, its tasks included. `None`: no limit.
+/// Limits on what an agent and its tasks may use. `None`: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budget {
@@ -19,25 +19,25 @@ pub struct Budget {
     /// The longest time, in milliseconds. Of a run that is gone on with, the time from its first event to its last one counts,
     /// and the time in which no process had it does not.
     pub max_duration_ms: Option<u64>,
-    /// The highest price, in the unit of the model's prices: dollars, as a rule. A model without prices costs nothing.
+    /// The highest price, in the unit of the model's prices, usually dollars. A model without prices counts as free.
     pub max_cost: Option<f64>,
 }
 
-/// A limit of a budget that was reached.
+/// The limit of a budget that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetLimit {
-    /// So many turns.
+    /// The number of turns.
     Turns(u64),
-    /// So many tokens.
+    /// The number of tokens.
     Tokens(u64),
-    /// So many milliseconds.
+    /// The time, in milliseconds.
     DurationMs(u64),
-    /// So high a price.
+    /// The price.
     Cost(f64),
 }
 
-/// A count of what an agent has used so far, held against its budget. Clones are one.
+/// A meter of what an agent has used of its budget. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct BudgetMeter {
     budget: Budget,
@@ -59,7 +59,7 @@ impl BudgetMeter {
         Self { budget, started: Instant::now(), used: Arc::default() }
     }
 
-    /// Counts a turn that is about to be asked for. The limit, if there is no room for it.
+    /// Counts a turn that is about to start. An error: the limit that leaves no room for the turn.
     pub(crate) fn begin_turn(&self) -> Result<(), BudgetLimit> {
         if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(self.duration_limit());
@@ -70,7 +70,7 @@ impl BudgetMeter {
         Ok(())
     }
 
-    /// Counts what was used before this process.
+    /// Adds what earlier processes of the run have used.
     pub(crate) fn restore(&self, before: BudgetUsage) {
         let mut used = self.lock();
         used.turns += before.turns;
@@ -78,19 +78,19 @@ impl BudgetMeter {
         used.time_before += before.time_before;
     }
 
-    /// Counts what a turn took.
+    /// Adds the tokens of a turn.
     pub(crate) fn charge(&self, usage: TokenUsage) {
         self.lock().usage += usage;
     }
 
-    /// The time at which the budget ends.
+    /// Returns the time at which the budget ends.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let limit = Duration::from_millis(self.budget.max_duration_ms?);
         let left = limit.saturating_sub(self.lock().time_before);
         self.started.checked_add(left)
     }
 
-    /// The limit that [`BudgetMeter::deadline`] is about.
+    /// Returns the limit that belongs to [`BudgetMeter::deadline`].
     pub(crate) fn duration_limit(&self) -> BudgetLimit {
         BudgetLimit::DurationMs(self.budget.max_duration_ms.unwrap_or_default())
     }

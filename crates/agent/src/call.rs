@@ -1,4 +1,4 @@
-//! The handle of a call: it can be awaited, aborted and listened to.
+//! The handle of a call, to await it, abort it, or listen to its events.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,8 +16,8 @@ use crate::failure::AgentResult;
 use crate::journal::{EventScope, RunJournal};
 use crate::task_session::is_task_of;
 
-/// A call of a session. It begins when it is first polled. Dropping it aborts it; what it had begun is still brought to an
-/// end that the conversation can go on from.
+/// A call of a session. The call begins when the handle is first polled. Dropping the handle aborts the call: the session
+/// still finishes the step under way, so that the conversation can continue.
 #[must_use = "a call begins when it is awaited"]
 pub struct CallHandle<T> {
     state: CallState<T>,
@@ -60,8 +60,8 @@ impl<T: Send + 'static> CallHandle<T> {
         move |reason: &str| abort.abort(reason)
     }
 
-    /// The events of the session, and of the tasks that it gives, from now on. Ask before the call is first polled, and none
-    /// is missed. They are kept until they are read.
+    /// Returns the events of the session and of its tasks from now on. Call this before the first poll to miss none. Events
+    /// are kept until they are read.
     pub fn events(&self) -> CallEvents {
         CallEvents { events: self.journal.listen(), origin: self.origin.clone() }
     }
@@ -113,7 +113,7 @@ impl CallEvents {
         }
     }
 
-    /// Returns the next event, if one has come already.
+    /// Returns the next event, if one has already arrived.
     pub fn try_next(&mut self) -> Option<Arc<AgentEvent>> {
         while let Ok(event) = self.events.try_recv() {
             if self.is_of_the_call(&event) {

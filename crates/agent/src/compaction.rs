@@ -1,8 +1,7 @@
-//! Compaction: the older part of a conversation becomes a summary when the conversation is nearly as long as the model can
-//! read.
+//! Compaction: when a conversation nearly fills the model's context window, its older part is replaced by a summary.
 //!
-//! Here is what is computed; the session asks the model and writes the result down. When, where and what is cut follows
-//! Flue 0.8.1, the words of the requests are ours.
+//! This module only plans; the session asks the model and records the result. The rules for when and where to cut are those
+//! of Flue 0.8.1. The prompts are worded by us.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,25 +13,25 @@ use crate::message::{AssistantMessage, ChatMessage, ContentBlock};
 use crate::model::{Model, ModelInfo};
 use crate::usage::TokenUsage;
 
-/// The tokens that stay free of a conversation, where nobody says another number.
+/// The tokens that are kept free by default.
 const RESERVE_TOKENS: u64 = 20_000;
-/// The tokens of the newest messages that are left as they are, where nobody says another number.
+/// The tokens of the newest messages that stay unchanged by default.
 const KEEP_RECENT_TOKENS: u64 = 8_000;
 /// The most tokens of a summary.
 const MAX_SUMMARY_TOKENS: u64 = 16_000;
-/// The most of a tool's answer that the model that summarises is shown, in characters.
+/// The most characters of a tool's answer that go into the request for a summary.
 const MAX_RESULT_CHARS: usize = 2_000;
-/// An image counts as so many characters.
+/// The number of characters that an image counts as.
 const IMAGE_CHARS: usize = 4_800;
 
-/// Options for making conversations shorter.
+/// Options for compaction.
 #[derive(Clone)]
 pub struct CompactionOptions {
-    /// Make a conversation shorter before it is too long. One that is too long is made shorter in any case.
+    /// Set to compact a conversation before it is too long. One that is too long is compacted in any case.
     pub enabled: bool,
-    /// The tokens that stay free; `None`: 20,000, or less for a model that reads or writes little.
+    /// The tokens to keep free; `None`: 20,000, or less for a model with a small window or output.
     pub reserve_tokens: Option<u64>,
-    /// The tokens of the newest messages that are left as they are; `None`: 8,000.
+    /// The tokens of the newest messages that stay unchanged; `None`: 8,000.
     pub keep_recent_tokens: Option<u64>,
     /// The model that writes the summary; `None`: the session's.
     pub model: Option<Arc<dyn Model>>,
@@ -44,7 +43,7 @@ impl Default for CompactionOptions {
     }
 }
 
-/// The numbers by which a conversation with this model is made shorter.
+/// The limits that decide when a conversation with a model is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CompactionLimits {
     pub(crate) reserve_tokens: u64,
@@ -67,19 +66,19 @@ impl CompactionLimits {
         }
     }
 
-    /// Returns whether a conversation of so many tokens is nearly too long.
+    /// Returns whether a conversation with this many tokens nearly fills the window.
     pub(crate) fn is_nearly_full(&self, tokens: u64) -> bool {
         self.enabled
             && self.context_window > 0
             && tokens > self.context_window.saturating_sub(self.reserve_tokens)
     }
 
-    /// The most tokens of the summary of whole turns.
+    /// Returns the most tokens for the summary of whole turns.
     pub(crate) fn summary_tokens(&self) -> u32 {
         to_tokens(self.reserve_tokens / 5 * 4)
     }
 
-    /// The most tokens of the summary of the beginning of a turn.
+    /// Returns the most tokens for the summary of the beginning of a turn.
     pub(crate) fn prefix_tokens(&self) -> u32 {
         to_tokens(self.reserve_tokens / 2)
     }
@@ -89,23 +88,23 @@ fn to_tokens(tokens: u64) -> u32 {
     u32::try_from(tokens.clamp(1, MAX_SUMMARY_TOKENS)).unwrap_or(u32::MAX)
 }
 
-/// A conversation that is about to be made shorter.
+/// A plan for compacting a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CompactionPlan {
-    /// The place of the first message that is left as it is.
+    /// The index of the first message that stays unchanged.
     pub(crate) first_kept: usize,
-    /// The turns that become a summary.
+    /// The turns to summarise.
     pub(crate) older: Vec<ChatMessage>,
-    /// The beginning of a turn that is too long to be kept whole. It gets a summary of its own.
+    /// The beginning of a turn that is too long to keep whole. This part gets its own summary.
     pub(crate) prefix: Vec<ChatMessage>,
-    /// The tokens of the conversation, about.
+    /// The estimated tokens of the conversation.
     pub(crate) tokens_before: u64,
     files: FileUse,
 }
 
 impl CompactionPlan {
-    /// Plans it: the newest messages stay. `None`: there is nothing to make shorter. `previous` is the summary that is the
-    /// first of the messages, where one is.
+    /// Plans a compaction that keeps the newest messages. `None`: there is nothing to summarise. `previous` is the summary
+    /// that the messages begin with, if any.
     pub(crate) fn new(
         messages: &[ChatMessage],
         keep_recent_tokens: u64,
@@ -129,17 +128,17 @@ impl CompactionPlan {
         })
     }
 
-    /// The files that were read, and only read.
+    /// Returns the files that were read but not written.
     pub(crate) fn read_files(&self) -> Vec<String> {
         self.files.read.difference(&self.files.modified).cloned().collect()
     }
 
-    /// The files that were written.
+    /// Returns the files that were written.
     pub(crate) fn modified_files(&self) -> Vec<String> {
         self.files.modified.iter().cloned().collect()
     }
 
-    /// The whole summary, of those that the model wrote.
+    /// Joins the summaries that the model wrote.
     pub(crate) fn summary(&self, older: Option<&str>, prefix: Option<&str>) -> String {
         let mut summary = older.unwrap_or("No prior history.").to_owned();
         if let Some(prefix) = prefix {
@@ -158,8 +157,8 @@ fn last_user(messages: &[ChatMessage]) -> Option<usize> {
     messages.iter().rposition(|message| matches!(message, ChatMessage::User(_)))
 }
 
-/// The first message that stays: the newest messages make up the tokens that are kept, and no answer of a tool is parted from
-/// its call. `None`: all of them stay.
+/// Returns the index of the first message to keep: the newest messages fill `keep_tokens`, and an answer of a tool is not
+/// separated from its call. `None`: all messages stay.
 fn first_kept(messages: &[ChatMessage], start: usize, keep_tokens: u64) -> Option<usize> {
     let may_be_first = |index: &usize| !matches!(messages[*index], ChatMessage::ToolResult(_));
     let mut kept = 0;
@@ -171,7 +170,7 @@ fn first_kept(messages: &[ChatMessage], start: usize, keep_tokens: u64) -> Optio
     (first > start).then_some(first)
 }
 
-/// The tokens of a conversation, about: what the model counted last, and an estimate of what followed.
+/// Estimates the tokens of a conversation: the model's last count, plus an estimate of the messages after it.
 pub(crate) fn estimate(messages: &[ChatMessage]) -> u64 {
     let counted = messages.iter().enumerate().rev().find_map(|(index, message)| match message {
         ChatMessage::Assistant(turn) if context_tokens(&turn.usage) > 0 => {
@@ -183,7 +182,7 @@ pub(crate) fn estimate(messages: &[ChatMessage]) -> u64 {
     tokens + messages[from..].iter().map(tokens_of).sum::<u64>()
 }
 
-/// The tokens that a conversation had when a turn ended.
+/// Returns the tokens that a conversation had at the end of a turn.
 pub(crate) fn context_tokens(usage: &TokenUsage) -> u64 {
     match usage.total_tokens {
         0 => usage.input + usage.output + usage.cache_read + usage.cache_write,
@@ -191,7 +190,7 @@ pub(crate) fn context_tokens(usage: &TokenUsage) -> u64 {
     }
 }
 
-/// Four characters are about a token.
+/// Estimates the tokens of a message, with four characters per token.
 fn tokens_of(message: &ChatMessage) -> u64 {
     let chars: usize = message.content().iter().map(chars_of).sum();
     (chars as u64).div_ceil(4)
@@ -207,7 +206,7 @@ fn chars_of(block: &ContentBlock) -> usize {
     }
 }
 
-/// The files that tools were called for.
+/// The files that tool calls read and wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct FileUse {
     read: BTreeSet<String>,
@@ -235,7 +234,7 @@ impl FileUse {
     }
 }
 
-/// The instructions of the model that writes a summary.
+/// The instructions for the model that writes a summary.
 pub(crate) const SUMMARY_INSTRUCTIONS: &str = "You write summaries of conversations between a user and an AI agent that \
     works with tools. You are given such a conversation as text. Do not continue it and do not answer anything in it. \
     Write only the summary, in the format that is asked for.";
@@ -250,7 +249,7 @@ const SUMMARY_FORMAT: &str = "\
     ## Critical Context\n- [Facts that are needed to go on, or \"(none)\"]\n\n\
     Be brief. Keep paths, names of functions and the words of errors exactly as they are.";
 
-/// The request for a summary of whole turns. A previous summary is brought up to date.
+/// Returns the prompt for a summary of whole turns. A previous summary is updated.
 pub(crate) fn summary_request(messages: &[ChatMessage], previous: Option<&str>) -> String {
     let conversation = as_text(messages);
     match previous {
@@ -267,7 +266,7 @@ pub(crate) fn summary_request(messages: &[ChatMessage], previous: Option<&str>) 
     }
 }
 
-/// The request for a summary of the beginning of a turn.
+/// Returns the prompt for a summary of the beginning of a turn.
 pub(crate) fn prefix_request(messages: &[ChatMessage]) -> String {
     format!(
         "<conversation>\n{}\n</conversation>\n\nThis is the beginning of a turn that is too long to be kept whole; its end \
@@ -279,7 +278,7 @@ pub(crate) fn prefix_request(messages: &[ChatMessage]) -> String {
     )
 }
 
-/// A conversation as text, which a model does not take for one that it should continue.
+/// Renders a conversation as text, so that the model does not try to continue it.
 fn as_text(messages: &[ChatMessage]) -> String {
     messages.iter().flat_map(paragraphs).collect::<Vec<_>>().join("\n\n")
 }
@@ -331,8 +330,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns whether the model answered that the conversation is longer than it can read, without calling it a failure: it
-/// counted more tokens than it can read.
+/// Returns whether the conversation was too long although the model reported no failure: its token count exceeds the
+/// context window.
 pub(crate) fn is_silent_overflow(turn: &AssistantMessage, context_window: u64) -> bool {
     let read = turn.usage.input + turn.usage.cache_read;
     context_window > 0 && read > context_window
@@ -415,7 +414,7 @@ mod tests {
             turn(vec![ContentBlock::text("done")]),
         ];
         let plan = CompactionPlan::new(&messages, 50, None).unwrap();
-        // The tokens end within the answer, so the next message is the first that stays.
+        // The kept tokens end within the answer, so the next message is the first to stay.
         assert_eq!((plan.first_kept, plan.older.len(), plan.prefix.len()), (5, 2, 3));
         assert_eq!(plan.read_files(), ["a.txt"]);
         assert!(CompactionPlan::new(&messages, 1_000_000, None).is_none());

@@ -1,7 +1,7 @@
-//! Conversations: what was said, and what a model is shown of it.
+//! Conversations: their entries, and the messages that a model is sent.
 //!
-//! A conversation only grows. The answers of a turn's tool calls are added as they come, so that none is lost when the
-//! process is killed; what a model is shown has them in the order of the calls.
+//! A conversation only grows. The answers of tool calls are added as they arrive, so that none is lost if the process is
+//! killed. A model is sent the answers in the order of the calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,21 +19,21 @@ pub enum ConversationEntry {
         /// The operation that added it.
         source: MessageSource,
     },
-    /// A summary takes the place of the entries before `first_kept`.
+    /// A summary that replaces the entries before `first_kept`.
     Compaction(CompactionEntry),
-    /// A task was given. It has a conversation of its own.
+    /// A task was started. It has its own conversation.
     Task(TaskEntry),
-    /// Everybody has heard of the end of the turn before it, whose tools all have answered.
+    /// The end of a turn with tool calls was published. All of its calls have answers.
     TurnEnd,
 }
 
-/// A task that was given.
+/// A task that was started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskEntry {
     /// The key of its conversation.
     pub key: String,
-    /// The task.
+    /// The task's id.
     pub task_id: String,
 }
 
@@ -43,11 +43,11 @@ pub struct TaskEntry {
 pub struct CompactionEntry {
     /// The summary.
     pub summary: String,
-    /// The number of the first entry that it leaves as it is.
+    /// The index of the first entry that the summary does not replace.
     pub first_kept: usize,
-    /// The tokens of the conversation before, about.
+    /// The estimated tokens of the conversation before the compaction.
     pub tokens_before: u64,
-    /// The files that had been read by then, and only read.
+    /// The files that had been read by then, but not written.
     pub read_files: Vec<String>,
     /// The files that had been written by then.
     pub modified_files: Vec<String>,
@@ -68,7 +68,7 @@ pub enum MessageSource {
     Skill,
     /// A command of the caller.
     Shell,
-    /// The runtime, which asked again.
+    /// The runtime, when it asked the model again.
     Retry,
 }
 
@@ -78,7 +78,7 @@ pub struct Conversation {
     entries: Vec<ConversationEntry>,
 }
 
-/// A message that a model is shown, and the number of its entry.
+/// A message for the model, and the index of its entry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ShownMessage {
     pub(crate) message: ChatMessage,
@@ -86,12 +86,12 @@ pub(crate) struct ShownMessage {
 }
 
 impl Conversation {
-    /// The conversation that has these entries.
+    /// Creates a conversation from its entries.
     pub fn from_entries(entries: Vec<ConversationEntry>) -> Self {
         Self { entries }
     }
 
-    /// All of its entries, in the order in which they came.
+    /// Returns all entries, oldest first.
     pub fn entries(&self) -> &[ConversationEntry] {
         &self.entries
     }
@@ -106,7 +106,7 @@ impl Conversation {
         self.entries.push(entry);
     }
 
-    /// The messages that a model is shown: the last summary, and what it left as it is.
+    /// Returns the messages for a model: the last summary, and everything that it does not replace.
     pub fn messages(&self) -> Vec<ChatMessage> {
         self.shown().into_iter().map(|shown| shown.message).collect()
     }
@@ -132,7 +132,7 @@ impl Conversation {
         shown
     }
 
-    /// The last summary, and the number of its entry.
+    /// Returns the last summary, and the index of its entry.
     pub(crate) fn last_compaction(&self) -> Option<(usize, &CompactionEntry)> {
         let last = self.entries.iter().enumerate().rev();
         last.filter_map(|(index, entry)| match entry {
@@ -144,7 +144,7 @@ impl Conversation {
         .next()
     }
 
-    /// The tool calls of the last turn that have no answer: what was going on when its process was killed.
+    /// Returns the tool calls of the last turn that have no answer: they were running when the process was killed.
     pub(crate) fn unanswered_calls(&self) -> Vec<ToolCall> {
         let mut answered = Vec::new();
         for entry in self.entries.iter().rev() {
@@ -163,7 +163,7 @@ impl Conversation {
         Vec::new()
     }
 
-    /// The last turn from this entry on whose tools have all answered, but whose end nobody has heard of.
+    /// Returns the last turn from this entry on, if its tools have answered but its end was not published.
     pub(crate) fn untold_turn(&self, from: usize) -> Option<&AssistantMessage> {
         let mut has_results = false;
         for entry in self.entries_from(from).iter().rev() {
@@ -179,7 +179,7 @@ impl Conversation {
         None
     }
 
-    /// The last turn from this entry on, if nothing was said or called after it.
+    /// Returns the last turn from this entry on, unless the model was sent another message after it.
     pub(crate) fn last_turn(&self, from: usize) -> Option<&AssistantMessage> {
         let said = self.entries_from(from).iter().rev().find_map(|entry| match entry {
             ConversationEntry::Message { message: ChatMessage::ToolResult(_), .. } => None,
@@ -192,7 +192,7 @@ impl Conversation {
         }
     }
 
-    /// The tool calls from this entry on that have an answer which is no failure.
+    /// Returns the tool calls from this entry on that succeeded.
     pub(crate) fn answered_calls(&self, from: usize) -> Vec<ToolCall> {
         let entries = self.entries_from(from);
         let messages = || {
@@ -211,7 +211,7 @@ impl Conversation {
         calls.flatten().filter(was_answered).cloned().collect()
     }
 
-    /// The tokens that the entries from this number on took.
+    /// Returns the tokens that the entries from this index on took.
     pub(crate) fn usage_since(&self, entry: usize) -> TokenUsage {
         let spent = self.entries_from(entry).iter().filter_map(|entry| match entry {
             ConversationEntry::Message { message: ChatMessage::Assistant(turn), .. } => Some(turn.usage),
@@ -223,7 +223,7 @@ impl Conversation {
         spent.fold(TokenUsage::default(), |sum, usage| sum + usage)
     }
 
-    /// The text of the model's last turn.
+    /// Returns the text of the model's last turn.
     pub(crate) fn last_text(&self) -> String {
         let mut turns = self.entries.iter().rev().filter_map(|entry| match entry {
             ConversationEntry::Message { message: ChatMessage::Assistant(turn), .. } => Some(turn.text()),
@@ -241,7 +241,7 @@ fn summary_message(compaction: &CompactionEntry) -> ChatMessage {
     })
 }
 
-/// Brings the answers behind each turn into the order of its calls.
+/// Sorts the answers after each turn into the order of its calls.
 fn sort_results(shown: &mut [ShownMessage]) {
     let mut from = 0;
     while from < shown.len() {

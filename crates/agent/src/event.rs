@@ -1,7 +1,7 @@
-//! Events of a run: what an agent does, as it does it.
+//! Events of a run, which report the agent's work as it happens.
 //!
-//! Kinds, fields and their order are those of Flue 0.7.1. The JSON of an event has the fields of its kind beside those of
-//! [`AgentEvent`].
+//! The kinds, the fields and the order of events are those of Flue 0.7.1. The JSON of an event is one object with the fields
+//! of its kind and of [`AgentEvent`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use crate::message::StopReason;
 use crate::usage::TokenUsage;
 
-/// An event of a run, and where it happened.
+/// An event of a run, and its place in the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentEvent {
     /// The kind, with its fields.
     #[serde(flatten)]
     pub kind: AgentEventKind,
-    /// The run; `None`: it happened outside of one.
+    /// The run, or `None` for an event outside of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// The number in the run, counted from 0 without a gap.
@@ -26,7 +26,7 @@ pub struct AgentEvent {
     /// The session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The session that the session's task was given by.
+    /// The session that started the task of this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
     /// The task.
@@ -102,14 +102,14 @@ pub enum AgentEventKind {
     },
     /// The model ended its reasoning.
     ThinkingEnd {
-        /// All of it.
+        /// The whole reasoning.
         content: String,
     },
     /// A tool call began.
     ToolStart {
         /// The tool.
         tool_name: String,
-        /// The call.
+        /// The id of the call.
         tool_call_id: String,
         /// The arguments, with the values of variables left out.
         #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -119,19 +119,19 @@ pub enum AgentEventKind {
     ToolCall {
         /// The tool.
         tool_name: String,
-        /// The call.
+        /// The id of the call.
         tool_call_id: String,
-        /// It failed.
+        /// The tool call failed.
         is_error: bool,
         /// The answer: `content` for the model, `details` for programs.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         result: Value,
-        /// The time that it took.
+        /// The duration of the call.
         duration_ms: u64,
     },
-    /// A turn of the model ended, with the tool calls that it asked for.
+    /// A turn of the model ended, including its tool calls.
     Turn {
-        /// The time that it took.
+        /// The duration of the turn.
         duration_ms: u64,
         /// The model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,17 +142,17 @@ pub enum AgentEventKind {
         /// The reason for which the model stopped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stop_reason: Option<StopReason>,
-        /// It failed.
+        /// The turn failed.
         is_error: bool,
         /// The failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A task was given to another session.
+    /// A task was started in a session of its own.
     TaskStart {
         /// The instructions.
         prompt: String,
-        /// The subagent that does it.
+        /// The subagent that does the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
         /// The working directory.
@@ -161,19 +161,19 @@ pub enum AgentEventKind {
     },
     /// A task ended.
     Task {
-        /// It failed.
+        /// The task failed.
         is_error: bool,
         /// The answer, or the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<String>,
-        /// The time that it took.
+        /// The duration of the task.
         duration_ms: u64,
     },
     /// The older part of a conversation is about to be replaced by a summary.
     CompactionStart {
         /// The reason.
         reason: CompactionReason,
-        /// The tokens of the conversation, about.
+        /// The estimated tokens of the conversation.
         estimated_tokens: u64,
     },
     /// The older part of a conversation was replaced by a summary.
@@ -182,7 +182,7 @@ pub enum AgentEventKind {
         messages_before: u64,
         /// The number of messages after.
         messages_after: u64,
-        /// The time that it took.
+        /// The duration of the compaction.
         duration_ms: u64,
         /// The tokens that the summary took.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,9 +197,9 @@ pub enum AgentEventKind {
     Operation {
         /// The kind.
         operation_kind: OperationKind,
-        /// The time that it took.
+        /// The duration of the operation.
         duration_ms: u64,
-        /// It failed.
+        /// The operation failed.
         is_error: bool,
         /// The failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,45 +217,45 @@ pub enum AgentEventKind {
         level: LogLevel,
         /// The text.
         message: String,
-        /// More about it.
+        /// Further data about the line.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         attributes: Map<String, Value>,
     },
-    /// A session has nothing to do.
+    /// A session has finished its operation.
     Idle,
     /// A run ended.
     RunEnd {
         /// The result.
         #[serde(default)]
         result: Value,
-        /// It failed.
+        /// The run failed.
         is_error: bool,
         /// The failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<EventError>,
-        /// The time that it took.
+        /// The duration of the run.
         duration_ms: u64,
     },
 }
 
-/// A failure as an event tells it.
+/// A failure, as reported in an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventError {
     /// The kind of the failure.
     pub name: String,
-    /// One sentence.
+    /// The description, in one sentence.
     pub message: String,
 }
 
-/// The reason for which a conversation is made shorter.
+/// The reason for a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CompactionReason {
-    /// It is nearly as long as the model can read.
+    /// The conversation nearly fills the model's context window.
     Threshold,
-    /// It is longer than the model can read.
+    /// The conversation exceeds the model's context window.
     Overflow,
-    /// The caller asked for it.
+    /// The caller requested the compaction.
     Manual,
 }
 
@@ -279,11 +279,11 @@ pub enum OperationKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// For whoever wants to know.
+    /// Information.
     Info,
-    /// Something is not as it should be.
+    /// A warning.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 

@@ -1,4 +1,4 @@
-//! Failures of what an agent is asked to do.
+//! Failures of an agent's work.
 
 use std::fmt;
 
@@ -8,20 +8,20 @@ use crate::budget::BudgetLimit;
 use crate::event::EventError;
 use crate::model::ModelError;
 
-/// A failure of what an agent was asked to do.
+/// A failure of an agent's work.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// The caller aborted it; the reason that the caller gave.
+    /// The caller aborted the call, for this reason.
     Aborted(String),
-    /// The model said that it can't do it.
+    /// The model said that it can't complete the task.
     GaveUp {
         /// The model's reason.
         reason: String,
-        /// The text that it had said.
+        /// The model's last text.
         text: String,
     },
-    /// The model refused; what it said.
+    /// The model refused, with this text.
     Refused(String),
     /// The model failed.
     Model {
@@ -32,17 +32,17 @@ pub enum AgentError {
     },
     /// A budget is used up.
     Budget(BudgetLimit),
-    /// The handler of a run that was taken over does not do what it did before.
+    /// The handler of a resumed run made different calls than before.
     Nondeterministic(String),
-    /// Everything else: the caller's mistake, or the sandbox's failure.
+    /// Another failure: a mistake of the caller, or a failure of the sandbox.
     Other(eyot::Error),
 }
 
-/// The result of what an agent is asked to do.
+/// The result of an agent's work.
 pub type AgentResult<T> = Result<T, AgentError>;
 
 impl AgentError {
-    /// The name of the kind, as events tell it.
+    /// Returns the name of the kind, as in events.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Aborted(_) => "AbortError",

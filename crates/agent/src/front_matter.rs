@@ -1,6 +1,6 @@
-//! The YAML at the beginning of a Markdown file.
+//! Front matter: the YAML at the beginning of a Markdown file.
 
-/// The text between the two lines `---`, and the text behind them.
+/// Splits a file into the text between its two `---` lines and the text after them.
 pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     let is_mark = |line: &str| line.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');

@@ -30,7 +30,7 @@ pub use session::{
     SkillChoice, SkillOptions, TaskOptions, create_tools,
 };
 
-/// The name of a harness and of a session where none is given.
+/// The default name of a harness and of a session.
 pub const DEFAULT_NAME: &str = "default";
 
 /// Options of a harness.
@@ -38,37 +38,37 @@ pub const DEFAULT_NAME: &str = "default";
 pub struct HarnessOptions {
     /// The name; `None`: [`DEFAULT_NAME`].
     pub name: Option<String>,
-    /// The agent's instance. The same instance has the same sandbox and conversations again; `None`: a new one.
+    /// The agent's instance. The same instance gets the same sandbox and conversations again; `None`: a new instance.
     pub instance_id: Option<String>,
-    /// The sandbox that it works in.
+    /// The sandbox that the agent works in.
     pub sandbox: AgentSandbox,
-    /// The working directory there; `None`: the sandbox's.
+    /// The working directory in the sandbox; `None`: the sandbox's own.
     pub cwd: Option<String>,
-    /// The model; `None`: each call names one.
+    /// The model; `None`: each call must name one.
     pub model: Option<Arc<dyn Model>>,
     /// The instructions.
     pub instructions: Option<String>,
-    /// The tools of the sandbox; `None`: those that the provider brings, else the toolset `coding`.
+    /// The toolset for the sandbox; `None`: the provider's, or `coding` if the provider has none.
     pub toolset: Option<Toolset>,
-    /// More tools.
+    /// Additional tools.
     pub tools: Vec<ToolDef>,
-    /// Skills, beside those of the workspace.
+    /// Skills, in addition to those of the workspace.
     pub skills: Vec<PackagedSkill>,
-    /// The agents that it may give tasks to.
+    /// The agents that may do its tasks.
     pub subagents: Vec<Subagent>,
-    /// The effort of its model's reasoning.
+    /// The reasoning effort of the model.
     pub thinking: ThinkingLevel,
-    /// The way in which its conversations are made shorter.
+    /// Options for the compaction of conversations.
     pub compaction: CompactionOptions,
-    /// Limits on what it may use, its tasks included.
+    /// Limits on what the agent and its tasks may use.
     pub budget: Budget,
-    /// A tool call is ended after so many milliseconds; `None`: when it ends, or its command's own deadline passes.
+    /// The time limit for a tool call, in milliseconds; `None`: only a command's own deadline applies.
     pub tool_timeout_ms: Option<u64>,
-    /// The place of its conversations; `None`: this process's memory.
+    /// The store for conversations; `None`: the memory of this process.
     pub store: Option<Arc<dyn AgentStore>>,
 }
 
-/// An agent with its settings, its sandbox and its sessions. Clones are one. The sandbox outlives it.
+/// An agent with its settings, its sandbox and its sessions. Clones share one harness. The sandbox outlives the harness.
 #[derive(Clone)]
 pub struct Harness {
     inner: Arc<HarnessInner>,
@@ -88,7 +88,7 @@ pub(crate) struct HarnessInner {
     sessions: Mutex<HashMap<String, Weak<SessionInner>>>,
 }
 
-/// The conversation that is wanted.
+/// The way to open a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionMode {
     Get,
@@ -106,7 +106,7 @@ impl SessionMode {
     }
 }
 
-/// Makes a harness: finds its sandbox, or makes it, and looks around in its working directory.
+/// Creates a harness. This finds or creates the sandbox, and reads the instructions and skills in the working directory.
 ///
 /// ```
 /// use eyot_agent::{AgentSandbox, HarnessOptions, PromptOptions, ScriptedModel, ScriptedTurn, init};
@@ -179,42 +179,42 @@ impl Harness {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Counts what it used before this process.
+    /// Adds what earlier processes of the run have used.
     pub(crate) fn restore_budget(&self, before: BudgetUsage) {
         self.inner.budget.restore(before);
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The agent's instance.
+    /// Returns the id of the agent's instance.
     pub fn instance_id(&self) -> &str {
         &self.inner.instance_id
     }
 
-    /// Returns the session `default`, made if there is none.
+    /// Returns the session `default`, and creates it if needed.
     pub async fn session(&self) -> Result<Session> {
         self.session_named(DEFAULT_NAME).await
     }
 
-    /// Returns the session of this name, made if there is none.
+    /// Returns the session with this name, and creates it if needed.
     pub async fn session_named(&self, name: &str) -> Result<Session> {
         self.inner.clone().open(name, SessionMode::GetOrCreate).await
     }
 
-    /// Returns the session of this name. `not_found`: there is none.
+    /// Returns the session with this name. `not_found`: there is none.
     pub async fn existing_session(&self, name: &str) -> Result<Session> {
         self.inner.clone().open(name, SessionMode::Get).await
     }
 
-    /// Makes the session of this name. `already_exists`: there is one.
+    /// Creates the session with this name. `already_exists`: there is one.
     pub async fn new_session(&self, name: &str) -> Result<Session> {
         self.inner.clone().open(name, SessionMode::Create).await
     }
 
-    /// Deletes the session of this name with its conversation. One that is missing is fine.
+    /// Deletes the session with this name and its conversation. A missing session is not an error.
     pub async fn delete_session(&self, name: &str) -> Result<()> {
         match self.inner.open_session(name) {
             Some(inner) => Session { inner }.delete().await,
@@ -222,12 +222,12 @@ impl Harness {
         }
     }
 
-    /// The sandbox, with the harness's working directory. `invalid`: it has none.
+    /// Returns the sandbox, with the harness's working directory. `invalid`: the harness has no sandbox.
     pub async fn sandbox(&self) -> Result<Sandbox> {
         self.inner.source.sandbox().await?.ok_or_else(no_sandbox)
     }
 
-    /// The events of all of its sessions from now on. They are kept until they are read.
+    /// Returns the events of all sessions from now on. Events are kept until they are read.
     pub fn events(&self) -> tokio::sync::mpsc::UnboundedReceiver<Arc<crate::event::AgentEvent>> {
         self.inner.scope.journal().listen()
     }
@@ -242,17 +242,17 @@ impl HarnessInner {
         self.sessions().get(name).and_then(Weak::upgrade)
     }
 
-    /// The key of a session's conversation.
+    /// Returns the key of a session's conversation.
     fn key_of(&self, session: &str) -> String {
         format!("agent-session:{}", json!([self.instance_id, self.name, session]))
     }
 
-    /// An id that all turns of a session have in common.
+    /// Returns an id that is the same for all turns of a session.
     pub(crate) fn affinity_key(&self, session: &str) -> String {
         format!("{}::{}::{session}", self.instance_id, self.name)
     }
 
-    /// The key of the conversation of a task.
+    /// Returns the key of a task's conversation.
     pub(crate) fn task_key(&self, parent: &str, task_id: &str) -> String {
         self.key_of(&task_session(parent, task_id))
     }
@@ -264,8 +264,7 @@ impl HarnessInner {
     /// Opens a session. In a run that goes on it is opened as it was then.
     async fn open(self: Arc<Self>, name: &str, mode: SessionMode) -> Result<Session> {
         if name.is_empty() || name.starts_with("task:") {
-            let message =
-                format!("use session `{name}`: a name is not empty and does not begin with `task:`");
+            let message = format!("use session `{name}`: a name must not be empty or begin with `task:`");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let mut step = self.session_step(name, SessionStep::Open, mode.name())?;
@@ -387,7 +386,7 @@ impl HarnessInner {
     }
 }
 
-/// The settings of a task's session: the subagent's, and where it says nothing those of the session that gives it.
+/// Returns the settings of a task's session: the subagent's, or else those of the session that starts the task.
 async fn task_config(
     parent: &SessionConfig,
     subagent: Option<&Subagent>,

@@ -1,7 +1,6 @@
-//! The journal of a run: its events get their numbers here, and everything that happens is written down in the order in
-//! which it happened.
+//! The journal of a run. It numbers the events, and records everything in the order in which it happened.
 //!
-//! One task writes for all sessions of a run. What has come in while it wrote is written together, next.
+//! One task writes for all sessions of a run. Everything that arrives during a write goes into the next one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +20,7 @@ use crate::unfinished::UnfinishedWork;
 /// The most notes that are written at once.
 pub(crate) const MAX_NOTES_AT_ONCE: usize = 1_000;
 
-/// The journal of a run. Clones are one.
+/// The journal of a run. Clones share it.
 #[derive(Clone)]
 pub(crate) struct RunJournal {
     run: Option<Arc<JournalRun>>,
@@ -29,7 +28,7 @@ pub(crate) struct RunJournal {
     calls: TaskTracker,
 }
 
-/// The run that a journal is of.
+/// The run of a journal.
 pub(crate) struct JournalRun {
     pub(crate) lease: RunLease,
     pub(crate) steps: RunSteps,
@@ -45,11 +44,11 @@ struct JournalState {
     writer: mpsc::UnboundedSender<JournalNote>,
 }
 
-/// Something to be written down.
+/// A message to the task that writes.
 enum JournalNote {
-    /// Written together, or not at all.
+    /// Changes that are written together, or not at all.
     Changes(Vec<StoreChange>),
-    /// Answered once everything before it is written.
+    /// A request for an answer once everything before it is written.
     Written(oneshot::Sender<Result<()>>),
 }
 
@@ -61,7 +60,7 @@ pub(crate) struct EventScope {
 }
 
 impl RunJournal {
-    /// A journal whose first event has this number. It ends with its last clone.
+    /// Starts a journal, whose first event gets the number `next_index`. Its task ends with the last clone.
     pub(crate) fn start(run: Option<JournalRun>, next_index: u64, store: Arc<dyn AgentStore>) -> Self {
         let (writer, notes) = mpsc::unbounded_channel();
         let lease = run.as_ref().map(|run| run.lease.clone());
@@ -71,7 +70,7 @@ impl RunJournal {
         Self { run: run.map(Arc::new), state: Arc::new(Mutex::new(state)), calls: TaskTracker::new() }
     }
 
-    /// The steps of the run, if it is of one.
+    /// Returns the steps of the run, or `None` outside of a run.
     pub(crate) fn steps(&self) -> Option<&RunSteps> {
         self.run.as_ref().map(|run| &run.steps)
     }
@@ -92,19 +91,19 @@ impl RunJournal {
         &self.calls
     }
 
-    /// The end of the run from outside; of no run it never comes.
+    /// Returns the switch that aborts the run. Outside of a run it never aborts.
     pub(crate) fn abort(&self) -> AbortSwitch {
         self.run.as_ref().map(|run| run.abort.clone()).unwrap_or_default()
     }
 
-    /// The events that come from now on.
+    /// Returns the events from now on.
     pub(crate) fn listen(&self) -> mpsc::UnboundedReceiver<Arc<AgentEvent>> {
         let (sender, events) = mpsc::unbounded_channel();
         self.lock().listeners.push(sender);
         events
     }
 
-    /// Adds an entry to a conversation. [`RunJournal::written`] says when it is there.
+    /// Adds an entry to a conversation. [`RunJournal::written`] waits until it is stored.
     pub(crate) fn append(&self, key: &str, entry: ConversationEntry) {
         self.note(appended(key, entry));
     }
@@ -121,7 +120,7 @@ impl RunJournal {
 
     /// Writes these changes together, or none of them.
     pub(crate) fn note_all(&self, changes: Vec<StoreChange>) {
-        // Whoever waits in `written` hears of a writer that is gone.
+        // If the writer is gone, `written` reports it.
         self.lock().writer.send(JournalNote::Changes(changes)).ok();
     }
 
@@ -129,10 +128,10 @@ impl RunJournal {
         self.note_all(vec![change]);
     }
 
-    /// Tells everybody of events, in their order. They are written together with the changes that they are about.
+    /// Publishes events in order, and records them in one transaction with the changes that they report.
     fn emit(&self, origin: &EventOrigin, kinds: Vec<AgentEventKind>, changes: Vec<StoreChange>) {
         let kinds: Vec<AgentEventKind> = kinds.into_iter().map(redact_event).collect();
-        // Under the lock, so that the numbers are in the order in which everybody hears of the events.
+        // The lock keeps the numbers in the order in which the events are published.
         let mut state = self.lock();
         let mut noted = Vec::new();
         for kind in kinds {
@@ -170,23 +169,23 @@ impl RunJournal {
 }
 
 impl EventScope {
-    /// The scope of a run.
+    /// Returns the scope of a run.
     pub(crate) fn of_run(journal: RunJournal) -> Self {
         Self { journal, origin: EventOrigin::default() }
     }
 
-    /// The scope of a harness.
+    /// Returns the scope of a harness.
     pub(crate) fn of_harness(journal: RunJournal, harness: &str) -> Self {
         let harness = Some(harness.to_owned());
         Self { journal, origin: EventOrigin { harness, ..EventOrigin::default() } }
     }
 
-    /// The scope of one of its sessions.
+    /// Returns the scope of a session.
     pub(crate) fn of_session(&self, session: &str) -> Self {
         self.at(EventOrigin { session: Some(session.to_owned()), ..self.origin.clone() })
     }
 
-    /// The scope of the session that does a task.
+    /// Returns the scope of a task's session.
     pub(crate) fn of_task(&self, parent: &str, task_id: &str, session: &str) -> Self {
         self.at(EventOrigin {
             session: Some(session.to_owned()),
@@ -197,12 +196,12 @@ impl EventScope {
         })
     }
 
-    /// The scope of an operation of the session.
+    /// Returns the scope of an operation.
     pub(crate) fn of_operation(&self, operation_id: &str) -> Self {
         self.at(EventOrigin { operation_id: Some(operation_id.to_owned()), ..self.origin.clone() })
     }
 
-    /// The same scope about a task that its session has given.
+    /// Returns the scope of the events about a task that the session started.
     pub(crate) fn about_task(&self, task_id: &str) -> Self {
         self.at(EventOrigin {
             task_id: Some(task_id.to_owned()),
@@ -216,12 +215,12 @@ impl EventScope {
         Self { journal: self.journal.clone(), origin }
     }
 
-    /// Tells everybody of an event.
+    /// Publishes an event.
     pub(crate) fn emit(&self, kind: AgentEventKind) {
         self.journal.emit(&self.origin, vec![kind], Vec::new());
     }
 
-    /// Tells everybody of an event, which is written together with these changes: all of it, or none.
+    /// Publishes an event, and records it in one transaction with these changes.
     pub(crate) fn emit_with(&self, kind: AgentEventKind, changes: Vec<StoreChange>) {
         self.emit_all_with(vec![kind], changes);
     }
@@ -231,7 +230,7 @@ impl EventScope {
         self.journal.emit(&self.origin, kinds, changes);
     }
 
-    /// The same with the entry of a conversation that the event is about.
+    /// Publishes an event, and records it in one transaction with a conversation's entry.
     pub(crate) fn emit_with_entry(&self, kind: AgentEventKind, key: &str, entry: ConversationEntry) {
         self.journal.emit(&self.origin, vec![kind], vec![appended(key, entry)]);
     }
@@ -246,7 +245,7 @@ impl EventScope {
         self.journal.emit(&self.origin, kinds, vec![appended(key, entry)]);
     }
 
-    /// The name of the session in the run.
+    /// Returns the name of the session in the run.
     pub(crate) fn session_path(&self) -> String {
         self.origin.session_path()
     }
@@ -256,7 +255,7 @@ impl EventScope {
         &self.origin
     }
 
-    /// The journal.
+    /// Returns the journal.
     pub(crate) fn journal(&self) -> &RunJournal {
         &self.journal
     }
@@ -266,7 +265,7 @@ fn appended(key: &str, entry: ConversationEntry) -> StoreChange {
     StoreChange::Append { key: key.to_owned(), entry: Box::new(entry) }
 }
 
-/// Writes down what comes in, until the journal has no clone any more.
+/// Writes what arrives, until the last clone of the journal is dropped.
 async fn write(
     store: Arc<dyn AgentStore>,
     lease: Option<RunLease>,
@@ -283,7 +282,7 @@ async fn write(
                 JournalNote::Written(hearer) => hearers.push(hearer),
             }
         }
-        // After a failure nothing is written any more: what follows would have a gap before it.
+        // After a failure nothing more is written, so that the record has no gap.
         if failure.is_none() && !changes.is_empty() {
             failure = store.commit(lease.as_ref(), changes).await.err();
         }

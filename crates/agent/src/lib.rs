@@ -1,8 +1,8 @@
 //! Agents: models that work in sandboxes.
 //!
-//! [`init()`] makes a [`Harness`]: an agent with its model, its tools and its sandbox. A [`Session`] is one conversation of
-//! it: [`Session::prompt`], [`Session::skill`], [`Session::task`], [`Session::shell`]. What happens is told as
-//! [`AgentEvent`]s, to whoever listens to a call or to a harness, and to all subscribers of [`observe()`].
+//! [`init()`] creates a [`Harness`]: an agent with its model, its tools and its sandbox. A [`Session`] is one conversation of
+//! the agent, with [`Session::prompt`], [`Session::skill`], [`Session::task`] and [`Session::shell`]. Everything that happens
+//! is published as [`AgentEvent`]s: to the listeners of a call or a harness, and to all subscribers of [`observe()`].
 #![forbid(unsafe_code)]
 
 mod abort;

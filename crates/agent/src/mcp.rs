@@ -1,8 +1,8 @@
 //! Tools of MCP servers that are reached by HTTP.
 //!
-//! A connection gives the server's tools as [`ToolDef`]s, so that they stand beside any others. The server is not trusted:
-//! what it sends is bounded, its tools get nothing but their arguments, and it is offered no capability of this side
-//! (no sampling, no elicitation, no roots). Left out: servers that are started as a program, and OAuth.
+//! A connection provides the server's tools as [`ToolDef`]s, which can be combined with any other tools. The server is not
+//! trusted: everything it sends is bounded, its tools get only their arguments, and the client offers it no capabilities
+//! (no sampling, no elicitation, no roots). Not supported: servers that are started as a program, and OAuth.
 
 mod call;
 mod content;
@@ -32,7 +32,7 @@ use serde_json::Value;
 use link::McpLink;
 pub use options::{McpServerOptions, McpTransport};
 
-/// The connection to an MCP server. Dropped, it is closed; its tools then answer with an error.
+/// A connection to an MCP server. Dropping it closes it; its tools then answer with an error.
 #[derive(Debug)]
 pub struct McpConnection {
     link: Arc<McpLink>,
@@ -72,7 +72,7 @@ pub struct McpConnection {
 /// # }
 /// ```
 pub async fn connect_mcp_server(name: &str, options: McpServerOptions) -> Result<McpConnection> {
-    // Dropped at any point, the connection closes its link.
+    // If this is dropped at any point, the connection closes its link.
     let mut connection = McpConnection { link: Arc::new(McpLink::new(name, &options)?), tools: Vec::new() };
     match connection.list(options.tools.as_deref()).await {
         Ok(tools) => connection.tools = tools,
@@ -85,7 +85,7 @@ pub async fn connect_mcp_server(name: &str, options: McpServerOptions) -> Result
 }
 
 impl McpConnection {
-    /// Returns the name that the server was given.
+    /// Returns the name that the caller gave to the server.
     pub fn name(&self) -> &str {
         self.link.server()
     }
@@ -95,8 +95,8 @@ impl McpConnection {
         &self.tools
     }
 
-    /// Closes the connection. Calls that still wait are answered with an error, and the session is deleted at the server,
-    /// for which this waits eight seconds at the most. A second time it does nothing.
+    /// Closes the connection. Waiting calls get an error, and the session is deleted at the server. This waits at most eight
+    /// seconds. A second call does nothing.
     pub async fn close(&self) {
         self.link.close().await;
     }
@@ -119,7 +119,7 @@ impl McpConnection {
             .collect()
     }
 
-    /// The tool as it is offered to a model.
+    /// Returns the tool as it is offered to a model.
     fn offered(&self, tool: &Tool) -> Result<ToolDef> {
         let server = self.name();
         let (name, is_shortened) = naming::tool_name(server, &tool.name);
@@ -144,7 +144,7 @@ impl Drop for McpConnection {
     }
 }
 
-/// The reference's message, word for word.
+/// Returns the error for two tools with the same name, in the words of the reference.
 fn duplicate(server: &str, name: &str) -> Error {
     let message = format!("MCP tools from server \"{server}\" produced duplicate tool name \"{name}\".");
     Error::new(ErrorKind::Invalid, message).with_hint("leave one of them out: list the others in `tools`")

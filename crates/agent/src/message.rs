@@ -1,6 +1,6 @@
-//! Messages of a conversation, as they are kept, sent to a model and shown in events.
+//! Messages of a conversation, as they are stored, sent to a model and shown in events.
 //!
-//! Their JSON is the one that Flue's runtime writes, so that whoever reads its conversations reads these.
+//! Their JSON is the same as in Flue's runtime, so that programs that read Flue's conversations can read these.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,15 +11,15 @@ use crate::usage::TokenUsage;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum ChatMessage {
-    /// Said to the model.
+    /// A message to the model.
     User(UserMessage),
-    /// Said by the model.
+    /// A message of the model.
     Assistant(AssistantMessage),
     /// The answer of one tool call.
     ToolResult(ToolResultMessage),
 }
 
-/// Something said to the model.
+/// A message to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
@@ -29,13 +29,13 @@ pub struct UserMessage {
     pub timestamp: u64,
 }
 
-/// One turn of a model.
+/// A turn of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AssistantMessage {
     /// Text, reasoning and tool calls, in the order in which they came.
     pub content: Vec<ContentBlock>,
-    /// The protocol it was asked by, such as `anthropic-messages`.
+    /// The protocol of the model, such as `anthropic-messages`.
     pub api: String,
     /// The model's provider, such as `anthropic`.
     pub provider: String,
@@ -43,16 +43,16 @@ pub struct AssistantMessage {
     pub model: String,
     /// The tokens that the turn took.
     pub usage: TokenUsage,
-    /// The reason for which it ended.
+    /// The reason for the end of the turn.
     pub stop_reason: StopReason,
-    /// The failure, where it ended with one.
+    /// The failure, if the turn failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     /// The time, in milliseconds since 1970.
     pub timestamp: u64,
 }
 
-/// The answer of one tool call.
+/// The answer of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultMessage {
@@ -62,7 +62,7 @@ pub struct ToolResultMessage {
     pub tool_name: String,
     /// Text and images, in this order.
     pub content: Vec<ContentBlock>,
-    /// More about the answer, for programs; a model does not see it.
+    /// Further data for programs. The model does not get it.
     #[serde(default)]
     pub details: Value,
     /// The call failed.
@@ -93,12 +93,12 @@ pub enum ContentBlock {
     },
     /// The model's reasoning. Its signature goes back to the model unchanged.
     Thinking {
-        /// The text, or a note in its place where the model keeps it to itself.
+        /// The text, or a note if the provider withholds it.
         thinking: String,
-        /// The proof, or the encrypted reasoning, that the model wants to see again.
+        /// The signature or the encrypted reasoning that the provider needs back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thinking_signature: Option<String>,
-        /// The model keeps the text to itself: the signature is all there is.
+        /// Set if the provider withholds the text. Only the signature is present then.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         redacted: bool,
     },
@@ -110,30 +110,30 @@ pub enum ContentBlock {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// The id, by which the answer names it.
+    /// The id, which the answer refers to.
     pub id: String,
     /// The tool.
     pub name: String,
-    /// The arguments. Text where the model wrote something that is not a JSON object.
+    /// The arguments: a JSON object, or a text if the model wrote something else.
     pub arguments: Value,
 }
 
-/// The reason for which a model's turn ended.
+/// The reason for the end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It had said everything.
+    /// The model finished its answer.
     Stop,
-    /// It reached the most tokens that it may write.
+    /// The model reached its limit of output tokens.
     Length,
-    /// It wants tools to be called.
+    /// The model calls tools.
     ToolUse,
-    /// It refused to go on.
+    /// The model refused to answer.
     Refusal,
-    /// It failed.
+    /// The turn failed.
     Error,
-    /// It was aborted.
+    /// The turn was aborted.
     Aborted,
 }
 
@@ -152,12 +152,12 @@ impl StopReason {
 }
 
 impl ContentBlock {
-    /// A piece of text.
+    /// Creates a piece of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into(), text_signature: None }
     }
 
-    /// The text, if it is a piece of text.
+    /// Returns the text, if this is a piece of text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text, .. } => Some(text),
@@ -167,12 +167,12 @@ impl ContentBlock {
 }
 
 impl ChatMessage {
-    /// A text said to the model now.
+    /// Creates a message to the model, with the current time.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User(UserMessage { content: vec![ContentBlock::text(text)], timestamp: timestamp_ms() })
     }
 
-    /// Returns its pieces.
+    /// Returns the pieces.
     pub fn content(&self) -> &[ContentBlock] {
         match self {
             Self::User(message) => &message.content,
@@ -183,13 +183,13 @@ impl ChatMessage {
 }
 
 impl AssistantMessage {
-    /// Returns its pieces of text, one a line.
+    /// Returns the pieces of text, one per line.
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(ContentBlock::as_text);
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns its tool calls, in order.
+    /// Returns the tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|block| match block {
             ContentBlock::ToolCall(call) => Some(call),
@@ -199,7 +199,7 @@ impl AssistantMessage {
 }
 
 impl ToolCall {
-    /// Reads the arguments as a model writes them: nothing is an empty object, and what is not JSON stays the text that it is.
+    /// Parses arguments as a model writes them. An empty text becomes an empty object, and invalid JSON stays a text.
     pub fn parse_arguments(json: &str) -> Value {
         if json.trim().is_empty() {
             return Value::Object(Map::new());
@@ -208,7 +208,7 @@ impl ToolCall {
     }
 }
 
-/// The time now, in milliseconds since 1970.
+/// Returns the current time, in milliseconds since 1970.
 pub(crate) fn timestamp_ms() -> u64 {
     u64::try_from(eyot::internal::now_ms()).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Models: messages in, a stream of events out.
 //!
-//! [`Model`] is all that the loop knows of a model. `models` has those behind an HTTP API, [`crate::ScriptedModel`] is one
-//! in this process that says what a test wrote down for it.
+//! The agent loop knows only the trait [`Model`]. The module `models` has models behind an HTTP API, and
+//! [`crate::ScriptedModel`] is a model in this process that plays the script of a test.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use serde_json::Value;
 use crate::message::{ChatMessage, ContentBlock, StopReason};
 use crate::usage::{TokenPrices, TokenUsage};
 
-/// The most tokens that a model writes in one turn where nobody says another number.
+/// The default for the most tokens that a model writes in one turn.
 pub const DEFAULT_MAX_TOKENS: u32 = 4096;
 
 /// A model: messages in, a stream of events out.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Returns what is known of the model.
+    /// Returns the facts about the model.
     fn info(&self) -> &ModelInfo;
 
-    /// Asks for one turn. The stream ends with [`ModelEvent::Done`] or with an error; one that ends without either was cut.
-    /// Dropping the stream ends the turn.
+    /// Asks for one turn. The stream ends with [`ModelEvent::Done`] or with an error; a stream that ends with neither was cut
+    /// off. Dropping the stream ends the turn.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError>;
 }
 
@@ -35,25 +35,25 @@ pub type ModelStream = BoxStream<'static, Result<ModelEvent, ModelError>>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelInfo {
-    /// The id, as its provider knows it.
+    /// The id at the provider.
     pub id: String,
     /// The provider, such as `anthropic`.
     pub provider: String,
-    /// The protocol it is asked by.
+    /// The protocol.
     pub api: ModelApi,
-    /// The most tokens that a conversation with it may have; 0: it is not known.
+    /// The most tokens that a conversation may have; 0: unknown.
     pub context_window: u64,
-    /// The most tokens that it writes in one turn.
+    /// The most tokens that the model writes in one turn.
     pub max_tokens: u32,
-    /// It can reason before it answers.
+    /// Set if the model can reason before it answers.
     pub reasoning: bool,
-    /// It can see images.
+    /// Set if the model accepts images.
     pub images: bool,
-    /// The prices of its tokens.
+    /// The prices of the tokens.
     pub prices: TokenPrices,
 }
 
-/// The protocol by which a model is asked.
+/// The protocol of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -80,43 +80,43 @@ impl ModelApi {
     }
 }
 
-/// The effort that a model puts into reasoning before it answers.
+/// The effort of a model's reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingLevel {
-    /// None.
+    /// No reasoning.
     Off,
-    /// The least.
+    /// The least reasoning.
     Minimal,
-    /// Little.
+    /// Little reasoning.
     Low,
-    /// The usual.
+    /// The default.
     #[default]
     Medium,
-    /// Much.
+    /// Much reasoning.
     High,
-    /// The most.
+    /// The most reasoning.
     XHigh,
 }
 
-/// One turn that is asked for.
+/// A request for one turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
-    /// Instructions that stand before the conversation.
+    /// The instructions before the conversation.
     pub system_prompt: Option<String>,
     /// The conversation. The last message is not the model's.
     pub messages: Vec<ChatMessage>,
     /// The tools that the model may call.
     pub tools: Vec<ToolDeclaration>,
-    /// The most tokens that it may write; `None`: [`ModelInfo::max_tokens`].
+    /// The most tokens that the model may write; `None`: [`ModelInfo::max_tokens`].
     pub max_tokens: Option<u32>,
-    /// The effort of its reasoning, where it can reason.
+    /// The reasoning effort, if the model can reason.
     pub thinking: ThinkingLevel,
     /// An id that is the same for all turns of a conversation, for the provider's caches.
     pub session_id: Option<String>,
 }
 
-/// A tool as a model is shown it.
+/// A tool as the model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDeclaration {
     /// The name.
@@ -137,7 +137,7 @@ pub enum ModelEvent {
     ThinkingStart,
     /// A piece of reasoning.
     ThinkingDelta(String),
-    /// Reasoning ended; all of its text.
+    /// Reasoning ended. This is its whole text.
     ThinkingEnd(String),
     /// A tool call begins.
     ToolCallStart {
@@ -157,25 +157,25 @@ pub enum ModelEvent {
     Done(ModelTurn),
 }
 
-/// A turn that is complete.
+/// A complete turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelTurn {
     /// Text, reasoning and tool calls, in the order in which they came.
     pub content: Vec<ContentBlock>,
-    /// The reason for which it ended.
+    /// The reason for the end of the turn.
     pub stop_reason: StopReason,
-    /// The tokens that it took, without their price.
+    /// The tokens that the turn took, without their price.
     pub usage: TokenUsage,
 }
 
-/// A turn failed.
+/// The failure of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelError {
     /// The kind, for code to match on.
     pub kind: ModelErrorKind,
-    /// One sentence. It never has a key in it.
+    /// The description, in one sentence. It never contains a key.
     pub message: String,
-    /// The time that the provider asks to be left alone, where it says one.
+    /// The time to wait before the next request, if the provider asks for one.
     pub retry_after: Option<Duration>,
     /// The tokens that it took all the same, as far as the provider said so, without their price.
     pub usage: Box<TokenUsage>,
@@ -188,15 +188,15 @@ pub struct ModelError {
 pub enum ModelErrorKind {
     /// The request itself is wrong.
     Invalid,
-    /// The key is missing, wrong, or may not use the model.
+    /// The key is missing or wrong, or does not give access to the model.
     Unauthorized,
-    /// There is no such model, or no such address.
+    /// The model or the address does not exist.
     NotFound,
     /// The conversation is longer than the model can read.
     ContextOverflow,
     /// The caller asked too often (429).
     RateLimited,
-    /// The provider has too much to do (529, 503).
+    /// The provider is overloaded (529, 503).
     Overloaded,
     /// The provider failed (another 5xx).
     Unavailable,
@@ -228,7 +228,7 @@ impl ModelErrorKind {
 }
 
 impl ModelError {
-    /// A failure of this kind.
+    /// Creates a failure of this kind.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None, usage: Box::default() }
     }
@@ -238,7 +238,7 @@ impl ModelError {
         Self::new(ModelErrorKind::Cut, "the model's answer ended before it was complete")
     }
 
-    /// The same failure with the time that the provider asks to be left alone.
+    /// Returns this failure with a time to wait before the next request.
     #[must_use]
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
         Self { retry_after, ..self }

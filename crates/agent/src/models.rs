@@ -1,6 +1,6 @@
 //! Models behind an HTTP API: Anthropic's, OpenAI's, and those of servers that speak their protocols.
 //!
-//! [`resolve_model`] makes a model from a name. [`register_provider`] adds a provider, and [`configure_provider`] sets the
+//! [`resolve_model`] returns the model with a name. [`register_provider`] adds a provider, and [`configure_provider`] sets the
 //! address, key or headers of one.
 //!
 //! Built in are `anthropic` (`ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL`), `openai` (`OPENAI_API_KEY`, `OPENAI_BASE_URL`) and
@@ -37,13 +37,13 @@ use retry::RetryModel;
 use target::ModelTarget;
 use transport::Transport;
 
-/// Makes the model `provider/model-id`, such as `anthropic/claude-haiku-4-5`, with the usual times and tries. Nothing is sent,
-/// and a key that is missing is told by the first turn. `invalid`: the name has another form, or nobody has the provider.
+/// Returns the model `provider/model-id`, such as `anthropic/claude-haiku-4-5`, with the default timeouts and retries. Nothing
+/// is sent yet; a missing key is an error of the first turn. `invalid`: the name has another form, or its provider is unknown.
 pub fn resolve_model(name: &str) -> Result<Arc<dyn Model>> {
     resolve_model_with(name, ModelOptions::default())
 }
 
-/// As [`resolve_model`], with other times and tries.
+/// Returns a model like [`resolve_model`], with other timeouts and retries.
 pub fn resolve_model_with(name: &str, options: ModelOptions) -> Result<Arc<dyn Model>> {
     let model = HttpModel::new(ModelTarget::find(name)?, Transport::new(options));
     Ok(Arc::new(RetryModel::new(Arc::new(model), options)))

@@ -1,4 +1,4 @@
-//! Subscribers to the events of all agents in this process.
+//! Subscriptions to the events of all agents in this process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ struct Subscriber {
 static SUBSCRIBERS: Mutex<Vec<Subscriber>> = Mutex::new(Vec::new());
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// A subscription to events. Dropping it ends it: events that wait already are still delivered.
+/// A subscription to events. Dropping it ends the subscription; waiting events are still delivered.
 #[derive(Debug)]
 #[must_use = "a subscription ends when it is dropped"]
 pub struct Subscription {
@@ -31,10 +31,9 @@ pub struct Subscription {
 
 /// Subscribes to every event of every agent in this process.
 ///
-/// The subscriber is called on a thread of its own, one event at a time, with the events of a run in their order. It may be
-/// slow or panic: nobody waits for it, and it hears the next event all the same. Of one that is more than
-/// [`MAX_WAITING_EVENTS`] behind, later events are left out and counted ([`Subscription::missed`]). An error is the host's:
-/// no thread can be started.
+/// The subscriber is called on a thread of its own, one event at a time, with the events of a run in order. It may be slow or
+/// panic: no agent waits for it, and after a panic it still gets the next event. If it is more than [`MAX_WAITING_EVENTS`]
+/// behind, later events are dropped and counted ([`Subscription::missed`]). An error means that the host can't start a thread.
 ///
 /// ```
 /// let subscription = eyot_agent::observe(|event| {
@@ -57,7 +56,7 @@ pub fn observe(subscriber: impl FnMut(&AgentEvent) + Send + 'static) -> Result<S
 }
 
 impl Subscription {
-    /// The number of events that were left out because the subscriber was too slow.
+    /// Returns the number of events that were dropped because the subscriber was too slow.
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
@@ -69,7 +68,7 @@ impl Drop for Subscription {
     }
 }
 
-/// Hands an event to every subscriber. It does not wait for any.
+/// Hands an event to every subscriber, without waiting for any.
 pub(crate) fn publish(event: &Arc<AgentEvent>) {
     lock().retain(|subscriber| match subscriber.queue.try_send(Arc::clone(event)) {
         Ok(()) => true,

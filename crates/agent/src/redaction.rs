@@ -1,4 +1,4 @@
-//! Secrets do not go into events: the values of variables, and every text that was registered as a secret.
+//! Redaction: keeps the values of variables and registered secrets out of events.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -16,8 +16,8 @@ pub(crate) fn register_named(name: &str, value: &str) {
     }
 }
 
-/// Registers a secret, such as a key: in this process no event shows it from now on. One of less than eight bytes is
-/// not looked for.
+/// Registers a secret, such as a key. From now on, no event of this process shows it. A secret of less than eight bytes is
+/// ignored.
 pub fn register_secret(secret: &str) {
     let is_known = || {
         let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
@@ -30,18 +30,18 @@ pub fn register_secret(secret: &str) {
     let mut secrets = SECRETS.write().unwrap_or_else(PoisonError::into_inner);
     if !secrets.iter().any(|known| known == secret) {
         secrets.push(secret.to_owned());
-        // A secret that has another one in it goes first.
+        // Longer secrets go first, because they may contain shorter ones.
         secrets.sort_by_key(|known| std::cmp::Reverse(known.len()));
     }
 }
 
-/// The text without registered secrets.
+/// Returns a text without registered secrets.
 pub(crate) fn redact(text: String) -> String {
     let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
     hidden(text, &secrets)
 }
 
-/// The value without registered secrets.
+/// Returns a value without registered secrets.
 pub(crate) fn redact_value(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(redact(text)),
@@ -54,7 +54,7 @@ pub(crate) fn redact_value(value: Value) -> Value {
     }
 }
 
-/// The event without registered secrets.
+/// Returns an event without registered secrets.
 pub(crate) fn redact_event(kind: AgentEventKind) -> AgentEventKind {
     let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone();
     if secrets.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn redact_event(kind: AgentEventKind) -> AgentEventKind {
     }
     serde_json::from_value(redact_value(value)).unwrap_or(AgentEventKind::Log {
         level: LogLevel::Warn,
-        message: "an event is left out: it has a secret in a place where none is expected".to_owned(),
+        message: "an event is left out: a secret is in an unexpected part of it".to_owned(),
         attributes: Map::new(),
     })
 }
@@ -83,14 +83,14 @@ fn has_secret(value: &Value, secrets: &[String]) -> bool {
     }
 }
 
-/// A text that comes in pieces. A piece that may be the beginning of a secret is held back until more has come.
+/// A redactor for text that comes in pieces. The end of a piece is held back while it may be the beginning of a secret.
 #[derive(Debug, Default)]
 pub(crate) struct RedactedPieces {
     held: String,
 }
 
 impl RedactedPieces {
-    /// The next piece that may be shown.
+    /// Takes a piece, and returns the text that may be shown now.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         let text = redact(std::mem::take(&mut self.held));
@@ -101,13 +101,13 @@ impl RedactedPieces {
         shown.to_owned()
     }
 
-    /// Returns what was held back, once nothing follows.
+    /// Returns the text that was held back, at the end of all pieces.
     pub(crate) fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 }
 
-/// The length of the longest end of a text that a secret begins with, without being all of it.
+/// Returns the length of the longest end of a text that may be the beginning of a secret.
 fn common_end(text: &str, secret: &str) -> usize {
     let longest = text.len().min(secret.len().saturating_sub(1));
     let is_common = |length: &usize| {
@@ -116,7 +116,7 @@ fn common_end(text: &str, secret: &str) -> usize {
     (1..=longest).rev().find(is_common).unwrap_or_default()
 }
 
-/// The arguments of a tool call as events show them: without the values of variables.
+/// Returns the arguments of a tool call for events, without the values of variables.
 pub(crate) fn shown_arguments(arguments: &Value) -> Value {
     let mut arguments = arguments.clone();
     if let Some(env) = arguments.get_mut("env").and_then(Value::as_object_mut) {

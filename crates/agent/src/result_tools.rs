@@ -1,4 +1,4 @@
-//! A result that has a shape: the model gives it by the tool `finish`, or says by `give_up` that it can't.
+//! Structured results: the model returns one with the tool `finish`, or says with `give_up` that it can't.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ const FINISH_DESCRIPTION: &str = "Call this tool when the task is complete. Prov
 const GIVE_UP_DESCRIPTION: &str = "Call this tool only if you have determined that you cannot complete the task or cannot \
     produce a result that conforms to the required schema. Provide a clear `reason`. This ends the task with a failure.";
 
-/// The text behind a prompt that asks for a result.
+/// The text after a prompt that asks for a result.
 pub(crate) const FOOTER: &str = "\n\
     When the task is complete, call the `finish` tool with your final answer as its arguments. The arguments are validated \
     against the required schema; if validation fails you will receive an error and may try again.\n\
@@ -27,7 +27,7 @@ pub(crate) const FOOTER: &str = "\n\
     call the `give_up` tool with a clear `reason`.\n\
     Do not respond with the answer in plain text — only a successful `finish` (or `give_up`) call counts.";
 
-/// The prompt for a model that ended its turn without a result.
+/// The reminder for a model that ended its turn without a result.
 pub(crate) const FOLLOW_UP: &str = "You ended your turn without calling `finish` or `give_up`. Either call `finish` with \
     your final answer, or call `give_up` with a reason if you cannot determine the answer.";
 
@@ -40,14 +40,14 @@ pub(crate) enum ResultOutcome {
     GaveUp(String),
 }
 
-/// The two tools of one prompt, and what came of them. Clones are one.
+/// The two tools of one prompt, and their outcome. Clones share it.
 #[derive(Clone)]
 pub(crate) struct ResultTools {
     schema: Arc<ResultSchema>,
     outcome: Arc<Mutex<ResultOutcome>>,
 }
 
-/// The schema of a result. What is no object is wrapped, because the arguments of a tool are one.
+/// The schema of a result. Other results than objects are wrapped, because the arguments of a tool must be an object.
 struct ResultSchema {
     parameters: Value,
     validator: Validator,
@@ -55,12 +55,12 @@ struct ResultSchema {
 }
 
 impl ResultTools {
-    /// The tools for a result of this JSON Schema. `invalid`: it is none.
+    /// Creates the tools for a result with this JSON Schema. `invalid`: the schema is not valid.
     pub(crate) fn new(schema: &Value) -> Result<Self> {
         let validator = jsonschema::validator_for(schema).map_err(|error| {
             Error::new(
                 ErrorKind::Invalid,
-                format!("use the schema of a result: it is no JSON Schema: {error}"),
+                format!("use the schema of a result: it is not a valid JSON Schema: {error}"),
             )
         })?;
         let mut inner = schema.clone();
@@ -73,12 +73,12 @@ impl ResultTools {
         Ok(Self { schema, outcome: Arc::default() })
     }
 
-    /// Returns what came of the prompt so far.
+    /// Returns the outcome so far.
     pub(crate) fn outcome(&self) -> ResultOutcome {
         self.lock().clone()
     }
 
-    /// Takes over what the model said before this process, by the calls that were taken then.
+    /// Restores the outcome from the calls that an earlier process accepted.
     pub(crate) fn restore(&self, taken: &[ToolCall]) {
         for call in taken {
             match call.name.as_str() {
@@ -89,7 +89,7 @@ impl ResultTools {
         }
     }
 
-    /// The two tools.
+    /// Returns the two tools.
     pub(crate) fn tools(&self) -> Result<[ToolDef; 2]> {
         let (finish, give_up) = (self.clone(), self.clone());
         let reason = json!({

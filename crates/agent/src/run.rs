@@ -1,4 +1,4 @@
-//! Runs: an agent does its work once, and what it did is kept. A run whose process is killed is gone on with by the next one.
+//! Runs: an agent does its work once, and the work is recorded. If the process is killed, another process resumes the run.
 
 mod past;
 
@@ -29,7 +29,7 @@ use past::RunPast;
 
 type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
 
-/// The agents of a program, and their runs. Clones are one.
+/// The agents of a program, and their runs. Clones share them.
 #[derive(Clone)]
 pub struct Agents {
     store: Arc<dyn AgentStore>,
@@ -37,7 +37,7 @@ pub struct Agents {
     notes_at_once: usize,
 }
 
-/// The surroundings of a run, for the agent's handler.
+/// The context of a run, for the agent's handler.
 #[derive(Clone)]
 pub struct AgentContext {
     inner: Arc<RunInner>,
@@ -48,13 +48,13 @@ struct RunInner {
     store: Arc<dyn AgentStore>,
     scope: EventScope,
     harnesses: Mutex<BTreeSet<String>>,
-    /// The lines of the log that a process before this one has written already.
+    /// The number of log lines that earlier processes wrote and that are not written again.
     written_logs: AtomicU64,
     /// The part of its budget that each harness had used before this process.
     used_before: BTreeMap<String, BudgetUsage>,
 }
 
-/// A run that goes on. Dropping it leaves the run alone.
+/// The handle of an active run. Dropping it does not end the run.
 #[derive(Debug)]
 pub struct RunHandle {
     id: String,
@@ -64,7 +64,7 @@ pub struct RunHandle {
 }
 
 impl Agents {
-    /// Agents whose runs are kept in this store.
+    /// Creates a registry of agents whose runs are kept in a store.
     pub fn new(store: Arc<dyn AgentStore>) -> Self {
         Self { store, handlers: Arc::default(), notes_at_once: MAX_NOTES_AT_ONCE }
     }
@@ -76,10 +76,9 @@ impl Agents {
         Self { notes_at_once, ..self }
     }
 
-    /// Registers an agent. Its handler is called once for each run, and again when a run is gone on with after its process
-    /// was killed: then its calls of sessions are answered as they were, in their order. It must make the same calls in the
-    /// same order, so it may depend on its payload and on their answers alone. `already_exists`: there is an agent of this
-    /// name.
+    /// Registers an agent. The handler is called once for each run. If the run's process is killed, the handler is called
+    /// again, and its calls to sessions return the recorded answers. The handler must make the same calls in the same order,
+    /// so it may depend only on its payload and on those answers. `already_exists`: there is an agent with this name.
     pub fn register<Run, Fut>(&self, name: &str, handler: Run) -> Result<()>
     where
         Run: Fn(AgentContext) -> Fut + Send + Sync + 'static,
@@ -98,13 +97,13 @@ impl Agents {
         self.handlers().keys().cloned().collect()
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &Arc<dyn AgentStore> {
         &self.store
     }
 
-    /// Begins a run of an agent. Runs of one instance share its sandbox and its conversations. `not_found`, with the names
-    /// that there are.
+    /// Begins a run of an agent. Runs of one instance share its sandbox and its conversations. `not_found`: there is no such
+    /// agent; the hint lists the names.
     pub async fn run(&self, name: &str, instance_id: &str, payload: Value) -> Result<RunHandle> {
         let handler = self.handler(name)?;
         let record = RunRecord {
@@ -141,7 +140,7 @@ impl Agents {
         Ok(resumed)
     }
 
-    /// Goes on with a run whose process is gone. `None`: it has ended, its process lives, or its agent is not registered.
+    /// Resumes a run whose process is gone. `None`: the run has ended, its process lives, or its agent is not registered.
     pub async fn resume_run(&self, id: &str) -> Result<Option<RunHandle>> {
         let Some(record) = self.store.run(id).await? else {
             return Err(Error::new(ErrorKind::NotFound, format!("there is no run `{id}`")));
@@ -201,12 +200,12 @@ impl Agents {
     }
 }
 
-/// Calls the handler, and ends the run with what came of it.
+/// Calls the handler, and ends the run with its outcome.
 async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value> {
     let started = Instant::now();
     let called = tokio::spawn(handler(context.clone())).await;
     let done = called.unwrap_or_else(|error| {
-        let message = format!("the agent `{}` has a defect: {error}", context.agent_name());
+        let message = format!("the handler of the agent `{}` failed: {error}", context.agent_name());
         Err(Error::new(ErrorKind::Internal, message).into())
     });
     let scope = &context.inner.scope;
@@ -250,28 +249,28 @@ async fn end_calls(scope: &EventScope) {
 }
 
 impl AgentContext {
-    /// The run.
+    /// Returns the run's id.
     pub fn run_id(&self) -> &str {
         &self.inner.record.run_id
     }
 
-    /// The agent's instance.
+    /// Returns the id of the agent's instance.
     pub fn instance_id(&self) -> &str {
         &self.inner.record.instance_id
     }
 
-    /// The agent.
+    /// Returns the agent's name.
     pub fn agent_name(&self) -> &str {
         &self.inner.record.agent_name
     }
 
-    /// The input of the run.
+    /// Returns the input of the run.
     pub fn payload(&self) -> &Value {
         &self.inner.record.payload
     }
 
-    /// Makes a harness of the run. Instance and store are the run's, whatever the options say. `already_exists`: the run has
-    /// one of this name.
+    /// Creates a harness of the run. The instance and the store are those of the run; the options can't change them.
+    /// `already_exists`: the run has a harness with this name.
     pub async fn init(&self, options: HarnessOptions) -> Result<Harness> {
         let name = options.name.clone().unwrap_or_else(|| DEFAULT_NAME.to_owned());
         let is_new = self.harnesses().insert(name.clone());
@@ -314,18 +313,18 @@ impl AgentContext {
 }
 
 impl RunHandle {
-    /// The run.
+    /// Returns the run's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the next event, or `None` after the last one. Of a run that is gone on with, those that come from now on.
+    /// Returns the next event, or `None` after the last one. For a resumed run, only new events are returned.
     pub async fn next_event(&mut self) -> Option<Arc<AgentEvent>> {
         self.events.recv().await
     }
 
-    /// Aborts what the run's sessions are doing, and what they are asked for from now on. The handler hears of it as
-    /// [`AgentError::Aborted`], and the run ends when the handler does.
+    /// Aborts the current and all later calls of the run's sessions. They fail with [`AgentError::Aborted`], and the run ends
+    /// when its handler returns.
     pub fn abort(&self, reason: &str) {
         self.abort.abort(reason);
     }

@@ -1,4 +1,4 @@
-//! The sandbox that an agent works in.
+//! Access to the sandbox that an agent works in.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,26 +13,26 @@ use eyot_tools::{ToolContext, Toolset, default_tools, toolset};
 /// The sandbox that an agent works in.
 #[derive(Clone, Default)]
 pub enum AgentSandbox {
-    /// None: the agent has no tools but `task`, and those that it is given.
+    /// No sandbox. The agent has only the tool `task` and custom tools.
     #[default]
     None,
-    /// One of this provider. It has the name of the agent's instance, unless the spec has another: the same instance gets
-    /// the same sandbox again.
+    /// A sandbox of this provider. Unless the spec names it, its name is that of the agent's instance, so that the same
+    /// instance gets the same sandbox again.
     Provider(Arc<dyn SandboxProvider>, Box<SandboxSpec>),
-    /// This one.
+    /// An existing sandbox.
     Sandbox(Sandbox),
-    /// The sandbox `default` of this pool. Tools that name sandboxes reach the others.
+    /// The sandbox `default` of this pool. Tools that take the name of a sandbox can use the others.
     Pool(SandboxPool),
 }
 
 impl AgentSandbox {
-    /// A sandbox of this provider as it makes them by default.
+    /// Returns a sandbox of this provider with the default spec.
     pub fn of_provider(provider: Arc<dyn SandboxProvider>) -> Self {
         Self::Provider(provider, Box::default())
     }
 }
 
-/// The sandbox of a harness, found once; its sessions and their tasks share it.
+/// The sandbox of a harness. It is found once, and shared by the sessions and their tasks.
 #[derive(Clone)]
 pub(crate) struct SandboxAccess {
     pool: SandboxPool,
@@ -48,7 +48,7 @@ enum SandboxPlace {
 }
 
 impl SandboxAccess {
-    /// Finds the sandbox, or makes it. It is never destroyed here.
+    /// Finds or creates the sandbox. The sandbox is never destroyed here.
     pub(crate) async fn find(sandbox: AgentSandbox, instance: &str, cwd: Option<&str>) -> Result<Self> {
         let (pool, place) = match sandbox {
             AgentSandbox::None => (without_sandboxes()?, SandboxPlace::Nowhere),
@@ -68,7 +68,7 @@ impl SandboxAccess {
         }
     }
 
-    /// The same sandbox with another working directory, relative to this one's. `invalid`: there is no sandbox.
+    /// Returns the same sandbox with another working directory, relative to the current one. `invalid`: there is no sandbox.
     pub(crate) async fn at(&self, cwd: &str) -> Result<Self> {
         let Some(sandbox) = self.sandbox().await? else {
             let message = format!("work in `{cwd}`: the agent has no sandbox");
@@ -77,7 +77,7 @@ impl SandboxAccess {
         Ok(Self { cwd: Some(sandbox.resolve_path(cwd)?), ..self.clone() })
     }
 
-    /// The sandbox, if there is one.
+    /// Returns the sandbox, if there is one.
     pub(crate) async fn sandbox(&self) -> Result<Option<Sandbox>> {
         match self.place {
             SandboxPlace::Nowhere => Ok(None),
@@ -85,7 +85,7 @@ impl SandboxAccess {
         }
     }
 
-    /// The surroundings of a tool's run.
+    /// Returns the context for running tools.
     pub(crate) fn context(&self) -> ToolContext {
         let context = ToolContext::new(self.pool.clone());
         let context = match &self.place {
@@ -98,7 +98,7 @@ impl SandboxAccess {
         }
     }
 
-    /// The tools that a model is shown of it where none are named: those that its provider brings, else `coding`.
+    /// Returns the default tools of the sandbox: the provider's toolset, or `coding` if the provider has none.
     pub(crate) fn default_toolset(&self) -> Result<Option<Toolset>> {
         match self.place {
             SandboxPlace::Nowhere => Ok(None),
@@ -113,7 +113,7 @@ impl SandboxAccess {
     }
 }
 
-/// An instance's id as the name of a sandbox: what a name can't have becomes a hyphen.
+/// Turns the id of an instance into the name of a sandbox. Characters that a name can't have become hyphens.
 fn sandbox_name(instance: &str) -> Result<SandboxName> {
     let lower = instance.to_ascii_lowercase();
     let name: String =
@@ -122,7 +122,7 @@ fn sandbox_name(instance: &str) -> Result<SandboxName> {
     SandboxName::parse(if name.is_empty() { DEFAULT_SANDBOX } else { name })
 }
 
-/// A pool without sandboxes, for agents that have none.
+/// Creates a pool without sandboxes, for agents that have none.
 fn without_sandboxes() -> Result<SandboxPool> {
     SandboxPool::open(Arc::new(NoSandboxes), PoolOptions::default())
 }

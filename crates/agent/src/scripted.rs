@@ -1,5 +1,5 @@
-//! A model in this process that says what was written down for it: the loop, agents and tools are tried with it without a
-//! key and without a network.
+//! A model in this process that plays a script, to test the agent loop, agents and tools without a key and without a
+//! network.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,20 +15,20 @@ use crate::model::{
 };
 use crate::usage::{TokenPrices, TokenUsage};
 
-/// One turn of a script.
+/// A turn of a script.
 #[derive(Debug, Clone)]
 pub enum ScriptedTurn {
-    /// The model says this.
+    /// The model answers with this turn.
     Say(ModelTurn),
     /// The model fails.
     Fail(ModelError),
-    /// The model says this, and then its answer is cut.
+    /// The answer is cut off after these events.
     Cut(Vec<ModelEvent>),
-    /// The model says this, and then nothing more; its answer does not end.
+    /// The answer stalls after these events and never ends.
     Stall(Vec<ModelEvent>),
 }
 
-/// A model that says what was written down for it, a turn at a time, and keeps what it was asked. Clones are one model.
+/// A model that plays a script, one turn per request, and records the requests. Clones are one model.
 #[derive(Clone)]
 pub struct ScriptedModel {
     info: ModelInfo,
@@ -42,17 +42,17 @@ struct ScriptState {
 }
 
 impl ScriptedTurn {
-    /// The model says this and ends.
+    /// Creates a turn that is one text.
     pub fn text(text: &str) -> Self {
         Self::blocks(vec![ContentBlock::text(text)])
     }
 
-    /// The model calls this tool. Several are one turn: see [`ScriptedTurn::and_call`].
+    /// Creates a turn with one tool call. [`ScriptedTurn::and_call`] adds more.
     pub fn call(id: &str, tool: &str, arguments: Value) -> Self {
         Self::blocks(Vec::new()).and_call(id, tool, arguments)
     }
 
-    /// The same turn with one more tool call.
+    /// Returns this turn with one more tool call.
     #[must_use]
     pub fn and_call(mut self, id: &str, tool: &str, arguments: Value) -> Self {
         if let Self::Say(turn) = &mut self {
@@ -63,7 +63,7 @@ impl ScriptedTurn {
         self
     }
 
-    /// The model says these pieces. It wants tools to be called if one of them is a call.
+    /// Creates a turn of these pieces. With a tool call among them, its stop reason is tool use.
     pub fn blocks(content: Vec<ContentBlock>) -> Self {
         let calls = content.iter().any(|block| matches!(block, ContentBlock::ToolCall(_)));
         let stop_reason = if calls { StopReason::ToolUse } else { StopReason::Stop };
@@ -73,7 +73,7 @@ impl ScriptedTurn {
 }
 
 impl ScriptedModel {
-    /// A model with the id `scripted` that says these turns.
+    /// Creates a model with the id `scripted` that plays these turns.
     pub fn new(turns: impl IntoIterator<Item = ScriptedTurn>) -> Self {
         let info = ModelInfo {
             id: "scripted".to_owned(),
@@ -89,7 +89,7 @@ impl ScriptedModel {
         Self { info, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The same script as a model of these properties.
+    /// Returns this model with other facts.
     #[must_use]
     pub fn with_info(self, info: ModelInfo) -> Self {
         Self { info, ..self }
@@ -100,7 +100,7 @@ impl ScriptedModel {
         self.lock().turns.push_back(turn);
     }
 
-    /// Returns what it was asked so far, in order.
+    /// Returns the requests so far, in order.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.lock().requests.clone()
     }
@@ -135,7 +135,7 @@ impl Model for ScriptedModel {
     }
 }
 
-/// The events by which a turn arrives: each piece at once.
+/// Returns the events of a turn, with each piece as a whole.
 fn events(turn: ModelTurn) -> Vec<ModelEvent> {
     let mut events = Vec::new();
     for block in &turn.content {

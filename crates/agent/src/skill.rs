@@ -1,7 +1,7 @@
-//! Skills: instructions for a kind of work, in a folder with a `SKILL.md`.
+//! Skills: instructions for one kind of work, in a folder with a `SKILL.md`.
 //!
-//! A skill is in the workspace (`.agents/skills/NAME/SKILL.md`) or packaged with the program. A model is shown its name and
-//! description, and loads the rest when it needs it.
+//! A skill is in the workspace (`.agents/skills/NAME/SKILL.md`) or packaged with the program. The model sees its name and
+//! description, and loads the rest when needed.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::front_matter::split;
 
 /// The folder of a workspace's skills.
 const SKILLS_FOLDER: &str = ".agents/skills";
-/// The folder below which a model reads the files of packaged skills. There is no such folder in the sandbox.
+/// The virtual folder of packaged skills. The model reads their files by paths in it, but it does not exist in the sandbox.
 pub(crate) const PACKAGED_FOLDER: &str = "/.flue/packaged-skills/";
 /// The longest name, in characters.
 const MAX_NAME_CHARS: usize = 64;
@@ -24,7 +24,7 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_DESCRIPTION_CHARS: usize = 1_024;
 /// The longest `compatibility`, in characters.
 const MAX_COMPATIBILITY_CHARS: usize = 500;
-/// The length of a line of a binary file as base64.
+/// The length of the base64 lines of a binary file.
 const BASE64_LINE: usize = 76;
 
 /// A skill that comes with the program.
@@ -35,27 +35,27 @@ pub struct PackagedSkill {
     files: BTreeMap<String, Bytes>,
 }
 
-/// The beginning of a `SKILL.md`.
+/// The front matter of a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillHead {
-    /// The name: lowercase letters, digits and single hyphens, at most 64.
+    /// The name: at most 64 lowercase letters, digits and single hyphens.
     pub name: String,
     /// The description, at most 1,024 characters.
     pub description: String,
     /// The license.
     pub license: Option<String>,
-    /// The surroundings that it needs, at most 500 characters.
+    /// The environment that the skill needs, at most 500 characters.
     pub compatibility: Option<String>,
-    /// More about it.
+    /// Further data.
     pub metadata: BTreeMap<String, String>,
-    /// The tools that it may use, as it says.
+    /// The tools that the skill may use, as declared.
     pub allowed_tools: Vec<String>,
 }
 
 /// A skill that a session knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KnownSkill {
-    /// It is in the workspace, in this directory.
+    /// A skill in this directory of the workspace.
     Workspace {
         name: String,
         description: String,
@@ -64,7 +64,7 @@ pub(crate) enum KnownSkill {
     Packaged(PackagedSkill),
 }
 
-/// The YAML at the beginning of a `SKILL.md`, before anything is checked.
+/// The front matter of a `SKILL.md` before it is checked.
 #[derive(Debug, Deserialize)]
 struct FrontMatter {
     name: Option<Value>,
@@ -77,8 +77,8 @@ struct FrontMatter {
 }
 
 impl PackagedSkill {
-    /// A skill of these files, by their paths in its folder; one of them is `SKILL.md`. `invalid`: there is none, or it does
-    /// not begin as a skill's does.
+    /// Creates a skill from its files, with paths relative to its folder. `invalid`: `SKILL.md` is missing, or its front
+    /// matter is wrong.
     pub fn new(name: &str, files: impl IntoIterator<Item = (String, Bytes)>) -> Result<Self> {
         let mut files: BTreeMap<String, Bytes> = files.into_iter().collect();
         let Some(main) = files.remove("SKILL.md") else {
@@ -90,7 +90,7 @@ impl PackagedSkill {
         Ok(Self { head, body, files })
     }
 
-    /// The beginning of its `SKILL.md`.
+    /// Returns the front matter of its `SKILL.md`.
     pub fn head(&self) -> &SkillHead {
         &self.head
     }
@@ -99,7 +99,7 @@ impl PackagedSkill {
         format!("{PACKAGED_FOLDER}{}/{file}", self.head.name)
     }
 
-    /// The text of one of its files, by the path that a model is shown. What is not text is base64.
+    /// Returns the text of a file, by the path that the model sees. A binary file is returned as base64.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         let file = path.strip_prefix(PACKAGED_FOLDER)?.strip_prefix(&self.head.name)?.strip_prefix('/')?;
         let content = self.files.get(file)?;
@@ -144,7 +144,7 @@ impl KnownSkill {
         }
     }
 
-    /// All of its instructions. Those of the workspace are read now, so that an edit counts.
+    /// Returns the full instructions. Those of a workspace's skill are read now, so that edits take effect.
     pub(crate) async fn instructions(&self, sandbox: Option<&Sandbox>) -> Result<String> {
         let (name, directory) = match self {
             Self::Packaged(skill) => return Ok(skill.instructions()),
@@ -180,7 +180,7 @@ fn opened(name: &str, body: &str) -> Vec<String> {
     ]
 }
 
-/// The skills of the workspace. A folder without a `SKILL.md` is none; one whose `SKILL.md` is wrong is an error.
+/// Returns the skills of the workspace. A folder without a `SKILL.md` is ignored, and a wrong `SKILL.md` is an error.
 pub(crate) async fn discover(sandbox: &Sandbox) -> Result<Vec<KnownSkill>> {
     let folder = sandbox.resolve_path(SKILLS_FOLDER)?;
     if !sandbox.exists(folder.as_str()).await? {
@@ -201,11 +201,11 @@ pub(crate) async fn discover(sandbox: &Sandbox) -> Result<Vec<KnownSkill>> {
     Ok(skills)
 }
 
-/// Reads a `SKILL.md` of the folder `directory`: its beginning, and the instructions behind it. `invalid`, saying what is
-/// wrong and what to write instead.
+/// Parses the `SKILL.md` of the folder `directory` into its front matter and its instructions. An `invalid` error says what
+/// is wrong and what to write instead.
 pub(crate) fn parse(text: &str, place: &str, directory: &str) -> Result<(SkillHead, String)> {
     let Some((yaml, body)) = split(text) else {
-        let why = "has no YAML at its beginning: start it with `---`, give `name` and `description`, and close with `---`";
+        let why = "has no front matter: start it with `---`, give `name` and `description`, and close it with `---`";
         return Err(invalid(place, why));
     };
     let front: FrontMatter = serde_saphyr::from_str(yaml)
@@ -259,7 +259,7 @@ fn optional(value: Option<Value>, place: &str, field: &str) -> Result<Option<Str
     match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
-        Some(_) => Err(invalid(place, &format!("needs a text that is not empty as `{field}`"))),
+        Some(_) => Err(invalid(place, &format!("needs a non-empty text as `{field}`"))),
     }
 }
 
@@ -267,7 +267,10 @@ fn metadata(value: Option<Value>, place: &str) -> Result<BTreeMap<String, String
     match value {
         None | Some(Value::Null) => Ok(BTreeMap::new()),
         Some(value) => serde_json::from_value(value).map_err(|_| {
-            invalid(place, "needs texts only in `metadata`: put values such as version: \"1.0\" into quotes")
+            invalid(
+                place,
+                "needs texts as values in `metadata`: put them into quotes, such as version: \"1.0\"",
+            )
         }),
     }
 }

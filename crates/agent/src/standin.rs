@@ -1,7 +1,8 @@
-//! Stand-ins for the vendors' HTTP APIs, for tests: they play a script and keep what they were asked.
+//! Stand-ins for the vendors' HTTP APIs, for tests. They play a script and record the requests.
 //!
-//! A stand-in listens on this machine alone, until it is dropped. A request is checked as the vendor would: without a key it is
-//! answered 401, at another path 404, and what is no JSON, does not ask for a stream, or has a tool call without its answer, 400.
+//! A stand-in listens on this machine only, until it is dropped. It checks requests as the vendor would. The answer is 401
+//! without a key, 404 at an unknown path, and 400 if the request is not JSON, does not ask for a stream, or has a tool call
+//! without an answer.
 //!
 //! ```
 //! use eyot_agent::standin::{StandIn, StandInTurn};
@@ -56,16 +57,16 @@ pub struct StandIn {
     task: AbortHandle,
 }
 
-/// A request as a stand-in got it.
+/// A request that a stand-in received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StandInRequest {
     /// The method, such as `POST`.
     pub method: String,
     /// The path, such as `/v1/messages`.
     pub path: String,
-    /// The headers; their names are in lower case. One that was sent twice has both values, with `, ` between.
+    /// The headers, with names in lower case. One that was sent twice has both values, with `, ` between.
     pub headers: BTreeMap<String, String>,
-    /// The body; null where it was no JSON.
+    /// The body, or null if it was not JSON.
     pub body: Value,
 }
 
@@ -75,7 +76,7 @@ struct StandInState {
     requests: Vec<StandInRequest>,
 }
 
-/// The vendor that is stood in for.
+/// The vendor that a stand-in imitates.
 #[derive(Clone, Copy, PartialEq)]
 enum Vendor {
     Anthropic,
@@ -91,12 +92,12 @@ enum VendorApi {
 }
 
 impl StandIn {
-    /// Anthropic's API (`/v1/messages`). [`StandIn::url`] is for `ANTHROPIC_BASE_URL`.
+    /// Starts a stand-in for Anthropic's API (`/v1/messages`). [`StandIn::url`] is for `ANTHROPIC_BASE_URL`.
     pub async fn anthropic(turns: impl IntoIterator<Item = StandInTurn>) -> io::Result<Self> {
         Self::start(Vendor::Anthropic, "", turns.into_iter().collect()).await
     }
 
-    /// OpenAI's API (`/v1/chat/completions` and `/v1/responses`). [`StandIn::url`] is for `OPENAI_BASE_URL`.
+    /// Starts a stand-in for OpenAI's API (`/v1/chat/completions`, `/v1/responses`). [`StandIn::url`] is for `OPENAI_BASE_URL`.
     pub async fn openai(turns: impl IntoIterator<Item = StandInTurn>) -> io::Result<Self> {
         Self::start(Vendor::Openai, "/v1", turns.into_iter().collect()).await
     }
@@ -109,7 +110,7 @@ impl StandIn {
         Ok(Self { url, state, task })
     }
 
-    /// The address.
+    /// Returns the address.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -119,12 +120,12 @@ impl StandIn {
         lock(&self.state).turns.push_back(turn);
     }
 
-    /// Returns how many turns of the script were not asked for.
+    /// Returns the number of turns of the script that are left.
     pub fn turns_left(&self) -> usize {
         lock(&self.state).turns.len()
     }
 
-    /// Returns the requests so far, in order, with those that were answered by a failure.
+    /// Returns all requests so far, in order. Requests that failed are included.
     pub fn requests(&self) -> Vec<StandInRequest> {
         lock(&self.state).requests.clone()
     }
@@ -211,7 +212,7 @@ fn check(asked: &StandInRequest, vendor: Vendor) -> Result<VendorApi, StandInFai
     let header = |name: &str| asked.headers.get(name).map(String::as_str).unwrap_or_default();
     let bearer = header("authorization").strip_prefix("Bearer ").is_some_and(|key| !key.is_empty());
     let has_key = match vendor {
-        // Anthropic takes its keys in both headers; its client sends the second since 1.0.
+        // Anthropic accepts keys in both headers. Its client sends the second one since version 1.0.
         Vendor::Anthropic => {
             !header("anthropic-version").is_empty() && (!header("x-api-key").is_empty() || bearer)
         }
@@ -221,7 +222,7 @@ fn check(asked: &StandInRequest, vendor: Vendor) -> Result<VendorApi, StandInFai
         return Err(refuse(401, "authentication_error", "the key is missing"));
     }
     if asked.body["stream"] != true || !asked.body["model"].is_string() {
-        return Err(refuse(400, "invalid_request_error", "this stand-in answers streams alone"));
+        return Err(refuse(400, "invalid_request_error", "this stand-in answers only streaming requests"));
     }
     if let Some(fault) = conversation::fault(&asked.body) {
         return Err(refuse(400, "invalid_request_error", &fault));
@@ -254,13 +255,13 @@ fn turn_response(turn: StandInTurn, api: VendorApi, model: &Value) -> Response<A
     };
     match &turn.ending {
         TurnEnding::Whole => {}
-        // A body that fails ends its connection.
+        // A body that fails closes its connection.
         TurnEnding::Cut => frames.push(Err(io::Error::from(io::ErrorKind::ConnectionReset))),
         TurnEnding::Error(error_type) => frames.push(Ok(error_frame(api, error_type))),
     }
     let delay = turn.frame_delay;
     let body = stream::iter(frames).then(move |frame| async move {
-        // Each frame is on its way before the next is made: a failing body would take those before it along.
+        // The pause sends each frame before the next one is made. Otherwise a failing body would lose earlier frames.
         tokio::time::sleep(delay.max(Duration::from_millis(1))).await;
         frame.map(|frame| Frame::data(Bytes::from(frame)))
     });

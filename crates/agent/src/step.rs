@@ -1,7 +1,7 @@
-//! Steps of a run: what its handler asked for, in order, and what came of it.
+//! Steps of a run: the calls of its handler in order, and their outcomes.
 //!
-//! A run that is taken over has its handler called again from the beginning. Each call that it makes of a session is held
-//! against the step of the same number: one that was done is answered as it was, one that was going on is gone on with.
+//! When a run is resumed, its handler is called again from the beginning. Each call to a session is compared with the step of
+//! the same number. A finished step returns its recorded outcome, and an unfinished step is continued.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,13 +55,13 @@ impl From<OperationKind> for StepKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentStep {
-    /// The call.
+    /// The kind of the call.
     pub kind: StepKind,
-    /// What it was called with.
+    /// The arguments of the call.
     pub asked: Value,
-    /// The id of its operation.
+    /// The id of the operation.
     pub operation_id: String,
-    /// The number of entries that the conversation had before it.
+    /// The number of entries that the conversation had before the step.
     pub from: usize,
     /// The outcome, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ pub enum StepOutcome {
     Failed(StepFailure),
 }
 
-/// A failure that is written down.
+/// A failure, in the form that is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -125,7 +125,7 @@ impl StepFailure {
 }
 
 impl StepOutcome {
-    /// The outcome as the call returns it.
+    /// Returns the outcome as the result of the call.
     pub(crate) fn into_result<T: for<'de> Deserialize<'de>>(self) -> AgentResult<T> {
         match self {
             Self::Done(value) => serde_json::from_value(value).map_err(|error| {
@@ -145,7 +145,7 @@ pub(crate) struct RunSteps {
 
 #[derive(Debug, Default)]
 struct StepState {
-    /// The steps that are written down, by session and number.
+    /// The recorded steps, by session and number.
     known: HashMap<(String, u64), AgentStep>,
     /// The number of the next step of each session.
     next: HashMap<String, u64>,
@@ -154,23 +154,23 @@ struct StepState {
 
 const SAME_CALLS: &str = "a handler that is run again must ask for the same in the same order";
 
-/// The step that a call is.
+/// The step of a call, with its session and number.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NumberedStep {
     pub(crate) session: String,
     pub(crate) number: u64,
-    /// As it was written down by a process before this one; `None`: it is new.
+    /// The record of an earlier process; `None`: the step is new.
     pub(crate) known: Option<AgentStep>,
 }
 
 impl RunSteps {
-    /// The steps of a run that goes on, by session and number.
+    /// Creates the steps of a resumed run from its records.
     pub(crate) fn known(steps: Vec<(String, u64, AgentStep)>) -> Self {
         let known = steps.into_iter().map(|(session, number, step)| ((session, number), step)).collect();
         Self { state: Mutex::new(StepState { known, ..StepState::default() }) }
     }
 
-    /// The next step of a session. An error: the handler does not do what it did before; the run can't go on.
+    /// Returns the next step of a session. An error: the handler made a different call than before, and the run can't continue.
     pub(crate) fn next(&self, session: &str, kind: StepKind, asked: &Value) -> AgentResult<NumberedStep> {
         let mut state = self.lock();
         if let Some(divergence) = &state.divergence {
@@ -192,7 +192,7 @@ impl RunSteps {
         Ok(NumberedStep { session: session.to_owned(), number, known })
     }
 
-    /// The reason for which the run can't go on, if there is one. `is_whole`: no more calls will come.
+    /// Returns the reason why the run can't continue, if there is one. `is_whole`: no more calls will come.
     pub(crate) fn divergence(&self, is_whole: bool) -> Option<String> {
         let state = self.lock();
         if state.divergence.is_some() || !is_whole {

@@ -1,4 +1,4 @@
-//! Where runs, their events and conversations are kept.
+//! Stores for runs, their events and their conversations.
 
 mod in_engine;
 mod in_memory;
@@ -18,48 +18,49 @@ use crate::step::AgentStep;
 pub use in_engine::EngineStore;
 pub use in_memory::MemoryStore;
 
-/// A place where runs, their events and conversations are kept.
+/// A store for runs, their events and their conversations.
 #[async_trait]
 pub trait AgentStore: Send + Sync {
-    /// Returns the entries of the conversation of this key, or `None` if there is no such conversation.
+    /// Returns the entries of the conversation with this key, or `None` if there is no such conversation.
     async fn conversation(&self, key: &str) -> Result<Option<Vec<ConversationEntry>>>;
 
-    /// Writes these changes, in their order: all of them, or none. Those of a run need its lease. `conflict`: the run was taken
+    /// Writes all of these changes in order, or none of them. Changes to a run need its lease. `conflict`: the run was taken
     /// over, or has ended.
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()>;
 
-    /// Begins a run, which is the caller's as long as the lease is there. `already_exists`: there is one of this id.
+    /// Begins a run, which the caller owns as long as the lease lives. `already_exists`: there is one with this id.
     async fn begin_run(&self, run: RunRecord) -> Result<RunLease>;
 
-    /// Takes over an active run whose owner is gone. `None`: it has ended, or its owner lives. `not_found`: there is none.
+    /// Takes over an active run whose owner is gone. `None`: the run has ended, or its owner lives. `not_found`: there is no
+    /// such run.
     async fn take_run(&self, id: &str) -> Result<Option<RunLease>>;
 
     /// Returns the ids of the active runs whose owner is gone, the oldest first.
     async fn abandoned_runs(&self) -> Result<Vec<String>>;
 
-    /// Returns the run of this id, if there is one.
+    /// Returns the run with this id, if there is one.
     async fn run(&self, id: &str) -> Result<Option<RunRecord>>;
 
-    /// Returns the runs that are wanted, the newest first.
+    /// Returns the runs that match a filter, newest first.
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>>;
 
-    /// Returns the events of a run from this number on: at most so many.
+    /// Returns at most `limit` events of a run, from the number `from` on.
     async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>>;
 
     /// Returns the steps of a run, with their sessions and numbers.
     async fn steps(&self, run: &str) -> Result<Vec<(String, u64, AgentStep)>>;
 }
 
-/// The right to write a run. Dropped, it gives the run up. Clones are one.
+/// The right to write a run. Dropping the last clone releases the run.
 #[derive(Debug, Clone)]
 pub struct RunLease {
     id: Arc<str>,
-    /// Of a run in the engine's store.
+    /// The lease in the engine's store, if the run is kept there.
     kept: Option<Arc<AgentRunLease>>,
 }
 
 impl RunLease {
-    /// The run.
+    /// Returns the run's id.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -75,11 +76,11 @@ pub struct RunRecord {
     pub instance_id: String,
     /// The agent.
     pub agent_name: String,
-    /// The state that it is in.
+    /// The state.
     pub status: RunStatus,
-    /// The time at which it began, in milliseconds since 1970 (UTC).
+    /// The start, in milliseconds since 1970 (UTC).
     pub started_ms: u64,
-    /// The time at which it ended, in milliseconds since 1970 (UTC).
+    /// The end, in milliseconds since 1970 (UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
     /// The input.
@@ -97,37 +98,37 @@ pub struct RunRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// It goes on.
+    /// The run has not ended.
     Active,
-    /// It ended well.
+    /// The run succeeded.
     Completed,
-    /// It failed.
+    /// The run failed.
     Errored,
 }
 
-/// The runs that are wanted of a list.
+/// A filter for a list of runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// In this state.
+    /// Runs in this state.
     pub status: Option<RunStatus>,
-    /// Of this agent.
+    /// Runs of this agent.
     pub agent_name: Option<String>,
-    /// Of this instance.
+    /// Runs of this instance.
     pub instance_id: Option<String>,
-    /// Behind this one: its start and its id.
+    /// Runs that come after this one in the list, given as its start and its id.
     pub before: Option<(u64, String)>,
-    /// At most so many; `None`: 100.
+    /// The most runs to return; `None`: 100.
     pub limit: Option<u64>,
 }
 
-/// The number of runs that a list has where nobody says another one.
+/// The default number of runs in a list.
 pub const DEFAULT_RUN_LIMIT: u64 = 100;
 
-/// A change of what is kept.
+/// A change to the store.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum StoreChange {
-    /// Begins a conversation, unless there is one of this key. It is the run's until that ends. `conflict`: it is another
+    /// Begins a conversation, unless there is one with this key. It is the run's until that ends. `conflict`: it is another
     /// run's.
     Begin {
         /// The conversation's key.
@@ -147,7 +148,7 @@ pub enum StoreChange {
     },
     /// Adds an event to the run.
     Event(Arc<AgentEvent>),
-    /// Notes a step of the run, in place of an older note of the same step.
+    /// Records a step of the run, or replaces its record.
     Step {
         /// The session.
         session: String,
@@ -160,7 +161,7 @@ pub enum StoreChange {
     End {
         /// The result.
         result: Value,
-        /// The failure; without one it ended well.
+        /// The failure; `None`: the run succeeded.
         error: Option<EventError>,
     },
 }

@@ -1,4 +1,4 @@
-//! Subagents: agents that a session may give tasks to.
+//! Subagents: agents that may do the tasks of a session.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use crate::compaction::CompactionOptions;
 use crate::model::{Model, ThinkingLevel};
 use crate::skill::PackagedSkill;
 
-/// An agent that a session may give tasks to. What it does not name is that of the session.
+/// An agent that may do the tasks of a session. Settings that it does not name are those of the session.
 #[derive(Clone, Default)]
 pub struct Subagent {
-    /// The name by which a task names it.
+    /// The name that tasks use for it.
     pub name: String,
-    /// The description that the model is shown.
+    /// The description that the model sees.
     pub description: Option<String>,
     /// The instructions.
     pub instructions: Option<String>,
     /// The model.
     pub model: Option<Arc<dyn Model>>,
-    /// The tools, beside those of the sandbox.
+    /// The tools, in addition to those of the sandbox.
     pub tools: Option<Vec<ToolDef>>,
-    /// The skills, beside those of the workspace.
+    /// The skills, in addition to those of the workspace.
     pub skills: Option<Vec<PackagedSkill>>,
-    /// The agents that it may give tasks to. By default none.
+    /// The agents that may do its tasks. By default there are none.
     pub subagents: Vec<Self>,
-    /// The effort of its reasoning.
+    /// The reasoning effort.
     pub thinking: Option<ThinkingLevel>,
-    /// The way in which its conversations are made shorter.
+    /// Options for the compaction of conversations.
     pub compaction: Option<CompactionOptions>,
 }

@@ -1,4 +1,4 @@
-//! The system prompt: the agent's instructions, and what there is in its workspace.
+//! The system prompt: the agent's instructions, and a description of its workspace.
 
 use eyot::{ErrorKind, Result, Sandbox};
 
@@ -8,11 +8,11 @@ use crate::skill::{KnownSkill, PackagedSkill, discover};
 /// The files of a workspace that hold instructions for agents.
 const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// Tells a model that nobody will answer it.
+/// The text that tells the model that no human will answer it.
 const PREAMBLE: &str = "You are running in headless mode with no human operator. Work autonomously — never ask questions, \
                         never wait for user input. Make your best judgment and proceed independently.";
 
-/// The surroundings of a session, as its model is told of them.
+/// The context of a session: its system prompt and its skills.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionContext {
     pub(crate) system_prompt: String,
@@ -20,8 +20,8 @@ pub(crate) struct SessionContext {
 }
 
 impl SessionContext {
-    /// Looks around in the sandbox's working directory. `conflict`: a skill of the workspace has the name of one of the
-    /// agent's.
+    /// Reads the instructions, the skills and the listing of the working directory. `conflict`: a skill of the workspace has
+    /// the same name as one of the agent's.
     pub(crate) async fn discover(
         source: &SandboxAccess,
         instructions: Option<&str>,
@@ -43,7 +43,7 @@ impl SessionContext {
     }
 }
 
-/// A working directory and what is in it.
+/// A working directory and its listing.
 #[derive(Debug)]
 struct WorkspacePlace {
     cwd: String,
@@ -76,8 +76,7 @@ fn refuse_duplicate(skills: &[KnownSkill], skill: &KnownSkill) -> Result<()> {
     match skills.iter().find(|known| known.name() == skill.name()) {
         None => Ok(()),
         Some(_) => {
-            let message =
-                format!("skill `{}` is one of the agent's and one of the workspace's", skill.name());
+            let message = format!("skill `{}` exists twice: in the agent and in the workspace", skill.name());
             Err(eyot::Error::new(ErrorKind::Conflict, message).with_hint("give one of them another name"))
         }
     }
@@ -120,14 +119,14 @@ const SKILLS: &str = "The following skills provide specialized instructions for 
     description, call the `activate_skill` tool with that skill name before proceeding so its full instructions are loaded. \
     Skill instructions and supporting resources stay lazy until activation or explicit file reads.";
 
-/// A day as `Wed, Nov 25, 2026`, in UTC.
+/// Formats a day as `Wed, Nov 25, 2026`, in UTC.
 fn date(now_ms: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = u64::try_from(now_ms / 1_000).unwrap_or_default();
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-    // 2026-11-25T…
+    // The text begins like `2026-11-25T`.
     let text = humantime::format_rfc3339_seconds(time).to_string();
     let number = |from: usize, to: usize| text[from..to].parse::<usize>().unwrap_or_default();
     let (month, day) = (number(5, 7).clamp(1, 12), number(8, 10));

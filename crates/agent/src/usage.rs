@@ -1,4 +1,4 @@
-//! The tokens that a model's turns take, and their price.
+//! Token usage of a model's turns, and its price.
 
 use std::ops::{Add, AddAssign};
 
@@ -8,52 +8,52 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
-    /// Read by the model, beside what came from a cache.
+    /// The tokens that the model read, without those from the cache.
     pub input: u64,
-    /// Written by the model.
+    /// The tokens that the model wrote.
     pub output: u64,
-    /// Read from the prompt cache.
+    /// The tokens that were read from the prompt cache.
     pub cache_read: u64,
-    /// Written to the prompt cache.
+    /// The tokens that were written to the prompt cache.
     pub cache_write: u64,
-    /// All of them.
+    /// The sum of all tokens.
     pub total_tokens: u64,
     /// The price.
     pub cost: TokenCost,
 }
 
-/// The price of tokens, in the unit of the prices that the model was registered with: dollars, as a rule.
+/// The price of tokens, in the unit of the model's prices, usually dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenCost {
-    /// Of what the model read.
+    /// The price of the tokens that the model read.
     pub input: f64,
-    /// Of what it wrote.
+    /// The price of the tokens that the model wrote.
     pub output: f64,
-    /// Of what it read from the cache.
+    /// The price of the tokens that were read from the cache.
     pub cache_read: f64,
-    /// Of what it wrote to the cache.
+    /// The price of the tokens that were written to the cache.
     pub cache_write: f64,
-    /// All of it.
+    /// The total price.
     pub total: f64,
 }
 
-/// The prices of a model, each for a million tokens. Zero where they are not known.
+/// The prices of a model, each per million tokens. Unknown prices are zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TokenPrices {
-    /// Of what the model reads.
+    /// The price of tokens that the model reads.
     pub input: f64,
-    /// Of what it writes.
+    /// The price of tokens that the model writes.
     pub output: f64,
-    /// Of what it reads from the cache.
+    /// The price of tokens that are read from the cache.
     pub cache_read: f64,
-    /// Of what it writes to the cache.
+    /// The price of tokens that are written to the cache.
     pub cache_write: f64,
 }
 
 impl TokenUsage {
-    /// The same tokens with the total that they make and their price.
+    /// Returns this usage with its total and its price.
     #[must_use]
     pub fn priced(self, prices: &TokenPrices) -> Self {
         Self { cost: prices.cost_of(&self), ..self.with_total() }

@@ -34,7 +34,7 @@ pub struct Context {
     pub provider_settings: ProviderSettings,
     /// The server whose sandboxes are used instead of this host's.
     server: Option<RemoteOptions>,
-    /// The provider was named by a flag or a variable.
+    /// Set if a flag or a variable named the provider.
     names_a_provider: bool,
     /// Set if details are to be printed.
     pub verbose: bool,
@@ -89,7 +89,7 @@ impl Context {
         })
     }
 
-    /// The same over another provider, unless a flag or a variable names one.
+    /// Returns this context with another provider, unless a flag or a variable named one.
     pub fn by_default_over(&self, row: &'static ProviderRow) -> Self {
         let mut context = self.clone();
         if !self.names_a_provider {

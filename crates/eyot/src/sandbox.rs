@@ -78,7 +78,7 @@ pub struct Sandbox {
     alias: Option<SandboxName>,
     /// The directory that no path of this handle leads out of.
     beneath: Option<SandboxPath>,
-    /// The working directory of this handle, if that is not the sandbox's own.
+    /// The working directory of this handle, if it differs from the sandbox's.
     cwd: Option<SandboxPath>,
 }
 
@@ -152,8 +152,8 @@ impl Sandbox {
         self.cwd.as_ref().unwrap_or_else(|| self.inner.driver.workdir())
     }
 
-    /// A handle on the same sandbox with another working directory: its commands start there, and its relative paths are
-    /// resolved against it. Nothing is looked up; a command in a directory that is missing fails.
+    /// Returns a handle on the same sandbox with another working directory. Its commands start there, and its relative paths
+    /// are resolved against it. The directory is not checked: if it is missing, commands fail.
     ///
     /// ```
     /// # async fn example(sandbox: eyot::Sandbox) -> eyot::Result<()> {

@@ -12,7 +12,7 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// Busy machines are late. How late a quiet one is stands in docs/performance.md.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The tests count the threads of the process, so each runs alone.
+/// The lock that makes each test run alone, because the tests count the threads of the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const SCRIPTS: [(&str, &str); 41] = [
@@ -170,7 +170,7 @@ fn fifty_of_them_at_once_leave_the_process_healthy() {
     let all = (0..50).map(|index| run(&provider, SCRIPTS[index % SCRIPTS.len()].1));
     let ended_all = runtime.block_on(join_all(all));
     assert!(ended_all.iter().all(Result::is_ok), "{ended_all:?}");
-    // Until their threads are gone, two processors are too few for a command to meet its deadline.
+    // While the threads of the scripts still run, a command may miss its deadline on two processors.
     assert!(ended(PATIENCE * 2).is_some(), "{} threads are left", threads());
     let healthy = runtime.block_on(run(&provider, "echo healthy"));
     assert!(matches!(healthy, Ok((Outcome::Exited(0), _))), "{healthy:?}");

@@ -15,9 +15,9 @@ pub struct ToolContext {
     pub pool: SandboxPool,
     /// The one that is meant when a call names none; by default [`DEFAULT_SANDBOX`].
     pub sandbox: SandboxName,
-    /// In its place, a handle: a call that names no sandbox gets this one, and the pool is not asked.
+    /// The sandbox for calls that name none. The pool is not asked for one then.
     pub handle: Option<Sandbox>,
-    /// The working directory in the sandbox of a call that names none; by default the sandbox's own.
+    /// The working directory for calls that name no sandbox; by default the sandbox's own.
     pub cwd: Option<SandboxPath>,
     /// Ends the call: a command is killed and answers with its output so far, everything else is given up.
     pub cancel: CancellationToken,
@@ -63,13 +63,13 @@ impl ToolContext {
         Self { sandbox, ..self }
     }
 
-    /// The same context with this handle for calls that name no sandbox.
+    /// Returns this context with a sandbox for calls that name none.
     #[must_use]
     pub fn with_handle(self, handle: Sandbox) -> Self {
         Self { handle: Some(handle), ..self }
     }
 
-    /// The same context with another working directory in the sandbox of a call that names none.
+    /// Returns this context with another working directory for calls that name no sandbox.
     #[must_use]
     pub fn with_cwd(self, cwd: SandboxPath) -> Self {
         Self { cwd: Some(cwd), ..self }

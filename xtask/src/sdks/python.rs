@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{Ground, step, virtual_environment};
 use crate::process::root;
 
-/// The tests of what a provider does, which are also run over sandboxes in memory. What these can't do shows as skipped.
+/// The tests of what a provider does. They also run over sandboxes in memory, where unsupported features show as skipped.
 const IN_MEMORY: [&str; 16] = [
     "tests/test_async.py",
     "tests/test_commands.py",

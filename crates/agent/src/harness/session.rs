@@ -1,4 +1,4 @@
-//! Sessions: one conversation of an agent, and what may be asked of it.
+//! Sessions: each is one conversation of an agent, with the calls that can be made to it.
 
 mod compacting;
 mod operation;
@@ -39,10 +39,10 @@ pub use shell::{ShellOptions, ShellResult};
 pub(crate) use task::thinking_of;
 pub use toolbox::{BUILTIN_TOOL_NAMES, create_tools};
 
-/// The deepest that tasks may be nested.
+/// The most levels that tasks may nest.
 pub const MAX_TASK_DEPTH: u32 = 4;
 
-/// One conversation of an agent. It does one thing at a time; clones are one session.
+/// A conversation of an agent. A session runs one call at a time. Clones share one session.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) inner: Arc<SessionInner>,
@@ -72,14 +72,14 @@ pub(crate) struct SessionInner {
     is_over: AtomicBool,
 }
 
-/// The place of a session among the others.
+/// The identity of a session: its name, its key and its depth.
 pub(crate) struct SessionPlace {
     pub(crate) name: String,
     /// The conversation's key in the store.
     pub(crate) key: String,
     pub(crate) source: SandboxAccess,
     pub(crate) scope: EventScope,
-    /// The number of tasks that this one is nested in.
+    /// The number of tasks around this session.
     pub(crate) depth: u32,
 }
 
@@ -91,47 +91,47 @@ impl std::ops::Deref for SessionInner {
     }
 }
 
-/// Options of a prompt. All of them hold for the one call.
+/// Options of a prompt. They apply to this call only.
 #[derive(Clone, Default)]
 pub struct PromptOptions {
-    /// The shape of the result, as a JSON Schema. The answer is then [`PromptResponse::data`].
+    /// A JSON Schema for the result, which is then in [`PromptResponse::data`].
     pub result: Option<Value>,
-    /// More tools.
+    /// Additional tools.
     pub tools: Vec<ToolDef>,
-    /// Another model.
+    /// The model, instead of the session's.
     pub model: Option<Arc<dyn Model>>,
-    /// Another effort of reasoning.
+    /// The reasoning effort, instead of the session's.
     pub thinking: Option<ThinkingLevel>,
-    /// Images that the model is shown with the prompt.
+    /// Images that go with the prompt.
     pub images: Vec<ContentBlock>,
 }
 
 /// Options of a skill.
 #[derive(Clone, Default)]
 pub struct SkillOptions {
-    /// The arguments that it is called with.
+    /// The arguments of the skill.
     pub arguments: serde_json::Map<String, Value>,
-    /// Everything else, as of a prompt.
+    /// The options of the prompt.
     pub prompt: PromptOptions,
 }
 
 /// Options of a task.
 #[derive(Clone, Default)]
 pub struct TaskOptions {
-    /// The subagent that does it; `None`: one as this one is.
+    /// The subagent that does the task; `None`: an agent with this session's settings.
     pub agent: Option<String>,
     /// The working directory; `None`: the session's.
     pub cwd: Option<String>,
-    /// Everything else, as of a prompt.
+    /// The options of the prompt.
     pub prompt: PromptOptions,
 }
 
-/// A skill to run.
+/// The choice of a skill to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillChoice {
-    /// The one that the session knows by this name.
+    /// The skill that the session knows by this name.
     Named(String),
-    /// This one.
+    /// A skill that the caller provides.
     Packaged(PackagedSkill),
 }
 
@@ -157,12 +157,12 @@ impl From<PackagedSkill> for SkillChoice {
 }
 
 impl Session {
-    /// The name, unique in its harness.
+    /// Returns the name, which is unique in the harness.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Asks the model, and lets it work until it has an answer.
+    /// Sends a prompt to the model, and lets the model work until it answers.
     pub fn prompt(&self, text: &str, options: PromptOptions) -> CallHandle<PromptResponse> {
         let (session, text) = (Arc::clone(&self.inner), text.to_owned());
         let asked = json!([text, options.result]);
@@ -188,7 +188,7 @@ impl Session {
         })
     }
 
-    /// Gives a task to a session of its own, which ends with it. This conversation does not hear of it.
+    /// Runs a task in a new session that ends with the task. This conversation does not record it.
     pub fn task(&self, text: &str, options: TaskOptions) -> CallHandle<PromptResponse> {
         let (session, text) = (Arc::clone(&self.inner), text.to_owned());
         let asked = json!([text, options.agent, options.cwd, options.prompt.result]);
@@ -201,7 +201,7 @@ impl Session {
         })
     }
 
-    /// Runs a command in the sandbox. The model is shown it and its output with the next prompt.
+    /// Runs a command in the sandbox. The next prompt shows the model the command and its output.
     pub fn shell(&self, command: &str, options: ShellOptions) -> CallHandle<ShellResult> {
         let (session, command) = (Arc::clone(&self.inner), command.to_owned());
         let names: Vec<&String> = options.env.keys().collect();
@@ -215,7 +215,7 @@ impl Session {
         })
     }
 
-    /// Makes the conversation shorter now. One that is short stays as it is.
+    /// Compacts the conversation now. A short conversation stays unchanged.
     pub fn compact(&self) -> CallHandle<()> {
         let session = Arc::clone(&self.inner);
         self.call(move |abort| async move {
@@ -227,13 +227,13 @@ impl Session {
         })
     }
 
-    /// The sandbox that it works in, with its working directory: for files and commands that the conversation does not hear
-    /// of. `invalid`: it has none.
+    /// Returns the sandbox, with the session's working directory, for files and commands that the conversation does not
+    /// record. `invalid`: the session has no sandbox.
     pub async fn sandbox(&self) -> Result<eyot::Sandbox> {
         self.inner.source.sandbox().await?.ok_or_else(no_sandbox)
     }
 
-    /// Returns what was said so far.
+    /// Returns the conversation so far.
     pub fn conversation(&self) -> Conversation {
         self.inner.lock().clone()
     }
@@ -284,7 +284,7 @@ impl SessionInner {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Aborts what goes on; nothing can be asked any more.
+    /// Aborts the running call and refuses new ones.
     pub(crate) fn close(&self, reason: &str) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some((_, abort)) = &*self.active() {

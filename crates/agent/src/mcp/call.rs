@@ -1,4 +1,4 @@
-//! A call of a server's tool, which always has an answer that a model can act on.
+//! Calls of a server's tools. A call always has an answer that a model can act on.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::link::McpLink;
 use super::unanswered::{may_have_run, reason};
 use super::{content, request};
 
-/// Calls a tool by the server's own name for it. Where the call is given up (cancelled, out of time, dropped), the server
-/// is told.
+/// Calls a tool by the server's own name for it. If the call is given up (cancelled, timed out, dropped), the server is
+/// told.
 pub(super) async fn call(
     link: Arc<McpLink>,
     tool: Arc<str>,
@@ -65,7 +65,7 @@ async fn send(
     }
 }
 
-/// Returns what the server has answered. An error is a sentence for the model.
+/// Returns the server's answer. An error is a sentence for the model.
 fn answer(link: &McpLink, tool: &str, result: &ServerResult) -> Result<ToolOutput, String> {
     let server = link.server();
     let (content, is_error) = match result {

@@ -12,8 +12,8 @@ pub(super) fn content(result: &CallToolResult) -> Vec<ToolContent> {
     with_images(text, result.content.iter())
 }
 
-/// Returns the same of an answer with content of a kind that is not known here, which is shown as JSON, and whether it is an
-/// error. `None`: it is not the answer of a tool.
+/// Returns the text of an answer with content of an unknown kind, which is shown as JSON, and whether the answer is an error.
+/// `None`: the value is not the answer of a tool.
 pub(super) fn content_of_unknown(result: &Value) -> Option<(Vec<ToolContent>, bool)> {
     let content = result.get("content")?.as_array()?;
     let blocks: Vec<_> =
@@ -45,7 +45,7 @@ fn image(block: &ContentBlock) -> Option<ToolContent> {
 }
 
 fn joined(structured: Option<&Value>, content: impl Iterator<Item = String>) -> String {
-    // `{:#}` is what JavaScript makes of it with an indent of 2.
+    // `{:#}` prints the same as JavaScript with an indent of 2.
     let mut parts: Vec<String> =
         structured.map(|structured| format!("Structured content:\n{structured:#}")).into_iter().collect();
     parts.extend(content);

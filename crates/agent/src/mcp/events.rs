@@ -1,4 +1,4 @@
-//! A server's stream of events, with a bound on what one event can hold.
+//! A server's stream of events, with a bound on the size of one event.
 
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};

@@ -1,4 +1,4 @@
-//! The ways in which a server fails to speak MCP by HTTP, in words that hold no secret.
+//! Failures of a server that is reached by HTTP. Their texts contain no secrets.
 
 use eyot::ErrorKind;
 
@@ -6,22 +6,22 @@ use super::options::McpTransport;
 use crate::event_reader::MAX_EVENT_BYTES;
 use crate::http::reason;
 
-/// The most bytes of one message of a server: 16 MiB.
+/// The most bytes of a server's message: 16 MiB.
 pub(super) const MAX_MESSAGE_BYTES: usize = MAX_EVENT_BYTES;
 
-/// A server that cannot be reached, refuses, or answers with something that is not MCP. Secrets are hidden in all texts.
+/// The failure of a server that cannot be reached, refuses, or does not speak MCP. Secrets are hidden in all texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HttpFailure {
-    /// Nothing answers there.
+    /// Nothing answers at the address.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     /// The connection ended in the middle.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// The server refuses, with a status and perhaps the beginning of what it says.
+    /// The server refuses, with a status and perhaps the beginning of its text.
     #[error("it answers with HTTP {status}{}", after_colon(.said))]
     Refused { status: u16, said: Option<String> },
-    /// The server is somewhere else.
+    /// The server redirects to another one.
     #[error("it redirects to `{0}`")]
     Redirect(String),
     /// The answer has the wrong type.
@@ -36,13 +36,13 @@ pub(super) enum HttpFailure {
     /// The server asks too much of this side.
     #[error("it sends requests faster than they are answered")]
     TooManyRequests,
-    /// The stream of events wants messages to go to another server.
+    /// The stream of events names another server as the address for messages.
     #[error("its `endpoint` event names another server, `{0}`")]
     ForeignEndpoint(String),
     /// The stream of events has ended.
     #[error("it ended the connection")]
     Ended,
-    /// This side has closed the connection.
+    /// The client has closed the connection.
     #[error("the connection is closed")]
     Stopped,
 }
@@ -52,12 +52,12 @@ fn after_colon(said: &Option<String>) -> String {
 }
 
 impl HttpFailure {
-    /// The failure of a request that got no answer.
+    /// Returns the failure of a request that got no answer.
     pub(super) fn of_request(error: &reqwest::Error) -> Self {
         if error.is_connect() { Self::Unreachable(reason(error)) } else { Self::of_body(error) }
     }
 
-    /// The failure of an answer that broke off.
+    /// Returns the failure of an answer that broke off.
     pub(super) fn of_body(error: &reqwest::Error) -> Self {
         if error.is_timeout() {
             Self::Broken("no answer in time".to_owned())
@@ -66,7 +66,7 @@ impl HttpFailure {
         }
     }
 
-    /// The failure of a stream of events, which may be one of ours that went through the parser.
+    /// Returns the failure of a stream of events. The parser may have wrapped one of our own failures.
     pub(super) fn of_events(error: &sse_stream::Error) -> Self {
         match error {
             sse_stream::Error::Body(error) => error
@@ -77,7 +77,7 @@ impl HttpFailure {
         }
     }
 
-    /// Returns the kind of error that this is for the caller who connects.
+    /// Returns the kind of the error for a caller who connects.
     pub(super) fn kind(&self) -> ErrorKind {
         match self {
             Self::Refused { status: 401 | 403 | 407, .. } => ErrorKind::Permission,
@@ -101,7 +101,7 @@ impl HttpFailure {
         }
     }
 
-    /// Returns whether the server may be one of the other transport.
+    /// Returns whether the server may speak the other transport.
     pub(super) fn may_be_other_transport(&self) -> bool {
         match self {
             Self::Refused { status: 401 | 403 | 407 | 408 | 425 | 429, .. } => false,
@@ -111,7 +111,7 @@ impl HttpFailure {
         }
     }
 
-    /// Returns what the caller who connects can do.
+    /// Returns a hint for a caller who connects.
     pub(super) fn hint(&self, transport: McpTransport, sends_credentials: bool) -> Option<String> {
         let hint = match self {
             Self::Refused { status: 401 | 403, .. } if sends_credentials => {

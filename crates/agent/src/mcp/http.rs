@@ -1,4 +1,4 @@
-//! Requests to an MCP server, of which no error, log or `Debug` holds a secret.
+//! Requests to an MCP server. Their errors, logs and `Debug` output contain no secrets.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,17 +37,17 @@ const MAX_RETRY_MS: u64 = 60_000;
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENTS: &str = "text/event-stream";
 
-/// A client of one connection to a server. Clones share it.
+/// The HTTP client of one connection to a server. Clones share its state.
 #[derive(Clone)]
 pub(super) struct McpHttpClient {
     client: reqwest::Client,
-    /// The url with its secrets; never handed on.
+    /// The url with its secrets. It is never passed on.
     url: Url,
     secrets: ConnectionSecrets,
     /// Ends everything that waits for the server.
     stop: CancellationToken,
     last_failure: Arc<Mutex<Option<HttpFailure>>>,
-    /// The server no longer knows the session.
+    /// Set once the server no longer knows the session.
     is_forgotten: Arc<AtomicBool>,
     waiting: WaitingRequests,
     /// The time from which on another stream of notifications may be opened.
@@ -63,7 +63,7 @@ pub(super) enum AnswerType {
 }
 
 impl McpHttpClient {
-    /// Makes a client. Nothing is sent yet.
+    /// Creates a client. Nothing is sent yet.
     pub(super) fn new(
         url: Url,
         headers: HeaderMap,
@@ -93,7 +93,7 @@ impl McpHttpClient {
         &self.url
     }
 
-    /// Marks the session as one that the server no longer knows.
+    /// Records that the server no longer knows the session.
     pub(super) fn forget_session(&self) {
         self.is_forgotten.store(true, Ordering::Relaxed);
     }
@@ -114,19 +114,19 @@ impl McpHttpClient {
         last.take_if(|last| last == told);
     }
 
-    /// Remembers a failure, for those who only learn that the connection has ended.
+    /// Remembers a failure for callers that only see the connection end.
     pub(super) fn note(&self, failure: HttpFailure) -> HttpFailure {
         tracing::debug!(%failure, "an MCP server failed");
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
         failure
     }
 
-    /// A request with the connection's headers.
+    /// Creates a request with the connection's headers.
     pub(super) fn request(&self, method: Method, url: Url, accept: &str) -> RequestBuilder {
         self.client.request(method, url).header(ACCEPT, accept)
     }
 
-    /// A message to the server.
+    /// Creates a request that sends a message to the server.
     pub(super) fn message(&self, url: Url, accept: &str, json: Vec<u8>) -> RequestBuilder {
         self.request(Method::POST, url, accept).header(CONTENT_TYPE, JSON).body(json)
     }
@@ -187,7 +187,7 @@ impl McpHttpClient {
         counted.inspect_err(|error| drop(self.note(HttpFailure::of_events(error))))
     }
 
-    /// Returns what is held while this message is sent, if it answers a request of the server.
+    /// Returns a guard to hold while a message is sent, if the message answers a request of the server.
     pub(super) fn answering(&self, message: &ClientJsonRpcMessage) -> Option<AnswerGuard> {
         let answers = matches!(message, ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_));
         answers.then(|| self.waiting.answer())
@@ -216,7 +216,7 @@ impl McpHttpClient {
         }
     }
 
-    /// Returns the failure that an answer without success is, and its body.
+    /// Returns the failure of an unsuccessful answer, and the body of the answer.
     pub(super) async fn refusal(&self, response: Response) -> (HttpFailure, String) {
         let status = response.status();
         if status.is_redirection() {
@@ -235,7 +235,7 @@ impl McpHttpClient {
         target.map_or_else(|| "nowhere".to_owned(), |url| self.secrets.hide(&shown_url(&url)))
     }
 
-    /// The beginning of what a server says, on one line.
+    /// Returns the beginning of a server's text, on one line.
     fn beginning(body: &str) -> Option<String> {
         let words: Vec<&str> = body.split_whitespace().collect();
         let line: String = words.join(" ").chars().filter(|letter| !letter.is_control()).collect();
@@ -274,7 +274,7 @@ fn is_readable(response: &Response) -> bool {
     }
 }
 
-/// Follows redirects that keep method, body and server: another server must not get the headers.
+/// Follows redirects that keep the method, the body and the server. Another server must not get the headers.
 fn follow_within_origin(attempt: Attempt<'_>) -> Action {
     let keeps_method =
         matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);

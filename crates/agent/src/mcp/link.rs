@@ -1,4 +1,4 @@
-//! The link to one server: its session, which is opened again when it was lost, until the link is closed.
+//! The link to one server. If its session is lost, the link opens a new one, until the link is closed.
 
 use std::fmt;
 use std::time::Duration;
@@ -26,11 +26,11 @@ use super::sse::SseTransport;
 use super::unanswered;
 use crate::http::shown_url;
 
-/// The time in which a session is deleted at the server when the link is closed.
+/// The longest wait for the server to delete a session when the link is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(8);
-/// The time for finding out whether a server that does not answer by streamable HTTP speaks the older transport.
+/// The longest probe of whether a server speaks the older transport instead of streamable HTTP.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest wait between two attempts to open the stream for notifications again.
+/// The longest wait between two attempts to reopen the stream for notifications.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// The link to one server, shared by a connection and its tools.
@@ -47,7 +47,7 @@ pub(super) struct McpLink {
     session: Mutex<Option<LiveSession>>,
 }
 
-/// A session with the server. Dropped, it ends everything that waits for the server.
+/// A session with the server. Dropping it ends everything that waits for the server.
 struct LiveSession {
     running: RunningService<RoleClient, McpClientHandler>,
     http: McpHttpClient,
@@ -60,14 +60,14 @@ impl LiveSession {
     }
 }
 
-/// The reason why there is no session.
+/// The reason for a missing session.
 enum SessionFailure {
     Http(HttpFailure),
     Refused(String),
 }
 
 impl McpLink {
-    /// A link by these options. Nothing is sent yet.
+    /// Creates a link. Nothing is sent yet.
     pub(super) fn new(server: &str, options: &McpServerOptions) -> Result<Self> {
         let url = options.address()?;
         let identity = Implementation::new(options.client_name.clone(), options.client_version.clone());
@@ -95,12 +95,12 @@ impl McpLink {
         &self.secrets
     }
 
-    /// Returns the client as the server sees it.
+    /// Returns the handler for the server's messages.
     pub(super) fn handler(&self) -> &McpClientHandler {
         &self.handler
     }
 
-    /// Returns the time for a call.
+    /// Returns the time limit of a call.
     pub(super) fn call_timeout(&self) -> Duration {
         self.call_timeout
     }
@@ -119,7 +119,7 @@ impl McpLink {
         listed.await.unwrap_or_else(|_| Err(self.connect_timeout_error()))
     }
 
-    /// Returns the session, opened again if it was lost.
+    /// Returns the session, and opens a new one if it was lost.
     pub(super) async fn session(&self) -> Result<(Peer<RoleClient>, McpHttpClient)> {
         let mut session = self.session.lock().await;
         if let Some(live) = session.as_ref().filter(|live| live.is_usable()) {
@@ -142,7 +142,7 @@ impl McpLink {
         let http = McpHttpClient::new(url, headers, self.secrets.clone(), stop)?;
         match self.serve(&http).await {
             Ok(running) => {
-                // What went wrong on the way is not the reason of a later end.
+                // A failure before this point is not the reason for a later end.
                 drop(http.take_failure());
                 Ok(LiveSession { running, http, _stop: guard })
             }
@@ -174,7 +174,7 @@ impl McpLink {
         })
     }
 
-    /// The settings of rmcp's transport. It is given no secret: the HTTP client adds them.
+    /// Returns the settings for rmcp's transport. They contain no secrets: the HTTP client adds those.
     fn streamable(&self) -> StreamableHttpClientTransportConfig {
         let mut config = StreamableHttpClientTransportConfig::with_uri(shown_url(&self.url))
             .max_sse_event_size(MAX_MESSAGE_BYTES)
@@ -185,8 +185,8 @@ impl McpLink {
         config
     }
 
-    /// Closes the link: waits until the session is deleted at the server, for eight seconds at the most. Calls that wait
-    /// for the server have an answer at once.
+    /// Closes the link. This waits at most eight seconds for the server to delete the session. Waiting calls get an answer
+    /// at once.
     pub(super) async fn close(&self) {
         self.closed.cancel();
         let Some(mut live) = self.session.lock().await.take() else { return };
@@ -203,12 +203,12 @@ impl McpLink {
         }
     }
 
-    /// The error of a caller who uses a closed link.
+    /// Returns the error for a caller who uses a closed link.
     pub(super) fn closed_error(&self) -> Error {
         Error::new(ErrorKind::Cancelled, format!("the connection to MCP server `{}` is closed", self.server))
     }
 
-    /// The beginning of every error about connecting.
+    /// Returns the beginning of every error about connecting.
     fn connecting(&self) -> String {
         format!("connect to MCP server `{}` at `{}`", self.server, self.secrets.hide(&shown_url(&self.url)))
     }
@@ -265,7 +265,7 @@ impl McpLink {
     }
 }
 
-/// Returns whether the server opens a stream as the older transport has it.
+/// Returns whether the server opens a stream as in the older transport.
 async fn speaks_sse(http: &McpHttpClient) -> bool {
     timeout(PROBE_TIMEOUT, SseTransport::connect(http.clone())).await.is_ok_and(|connected| connected.is_ok())
 }

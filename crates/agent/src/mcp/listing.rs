@@ -1,4 +1,4 @@
-//! The list of a server's tools: all of its pages, within limits, and the choice among them.
+//! The list of a server's tools: reading all pages within limits, and selecting tools by name.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ const MAX_PAGES: usize = 1_000;
 /// The most bytes of the whole list.
 const MAX_LIST_BYTES: usize = 16 << 20;
 
-/// The reason why there is no list.
+/// The reason for a missing list.
 pub(super) enum ListingFailure {
     /// The server did not answer.
     Service(ServiceError),

@@ -8,13 +8,13 @@ use sha2::{Digest, Sha256};
 
 const PREFIX: &str = "mcp__";
 const SEPARATOR: &str = "__";
-/// The letters of a shortened name that tell it from others.
+/// The length of the digest that makes a shortened name unique.
 const DIGEST_LETTERS: usize = 8;
-/// The longest part of a shortened name that names the server.
+/// The longest server part of a shortened name.
 const MAX_SERVER_LETTERS: usize = 20;
 
-/// Returns the name of a tool as a model sees it, and whether it is shortened. Shortened names differ where the whole ones
-/// do.
+/// Returns the name of a tool as a model sees it, and whether it is shortened. Different names stay different when they are
+/// shortened.
 pub(super) fn tool_name(server: &str, tool: &str) -> (String, bool) {
     let (server, tool) = (sanitized(server), sanitized(tool));
     let whole = format!("{PREFIX}{server}{SEPARATOR}{tool}");
@@ -28,9 +28,9 @@ pub(super) fn tool_name(server: &str, tool: &str) -> (String, bool) {
     (format!("{PREFIX}{server}{SEPARATOR}{tool}_{}", &digest[..DIGEST_LETTERS]), true)
 }
 
-/// Letters, digits, `_` and `-`, with no `_` at the ends.
+/// Returns the part with other characters than letters, digits, `_` and `-` replaced, and with no `_` at the ends.
 fn sanitized(part: &str) -> String {
-    // A character outside of Unicode's first plane is two `_`, as in the reference, which counts in UTF-16.
+    // A character outside of Unicode's first plane becomes two `_`, as in the reference, which counts in UTF-16.
     let letters = part.chars().flat_map(|letter| {
         let is_good = letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
         std::iter::repeat_n(if is_good { letter } else { '_' }, if is_good { 1 } else { letter.len_utf16() })
@@ -58,7 +58,7 @@ pub(super) fn description(server: &str, tool: &Tool, is_shortened: bool) -> Stri
     clip(&parts.join(" "), |_| "the server's description is too long".to_owned())
 }
 
-/// Returns the schema of a tool's arguments, with the fields that every model's API wants.
+/// Returns the schema of a tool's arguments, with the fields that every model API requires.
 pub(super) fn input_schema(server: &str, tool: &Tool) -> Result<Value> {
     let mut schema: Map<String, Value> = tool.input_schema.as_ref().clone();
     let kind = schema.entry("type").or_insert_with(|| json!("object"));

@@ -17,8 +17,8 @@ const CALL_TIMEOUT_MS: u64 = 60_000;
 
 /// Options of [`connect_mcp_server()`](crate::connect_mcp_server).
 ///
-/// They can be read from a file's front matter: a field that is left out has its default, and an unknown one is an error.
-/// `Debug` shows the names of the headers but no value, and no query of the url.
+/// The options can be read from front matter: a missing field gets its default, and an unknown field is an error. `Debug`
+/// shows the names of the headers without their values, and the url without its query.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpServerOptions {
@@ -29,13 +29,13 @@ pub struct McpServerOptions {
     /// Headers of every request, such as `authorization`. Their values are secrets. Headers that the protocol sets itself
     /// are refused.
     pub headers: BTreeMap<String, String>,
-    /// The name by which the server hears of this client; `eyot`.
+    /// The client's name, as sent to the server. The default is `eyot`.
     pub client_name: String,
-    /// The version that goes with `client_name`; Eyot's own.
+    /// The client's version, as sent to the server. The default is Eyot's version.
     pub client_version: String,
-    /// The time in which the server must have answered and listed its tools, in milliseconds; 30,000.
+    /// The time limit for connecting and listing the tools, in milliseconds. The default is 30,000.
     pub connect_timeout_ms: u64,
-    /// The time in which the server must answer a call, in milliseconds; 60,000.
+    /// The time limit for a call, in milliseconds. The default is 60,000.
     pub timeout_ms: u64,
     /// The tools to offer, by the server's own names. `None`: all of them.
     pub tools: Option<Vec<String>>,
@@ -45,11 +45,11 @@ pub struct McpServerOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum McpTransport {
-    /// Streamable HTTP: one address for everything, usually `/mcp`. Read from `streamable-http` or `http`.
+    /// Streamable HTTP: one address for everything, usually `/mcp`. Written as `streamable-http` or `http`.
     #[default]
     #[serde(alias = "http")]
     StreamableHttp,
-    /// The older transport: a stream of events, usually at `/sse`, that names another address for messages.
+    /// The older transport: a stream of events, usually at `/sse`, that names the address for messages.
     Sse,
 }
 
@@ -69,19 +69,19 @@ impl Default for McpServerOptions {
 }
 
 impl McpServerOptions {
-    /// The defaults, for the server at this address.
+    /// Returns the default options for a server at this address.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), ..Self::default() }
     }
 
-    /// Adds a header to every request. An earlier one of the same name is replaced.
+    /// Adds a header to every request, or replaces the header with the same name.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
         self
     }
 
-    /// Returns the address, checked.
+    /// Checks the address and returns it.
     pub(super) fn address(&self) -> Result<Url> {
         let invalid =
             |reason: &str| Error::invalid("url", reason).with_hint("such as `http://localhost:3001/mcp`");
@@ -96,12 +96,12 @@ impl McpServerOptions {
         Ok(url)
     }
 
-    /// Returns the time for connecting.
+    /// Returns the time limit for connecting.
     pub(super) fn connect_timeout(&self) -> Result<Duration> {
         positive("connect_timeout_ms", self.connect_timeout_ms)
     }
 
-    /// Returns the time for a call.
+    /// Returns the time limit for a call.
     pub(super) fn call_timeout(&self) -> Result<Duration> {
         positive("timeout_ms", self.timeout_ms)
     }

@@ -1,4 +1,4 @@
-//! The client as a server sees it: it offers nothing, and hears of progress.
+//! The handler for a server's messages: it offers no capabilities, and passes on progress reports.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,26 +8,26 @@ use rmcp::model::{ClientConfig, ProgressNotificationParam, ProgressToken};
 use rmcp::service::NotificationContext;
 use rmcp::{ClientHandler, RoleClient};
 
-/// The client's name and version, and the calls that want to hear of progress.
+/// The client's name and version, and the calls that receive progress reports.
 #[derive(Clone)]
 pub(super) struct McpClientHandler {
     config: ClientConfig,
     watchers: Arc<Mutex<HashMap<ProgressToken, ToolContext>>>,
 }
 
-/// A call that hears of progress until this is dropped.
+/// A guard: the call receives progress reports until this is dropped.
 pub(super) struct ProgressWatch {
     token: ProgressToken,
     handler: McpClientHandler,
 }
 
 impl McpClientHandler {
-    /// A client of this name.
+    /// Creates a handler with this name and version.
     pub(super) fn new(config: ClientConfig) -> Self {
         Self { config, watchers: Arc::default() }
     }
 
-    /// Reports progress with this token to a call.
+    /// Passes progress reports with this token on to a call.
     pub(super) fn watch(&self, token: ProgressToken, context: ToolContext) -> ProgressWatch {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.insert(token.clone(), context);
@@ -64,6 +64,6 @@ fn reported(progress: &ProgressNotificationParam) -> ToolProgress {
         (None, Some(total)) => format!("{} of {total}", progress.progress),
         (None, None) => progress.progress.to_string(),
     };
-    // A negative or enormous number becomes the nearest that there is.
+    // A negative or too large number becomes the nearest possible one.
     ToolProgress::new(progress.progress as u64, &message)
 }

@@ -1,4 +1,4 @@
-//! The requests of a server that wait for this side's answer, and how many there may be.
+//! A limit on the server's requests that wait for the client's answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,17 +8,17 @@ use serde::de::IgnoredAny;
 
 use super::failure::HttpFailure;
 
-/// The most requests of a server that wait for an answer. A client that offers nothing is only pinged.
+/// The most requests of a server that wait for an answer. A client without capabilities only gets pings.
 const MAX_WAITING: usize = 64;
 
-/// The number of requests that wait. Clones count together.
+/// The number of waiting requests. Clones share the count.
 #[derive(Clone, Default)]
 pub(super) struct WaitingRequests(Arc<AtomicUsize>);
 
-/// The answer to one of them; it no longer waits when this is dropped.
+/// A guard for the answer to one request. Dropping it takes the request off the count.
 pub(super) struct AnswerGuard(WaitingRequests);
 
-/// The parts of a message that tell what it is.
+/// The fields of a message that show its kind.
 #[derive(Deserialize)]
 struct MessageKind {
     id: Option<IgnoredAny>,
@@ -26,8 +26,7 @@ struct MessageKind {
 }
 
 impl WaitingRequests {
-    /// Counts a message if it is a request. A server that asks too much at once is a failure: everything that waits is held
-    /// in memory.
+    /// Counts a message if it is a request. Too many waiting requests are a failure, because they are kept in memory.
     pub(super) fn count(&self, message: &str) -> Result<(), HttpFailure> {
         let is_request = serde_json::from_str::<MessageKind>(message)
             .is_ok_and(|message| message.id.is_some() && message.method.is_some());
@@ -38,7 +37,7 @@ impl WaitingRequests {
         Ok(())
     }
 
-    /// Begins with an answer.
+    /// Returns the guard for the answer to a request.
     pub(super) fn answer(&self) -> AnswerGuard {
         AnswerGuard(self.clone())
     }
@@ -49,7 +48,7 @@ impl Drop for AnswerGuard {
         let counted =
             self.0.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| waiting.checked_sub(1));
         if counted.is_err() {
-            tracing::trace!("an answer to a request that was not counted");
+            tracing::trace!("a request was answered that was not counted");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One request to call a tool. Dropped before its answer, it tells the server that nobody waits any more.
+//! A request to call a tool. If it is dropped before its answer, the server is told to cancel it.
 
 use eyot_tools::ToolContext;
 use rmcp::RoleClient;
@@ -27,7 +27,7 @@ pub(super) async fn send(
     answered
 }
 
-/// A request that is cancelled at the server when this is dropped.
+/// A guard that cancels a request at the server when it is dropped.
 struct UnansweredRequest<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
@@ -37,7 +37,7 @@ impl Drop for UnansweredRequest<'_> {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), Handle::try_current()) else { return };
         let peer = self.peer.clone();
-        // It ends with the session at the latest.
+        // The task ends with the session at the latest.
         runtime.spawn(async move {
             let cancelled =
                 CancelledNotificationParam::new(Some(id), Some("the call was given up".to_owned()));

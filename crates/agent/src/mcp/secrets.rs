@@ -1,4 +1,4 @@
-//! The values of a connection's headers and url, which nothing may show.
+//! Secrets of a connection: the values in its headers and its url, which must never be shown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use crate::credentials::{hidden, names_credential, secret_forms, url_secrets};
 use crate::http::header_map;
 
-/// Headers that belong to the transport.
+/// The headers that the transport sets itself.
 const RESERVED: [&str; 8] = [
     "accept",
     "connection",
@@ -25,14 +25,14 @@ const RESERVED: [&str; 8] = [
 /// The values to hide.
 #[derive(Clone, Default)]
 pub(super) struct ConnectionSecrets {
-    /// Every value of a header and of the url's query, the longest first.
+    /// All values of headers and of the url's query, longest first.
     all: Vec<String>,
-    /// Those that give access, the longest first.
+    /// The values that are credentials, longest first.
     credentials: Vec<String>,
 }
 
 impl ConnectionSecrets {
-    /// The secrets of this url and these headers.
+    /// Collects the secrets of a url and of headers.
     pub(super) fn of(url: &Url, headers: &BTreeMap<String, String>) -> Self {
         let mut secrets = Self::default();
         let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone()));
@@ -48,12 +48,12 @@ impl ConnectionSecrets {
         secrets
     }
 
-    /// Hides every value: for errors and logs.
+    /// Hides all values, for errors and logs.
     pub(super) fn hide(&self, text: &str) -> String {
         hidden(text.to_owned(), &self.all)
     }
 
-    /// Hides the values that give access: for the server's messages, in which other words must stay what they are.
+    /// Hides only credentials, for the server's messages: other words in them must stay unchanged.
     pub(super) fn hide_credentials(&self, text: String) -> String {
         hidden(text, &self.credentials)
     }

@@ -1,5 +1,5 @@
-//! The older transport: the server's messages are events of one long answer, whose first event names the address to which
-//! the client's messages go.
+//! The older transport: the server's messages are events of one long answer. The first event names the address for the
+//! client's messages.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::failure::HttpFailure;
 use super::http::{JSON, McpHttpClient};
 use crate::http::shown_url;
 
-/// The time in which the server must have taken a message. Its reply comes by the stream, so this is no bound for a call.
+/// The time limit for sending a message. The reply comes by the stream, so this does not limit a call.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// The most bytes of the address for messages.
 const MAX_ENDPOINT_BYTES: usize = 8 << 10;
@@ -28,14 +28,14 @@ pub(super) struct SseTransport {
 }
 
 impl SseTransport {
-    /// Opens the stream and waits for the address. The caller gives it a time.
+    /// Opens the stream and waits for the address. The caller limits the time.
     pub(super) async fn connect(client: McpHttpClient) -> Result<Self, HttpFailure> {
         let mut events = client.open_events().await?;
         let endpoint = endpoint(&client, &mut events).await.map_err(|failure| client.note(failure))?;
         Ok(Self { client, events, endpoint })
     }
 
-    /// Returns the message of an event: `None` if it holds none, an error if it should and does not.
+    /// Returns the message of an event, or `None` if events of this kind have none. A broken message is an error.
     fn message(event: Sse) -> Result<Option<ServerJsonRpcMessage>, HttpFailure> {
         if event.event.is_some_and(|kind| kind != "message") {
             return Ok(None);
@@ -46,7 +46,7 @@ impl SseTransport {
         }
         match serde_json::from_str(&data) {
             Ok(message) => Ok(Some(message)),
-            // JSON that no version of the protocol known here has: newer servers may send more.
+            // JSON that this version of the protocol does not know. Newer servers may send it.
             Err(error) if error.is_data() => {
                 tracing::debug!("an MCP server sent a message of an unknown kind");
                 Ok(None)
@@ -77,7 +77,7 @@ async fn endpoint(client: &McpHttpClient, events: &mut EventStream) -> Result<Ur
             return Err(HttpFailure::Garbage);
         }
         let url = client.url().join(named.trim()).map_err(|_| HttpFailure::Garbage)?;
-        // The headers go there too: another server must not get them.
+        // The headers are sent there too, and another server must not get them.
         if url.origin() != client.url().origin() {
             return Err(HttpFailure::ForeignEndpoint(shown_url(&url)));
         }
@@ -103,7 +103,7 @@ impl Transport<RoleClient> for SseTransport {
                 return Ok(());
             }
             let failure = client.refusal(response).await.0;
-            // The server no longer knows this stream, though it may stay open.
+            // The server no longer knows this stream, even if the stream stays open.
             if matches!(failure, HttpFailure::Refused { status: 400 | 404 | 410, .. }) {
                 client.forget_session();
             }

@@ -1,4 +1,4 @@
-//! Streamable HTTP: the requests of rmcp's client, sent by ours, so that errors have a type and show no secret.
+//! Streamable HTTP: our HTTP client sends the requests of rmcp, so that errors have types and show no secrets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::http::{AnswerType, EVENTS, JSON, McpHttpClient, answer_type};
 
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
-/// The code with which servers that follow the SDK's example refuse a session that they do not know.
+/// The error code for an unknown session in servers that follow the SDK's example.
 const BAD_SESSION: ErrorCode = ErrorCode(-32000);
 
 type StreamableResult<T> = Result<T, StreamableHttpError<HttpFailure>>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// The client's own url and headers count: rmcp is given neither, so that it cannot log them.
+/// This client uses its own url and headers. Rmcp gets neither, so that it cannot log them.
 impl StreamableHttpClient for McpHttpClient {
     type Error = HttpFailure;
 
@@ -57,7 +57,7 @@ impl StreamableHttpClient for McpHttpClient {
         headers: Headers,
     ) -> StreamableResult<()> {
         let request = self.request(Method::DELETE, self.url().clone(), JSON);
-        // Not by `send`: this is what is still done after the stop. rmcp gives it five seconds.
+        // Not with `send`, which fails after the stop. Rmcp allows five seconds for this.
         let answered = with_headers(request, headers, Some(&session_id)).send().await;
         answered.map_err(|error| StreamableHttpError::Client(HttpFailure::of_request(&error)))?;
         Ok(())
@@ -79,7 +79,7 @@ impl StreamableHttpClient for McpHttpClient {
         }
         let response = self.send(request).await.map_err(StreamableHttpError::Client)?;
         if response.status().is_client_error() {
-            // A stream for notifications is optional; a server without one says so in many ways.
+            // A stream for notifications is optional, and servers without one refuse it in many ways.
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }
         if !response.status().is_success() || answer_type(&response) != AnswerType::Events {
@@ -100,7 +100,7 @@ fn with_headers(mut request: RequestBuilder, headers: Headers, session_id: Optio
     }
 }
 
-/// The answer to a message that the server has taken.
+/// Returns the answer to a message that the server accepted.
 async fn accepted(
     client: &McpHttpClient,
     response: Response,
@@ -127,7 +127,8 @@ async fn accepted(
     }
 }
 
-/// The answer to a message that the server refuses: an expired session, an error of MCP about this request, or a failure.
+/// Returns the answer to a message that the server refused: an expired session, an MCP error about this request, or a
+/// failure.
 async fn refused(
     client: &McpHttpClient,
     response: Response,
@@ -147,7 +148,7 @@ async fn refused(
         return Err(StreamableHttpError::SessionExpired);
     }
     let is_about_access = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    // An error about no request, or another one, would leave this one waiting.
+    // An error without an id, or about another request, would leave this request waiting.
     if !is_about_access && request_id.is_some() && error.id == request_id {
         client.forget(&failure);
         return Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None));

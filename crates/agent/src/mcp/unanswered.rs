@@ -1,4 +1,4 @@
-//! The reasons why a request has no answer.
+//! Reasons for a request without an answer.
 
 use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
@@ -7,7 +7,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use super::failure::HttpFailure;
 use super::http::McpHttpClient;
 
-/// Returns whether the server may have begun with a call that failed like this.
+/// Returns whether the server may have begun a call that failed with this error.
 pub(super) fn may_have_run(error: &ServiceError) -> bool {
     !matches!(
         http_failure(error),
@@ -15,7 +15,7 @@ pub(super) fn may_have_run(error: &ServiceError) -> bool {
     )
 }
 
-/// Returns why a request has no answer, in words.
+/// Returns the reason for a missing answer as text.
 pub(super) fn reason(http: &McpHttpClient, error: &ServiceError) -> String {
     if let ServiceError::McpError(error) = error {
         return format!("{} (code {})", error.message, error.code.0);

@@ -1,11 +1,11 @@
-//! The providers that are built in.
+//! The built-in providers.
 
 use reqwest::Url;
 
 use super::facts::{self, FactRow};
 use crate::model::ModelApi;
 
-/// The names of the providers that are built in.
+/// The names of the built-in providers.
 pub(super) const NAMES: [&str; 5] =
     ["anthropic", "ollama", "openai", "openai-completions", "openai-responses"];
 
@@ -13,23 +13,23 @@ const ANTHROPIC_URL: &str = "https://api.anthropic.com";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 const OLLAMA_URL: &str = "http://127.0.0.1:11434/v1";
 
-/// A provider that is built in, as the environment sets it.
+/// A built-in provider, with the settings from the environment.
 pub(super) struct BuiltinProvider {
     /// The name in messages, events and settings.
     pub(super) name: &'static str,
     pub(super) api: ModelApi,
     pub(super) base_url: String,
-    /// The variable with the key; `None`: it has none.
+    /// The variable with the key; `None`: the provider needs no key.
     pub(super) key_variable: Option<&'static str>,
-    /// The facts about the model that is asked for.
+    /// The facts about the model.
     pub(super) row: Option<&'static FactRow>,
 }
 
-/// Finds a provider that is built in.
+/// Finds a built-in provider.
 ///
-/// `openai` is OpenAI's responses API. Where `OPENAI_BASE_URL` names another server, it is chat completions: this is what all
-/// compatible servers speak (vLLM, llama.cpp, LM Studio, LiteLLM, gateways), and few of them have the responses API.
-/// `openai-completions` and `openai-responses` say which, wherever the server is.
+/// `openai` is OpenAI's responses API. If `OPENAI_BASE_URL` names another server, it is chat completions: all compatible
+/// servers (vLLM, llama.cpp, LM Studio, LiteLLM, gateways) speak that, and few have the responses API. `openai-completions`
+/// and `openai-responses` choose the API for any server.
 pub(super) fn find(
     name: &str,
     model: &str,
@@ -85,8 +85,8 @@ pub(super) fn vendor_of(url: &str) -> Option<&'static str> {
     vendors.into_iter().find(|(own, _)| is_below(own)).map(|(_, vendor)| vendor)
 }
 
-/// `OLLAMA_HOST` as Ollama's own programs take it: with or without `http://`, a port and a path. A server that listens on each
-/// address is reached on this machine's own.
+/// Returns the address in `OLLAMA_HOST`, which may be written as for Ollama's own programs: with or without `http://`, a port
+/// and a path. A server that listens on all addresses is reached by loopback.
 fn ollama_url(host: &str) -> String {
     let url = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
     let Ok(mut url) = Url::parse(&url) else { return url };

@@ -1,7 +1,7 @@
-//! Streams of answers: the vendors' frames in, events of ours out, one decoder for each API.
+//! Streams of answers: the vendors' frames in, our events out, with one decoder for each API.
 //!
-//! Frames are read as they stand on the wire: the order of the pieces, the signatures of reasoning and the details of a
-//! refusal go back to the vendor as they came.
+//! Frames are read exactly as on the wire, because the order of the pieces, the signatures of reasoning and the details of
+//! a refusal go back to the vendor unchanged.
 
 mod anthropic;
 mod chat_completions;
@@ -17,16 +17,16 @@ use super::http_api::HttpApi;
 use crate::model::{ModelError, ModelErrorKind, ModelEvent};
 use crate::usage::TokenUsage;
 
-/// One frame of a stream of server-sent events.
+/// A frame of a stream of server-sent events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StreamFrame {
     pub(super) event: Option<String>,
     pub(super) data: String,
 }
 
-/// Reads the frames of one turn.
+/// A decoder for the frames of one turn.
 pub(super) trait TurnDecoder: Send {
-    /// Reads a frame and gives the events that it brings. The last one is [`ModelEvent::Done`].
+    /// Reads a frame and returns its events. The last event of a turn is [`ModelEvent::Done`].
     fn read(&mut self, frame: Value) -> Result<Vec<ModelEvent>, ModelError>;
 
     /// The tokens that the turn took so far, as far as the provider said so.
@@ -37,7 +37,7 @@ pub(super) trait TurnDecoder: Send {
         Ok(Vec::new())
     }
 
-    /// The stream ended. Gives the last events if the turn was complete all the same.
+    /// Handles the end of the stream. Returns the last events if the turn was complete without an end mark.
     fn end(&mut self) -> Result<Vec<ModelEvent>, ModelError> {
         Err(ModelError::cut())
     }

@@ -1,46 +1,46 @@
 //! Facts about the vendors' current models.
 //!
-//! They are of use for when a conversation must be shortened, for what a turn costs and for how a model is told to reason. A
-//! model that is not here works too. A name stands for the model of this name and for its dated releases
-//! (`gpt-5-2025-08-07`). They were read in November 2026, in the vendors' pages about models and prices.
+//! The facts decide when a conversation is compacted, what a turn costs and how reasoning is requested. A model that is not
+//! listed works too. A name covers the model and its dated releases (`gpt-5-2025-08-07`). The source is the vendors' pages
+//! about models and prices, read in November 2026.
 
 use serde::{Deserialize, Serialize};
 
 use crate::usage::TokenPrices;
 
-/// Facts about a model, each where it is known.
+/// Facts about a model; `None`: unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelFacts {
-    /// The most tokens that a conversation with it may have.
+    /// The most tokens that a conversation may have.
     pub context_window: Option<u64>,
-    /// The most tokens that it writes in one turn.
+    /// The most tokens that the model writes in one turn.
     pub max_tokens: Option<u32>,
-    /// It can reason before it answers.
+    /// Set if the model can reason before it answers.
     pub reasoning: Option<bool>,
-    /// It can see images.
+    /// Set if the model accepts images.
     pub images: Option<bool>,
-    /// The prices of its tokens.
+    /// The prices of the tokens.
     pub prices: Option<TokenPrices>,
 }
 
-/// The way in which a model is told how much to reason.
+/// The way to request a model's reasoning effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReasoningStyle {
     /// Anthropic: a budget of tokens.
     Budget,
     /// Anthropic: the model decides, within an effort.
     Adaptive {
-        /// The name of the highest effort, where it has one above `high`.
+        /// The name of the highest effort, if there is one above `high`.
         highest: Option<&'static str>,
-        /// It can do without reasoning.
+        /// Set if reasoning can be switched off.
         can_stop: bool,
     },
     /// OpenAI: an effort.
     Effort {
-        /// The name of no effort at all, where the model can do without.
+        /// The name of the effort that switches reasoning off, if there is one.
         off: Option<&'static str>,
-        /// It has efforts from `low` to `xhigh`. Otherwise they are `minimal` to `high`.
+        /// Set if the efforts range from `low` to `xhigh` instead of from `minimal` to `high`.
         has_highest: bool,
     },
 }
@@ -80,12 +80,12 @@ const ALWAYS_TO_HIGHEST: Option<ReasoningStyle> =
 const LARGE: (u64, u32) = (1_000_000, 128_000);
 const UNKNOWN: (f64, f64, f64, f64) = (0.0, 0.0, 0.0, 0.0);
 
-/// Anthropic's models. All of them see images. Prices are in dollars for a million tokens.
+/// Anthropic's models. All of them accept images. Prices are in dollars per million tokens.
 const ANTHROPIC: &[FactRow] = &[
     row("claude-fable-5-1", LARGE, ALWAYS_ADAPTIVE, (10.0, 50.0, 0.25, 12.5)),
     row("claude-opus-5-5", LARGE, ALWAYS_ADAPTIVE, (4.0, 20.0, 0.2, 5.0)),
     row("claude-sonnet-5-5", LARGE, ALWAYS_ADAPTIVE, (2.0, 10.0, 0.1, 2.5)),
-    // For prompts of at most 100,000 tokens. Longer ones cost five times as much.
+    // The prices for prompts of at most 100,000 tokens. Longer ones cost five times as much.
     row("claude-haiku-5-5", LARGE, ALWAYS_ADAPTIVE, (0.1, 0.5, 0.01, 0.125)),
     row("claude-opus-5", LARGE, ALWAYS_ADAPTIVE, (5.0, 25.0, 0.5, 6.25)),
     row("claude-sonnet-5", LARGE, ALWAYS_ADAPTIVE, (2.0, 10.0, 0.2, 2.5)),
@@ -108,7 +108,7 @@ const ANTHROPIC: &[FactRow] = &[
     row("claude-haiku-4-5", (200_000, 64_000), BUDGET, (1.0, 5.0, 0.1, 1.25)),
 ];
 
-/// OpenAI's models. All of them see images. Prices are in dollars for a million tokens.
+/// OpenAI's models. All of them accept images. Prices are in dollars per million tokens.
 const OPENAI: &[FactRow] = &[
     row("gpt-6.2-astra", (1_050_000, 128_000), ALWAYS_TO_HIGHEST, (8.0, 40.0, 0.8, 10.0)),
     row("gpt-6.2-sol", (1_050_000, 128_000), ALWAYS_TO_HIGHEST, (2.0, 10.0, 0.2, 2.5)),
@@ -128,8 +128,8 @@ const OPENAI: &[FactRow] = &[
     row("o4-mini", (200_000, 100_000), EFFORT, (1.1, 4.4, 0.275, 0.0)),
 ];
 
-/// Generations whose other models are known to reason, and no more: sizes and prices are not known. A name stands for each
-/// model whose id begins with it.
+/// Generations of models that are known to reason, but whose sizes and prices are unknown. A name covers every model whose
+/// id begins with it.
 const GENERATIONS: &[FactRow] = &[
     row("claude-fable-5", (0, 0), ALWAYS_ADAPTIVE, UNKNOWN),
     row("claude-mythos-5", (0, 0), ALWAYS_ADAPTIVE, UNKNOWN),
@@ -155,7 +155,7 @@ fn find(rows: &'static [FactRow], id: &str) -> Option<&'static FactRow> {
     exact.or_else(|| GENERATIONS.iter().find(|row| id.starts_with(row.name)))
 }
 
-/// Returns whether a name goes on with nothing but the date of a release.
+/// Returns whether the rest of a name is only the date of a release.
 fn is_release(rest: &str) -> bool {
     let date = |byte: u8| byte.is_ascii_digit() || byte == b'-';
     rest.is_empty() || rest.starts_with('-') && rest.len() > 8 && rest.bytes().all(date)

@@ -1,7 +1,7 @@
-//! Failures of providers: an HTTP status, a vendor's error body, or a connection that broke; each becomes a [`ModelError`].
+//! Failures of providers: an HTTP status, a vendor's error body or a broken connection becomes a [`ModelError`].
 //!
-//! A vendor's typed fields decide first (`error.type`, `error.code`), then the status. Vendors have no type for some of the
-//! cases in which a conversation is too long: [`OVERFLOW_TEXTS`] has the texts by which they say so, with their sources.
+//! A vendor's typed fields (`error.type`, `error.code`) decide first, then the status. For some overlong conversations vendors
+//! send no type: [`OVERFLOW_TEXTS`] lists the texts that they send instead, with their sources.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,11 +13,11 @@ use crate::http::reason;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::redaction::redact;
 
-/// The most characters of a vendor's message that an error repeats.
+/// The most characters of a vendor's message that an error contains.
 const MOST_MESSAGE_CHARS: usize = 2000;
 
-/// The names in `error.type` and `error.code` that say more than the status. They are Anthropic's and OpenAI's, except for
-/// `exceed_context_size_error`, which is llama.cpp's.
+/// The names in `error.type` and `error.code` that are more precise than the status. All are Anthropic's or OpenAI's, except
+/// for `exceed_context_size_error`, which is llama.cpp's.
 const TYPED: &[(&str, ModelErrorKind)] = &[
     ("context_length_exceeded", ModelErrorKind::ContextOverflow),
     ("exceed_context_size_error", ModelErrorKind::ContextOverflow),
@@ -43,8 +43,8 @@ const TYPED: &[(&str, ModelErrorKind)] = &[
     ("vector_store_timeout", ModelErrorKind::Timeout),
 ];
 
-/// Parts of vendors' messages that say that a conversation is too long, in lower case. They count where a request is called
-/// wrong and no field says why.
+/// Parts of vendors' messages that report an overlong conversation, in lower case. They apply to refused requests without a
+/// typed reason.
 const OVERFLOW_TEXTS: &[&str] = &[
     // Anthropic's Messages: `invalid_request_error`, "prompt is too long: 215000 tokens > 200000 maximum".
     "prompt is too long",
@@ -62,7 +62,7 @@ const OVERFLOW_TEXTS: &[&str] = &[
     "exceeded max context length",
 ];
 
-/// The failure of an answer with this status.
+/// Returns the failure of an answer with this status.
 pub(super) fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> ModelError {
     let body: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let vendor = VendorError::read(&body);
@@ -77,7 +77,7 @@ pub(super) fn of_status(status: StatusCode, headers: &HeaderMap, body: &str) -> 
     error(kind, &message).with_retry_after(retry_after(headers, SystemTime::now()))
 }
 
-/// The failure that an event in a stream tells of.
+/// Returns the failure that an event in a stream reports.
 pub(super) fn of_stream(event: &Value) -> ModelError {
     let vendor = VendorError::read(event);
     let kind = match vendor.typed_kind().unwrap_or(ModelErrorKind::Invalid) {
@@ -86,7 +86,7 @@ pub(super) fn of_stream(event: &Value) -> ModelError {
         kind => kind,
     };
     let reason = [vendor.message, vendor.kind, vendor.code].into_iter().find(|part| !part.is_empty());
-    error(kind, &format!("the provider broke off its answer: {}", reason.unwrap_or("it gives no reason")))
+    error(kind, &format!("the provider broke off its answer: {}", reason.unwrap_or("it gave no reason")))
 }
 
 /// The failure of an answer that ended for a reason that does not say that it is complete.
@@ -94,7 +94,7 @@ pub(super) fn of_end(reason: &str) -> ModelError {
     error(ModelErrorKind::Cut, &format!("the model's answer was not finished; its server says `{reason}`"))
 }
 
-/// The failure of a connection. The address is not repeated: it may have a password in it.
+/// Returns the failure of a connection. It does not contain the address, which may contain a password.
 pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
     let cause = reason(failure);
     if failure.is_builder() {
@@ -129,7 +129,7 @@ fn kind_of_status(status: StatusCode) -> ModelErrorKind {
     }
 }
 
-/// The time that an answer asks to be left alone: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// Returns the time to wait that an answer asks for: `retry-after-ms`, or `retry-after` in seconds or as a date.
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     // More than a `Duration` can hold is the most that it can.
@@ -150,7 +150,7 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     }
 }
 
-/// A vendor's error: the same fields at OpenAI and at Anthropic, under `error` or at the top.
+/// A vendor's error. OpenAI and Anthropic use the same fields, under `error` or at the top.
 struct VendorError<'a> {
     kind: &'a str,
     code: &'a str,
@@ -161,7 +161,7 @@ impl<'a> VendorError<'a> {
     fn read(body: &'a Value) -> Self {
         let fields = if body["error"].is_object() { &body["error"] } else { body };
         let text = |name: &str| fields[name].as_str().unwrap_or_default();
-        // Ollama and others say no more than `{"error": "..."}`.
+        // Ollama and others send only `{"error": "..."}`.
         let message = body["error"].as_str().unwrap_or_else(|| text("message"));
         Self { kind: text("type"), code: text("code"), message }
     }
@@ -171,7 +171,7 @@ impl<'a> VendorError<'a> {
         kind(self.code).or_else(|| kind(self.kind))
     }
 
-    /// Returns whether the vendor calls the request itself wrong.
+    /// Returns whether the vendor reports that the request itself is wrong.
     fn is_request_wrong(&self) -> bool {
         self.kind == "invalid_request_error" || !self.code.is_empty()
     }
@@ -235,7 +235,7 @@ mod tests {
         let long = body("prompt is too long: 215000 tokens > 200000 maximum");
         assert_eq!(kind(400, &long), ModelErrorKind::ContextOverflow);
         assert_eq!(kind(400, &body("tools.0.name: too long")), ModelErrorKind::Invalid);
-        // A text does not outweigh a status: this is a limit of requests.
+        // The status has priority over the text: this is a rate limit.
         assert_eq!(kind(429, &long), ModelErrorKind::RateLimited);
     }
 

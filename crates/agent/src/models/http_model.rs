@@ -44,13 +44,13 @@ impl Model for HttpModel {
     }
 }
 
-/// A turn whose answer arrives.
+/// A turn whose answer is arriving.
 struct RunningTurn {
-    /// `None`: nothing more is to be read.
+    /// The frames that are left, or `None` if nothing more is read.
     frames: Option<FrameStream>,
     decoder: Box<dyn TurnDecoder>,
     events: VecDeque<ModelEvent>,
-    /// The failure with which it ends, until it is told.
+    /// The failure at the end of the turn, until it is returned.
     failure: Option<ModelError>,
     /// The longest time without an event, whatever else comes.
     event_time: Duration,

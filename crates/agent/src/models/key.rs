@@ -1,20 +1,20 @@
-//! The place where a provider's key comes from.
+//! The source of a provider's key.
 
 use super::secret::ApiKey;
 use crate::model::{ModelError, ModelErrorKind};
 
-/// The place where a provider's key comes from.
+/// The source of a provider's key.
 pub(super) enum KeySource {
-    /// It was given.
+    /// A key that the caller provided.
     Given(ApiKey),
-    /// This variable, which is read when the key is needed.
+    /// An environment variable, which is read when the key is needed.
     Variable {
-        /// Its name.
+        /// The name of the variable.
         name: &'static str,
-        /// Nothing works without it.
+        /// Set if the provider does not work without the key.
         is_needed: bool,
     },
-    /// There is none.
+    /// No key.
     None,
 }
 
@@ -28,7 +28,7 @@ impl KeySource {
         }
     }
 
-    /// Returns the key. [`ModelErrorKind::Unauthorized`]: it is needed, and not there.
+    /// Returns the key. [`ModelErrorKind::Unauthorized`]: the key is required and missing.
     pub(super) fn read(&self, provider: &str) -> Result<Option<ApiKey>, ModelError> {
         let (name, is_needed) = match self {
             Self::Given(key) => return Ok(Some(key.clone())),

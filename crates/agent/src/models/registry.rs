@@ -1,4 +1,4 @@
-//! The providers of this process: those that are registered, and settings for any.
+//! The registered providers of this process, and settings for all providers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::model::ModelApi;
 use crate::redaction::register_named;
 use crate::usage::TokenPrices;
 
-/// A provider as it is registered: an address, the protocol that it speaks, and facts about its models.
+/// The registration of a provider: its address, its protocol, and facts about its models.
 ///
 /// ```
 /// use eyot_agent::{ModelApi, ProviderRegistration, register_provider};
@@ -32,19 +32,19 @@ use crate::usage::TokenPrices;
 pub struct ProviderRegistration {
     /// The protocol.
     pub api: ModelApi,
-    /// The address below which the protocol's paths are, such as `http://127.0.0.1:8000/v1`.
+    /// The base address of the protocol's paths, such as `http://127.0.0.1:8000/v1`.
     pub base_url: String,
     /// The key. Without one, none is sent, except for the vendor's own address under the vendor's name: that takes the key of
     /// the environment.
     #[serde(default)]
     pub api_key: Option<ApiKey>,
-    /// Headers of each request. They may replace those that are sent anyway.
+    /// Headers of each request. They may replace the default headers.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The provider's name in messages, events and [`configure_provider`]; `None`: the name by which it is registered.
+    /// The provider's name in messages, events and [`configure_provider`]; `None`: the name of the registration.
     #[serde(default)]
     pub provider: Option<String>,
-    /// The most tokens of a conversation with each of its models; `None`: it is not known.
+    /// The most tokens of a conversation with each of its models; `None`: unknown.
     #[serde(default)]
     pub context_window: Option<u64>,
     /// The most tokens that each of its models writes in one turn; `None`: [`crate::DEFAULT_MAX_TOKENS`].
@@ -53,23 +53,23 @@ pub struct ProviderRegistration {
     /// The prices of each of its models; `None`: they cost nothing.
     #[serde(default)]
     pub prices: Option<TokenPrices>,
-    /// What holds for single models, by their id. A model that is not here can be used too.
+    /// Facts about single models, by their id. Models that are not listed can be used too.
     #[serde(default)]
     pub models: BTreeMap<String, ModelFacts>,
 }
 
-/// Settings for a provider, whether built in or registered.
+/// Settings for a built-in or registered provider.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelProviderSettings {
-    /// Another address. The protocol stays.
+    /// The address, instead of the provider's. The protocol stays the same.
     pub base_url: Option<String>,
-    /// More headers. They replace those of the registration that have the same name.
+    /// Additional headers. They replace headers of the registration with the same name.
     pub headers: BTreeMap<String, String>,
-    /// Another key.
+    /// The key, instead of the provider's.
     pub api_key: Option<ApiKey>,
-    /// OpenAI may keep the answers of its responses API; `None`: it may not.
+    /// Set if OpenAI may store the answers of its responses API; `None`: it may not.
     pub store_responses: Option<bool>,
 }
 
@@ -81,9 +81,8 @@ struct ProviderTables {
 
 static PROVIDERS: LazyLock<RwLock<ProviderTables>> = LazyLock::new(RwLock::default);
 
-/// Registers a provider for the whole process: `name/any-model-id` resolves to a model of it. A later registration of the name
-/// takes its place, and one with the name of a provider that is built in takes that one's. Models that were resolved before
-/// stay as they are.
+/// Registers a provider for the whole process: `name/any-model-id` then resolves to one of its models. A registration replaces
+/// an earlier one, or a built-in provider, with the same name. Models that were resolved before do not change.
 pub fn register_provider(name: impl Into<String>, registration: ProviderRegistration) {
     registration.api_key.iter().for_each(ApiKey::remember);
     register_credentials(&registration.headers, Some(&registration.base_url));
@@ -91,8 +90,8 @@ pub fn register_provider(name: impl Into<String>, registration: ProviderRegistra
     tables.registrations.insert(name.into(), registration);
 }
 
-/// Sets another address, key or headers for the models of a provider, for the whole process. Later settings take the place of
-/// earlier ones as a whole. Models that were resolved before stay as they are.
+/// Sets the address, key or headers of a provider's models, for the whole process. New settings replace all earlier settings
+/// of the provider. Models that were resolved before do not change.
 pub fn configure_provider(provider: impl Into<String>, settings: ModelProviderSettings) {
     settings.api_key.iter().for_each(ApiKey::remember);
     register_credentials(&settings.headers, settings.base_url.as_deref());
@@ -100,18 +99,18 @@ pub fn configure_provider(provider: impl Into<String>, settings: ModelProviderSe
     tables.settings.insert(provider.into(), settings);
 }
 
-/// Finds the provider that is registered by a name.
+/// Finds the provider that is registered under a name.
 pub(super) fn registration(name: &str) -> Option<ProviderRegistration> {
     PROVIDERS.read().unwrap_or_else(PoisonError::into_inner).registrations.get(name).cloned()
 }
 
-/// The settings of a provider.
+/// Returns the settings of a provider.
 pub(super) fn settings(provider: &str) -> ModelProviderSettings {
     let tables = PROVIDERS.read().unwrap_or_else(PoisonError::into_inner);
     tables.settings.get(provider).cloned().unwrap_or_default()
 }
 
-/// The names by which providers are registered.
+/// Returns the names of the registered providers.
 pub(super) fn registered_names() -> Vec<String> {
     PROVIDERS.read().unwrap_or_else(PoisonError::into_inner).registrations.keys().cloned().collect()
 }
@@ -125,7 +124,7 @@ fn register_credentials(headers: &BTreeMap<String, String>, base_url: Option<&st
 }
 
 impl ProviderRegistration {
-    /// A provider that speaks this protocol at this address, with no key and no facts.
+    /// Creates a registration without a key and without facts.
     pub fn new(api: ModelApi, base_url: impl Into<String>) -> Self {
         Self {
             api,
@@ -165,7 +164,7 @@ impl fmt::Debug for ModelProviderSettings {
     }
 }
 
-/// Headers without their values.
+/// A `Debug` view of headers without their values.
 struct HiddenHeaders<'a>(&'a BTreeMap<String, String>);
 
 impl fmt::Debug for HiddenHeaders<'_> {

@@ -1,6 +1,6 @@
-//! A model that is asked again when it fails before it has said something.
+//! A model that is asked again when it fails before its first event.
 //!
-//! What has an event by then is not asked again here: the events may have been shown. The loop decides then.
+//! After the first event, this module does not retry, because the events may have been shown. The agent loop decides then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use super::options::ModelOptions;
 use crate::model::{Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream};
 use crate::usage::TokenUsage;
 
-/// A model that is asked again when it fails before its first event, with a failure that may pass. Dropping the future of
-/// [`Model::stream`] ends the waiting.
+/// A model that is asked again after a transient failure before its first event. Dropping the future of [`Model::stream`]
+/// ends the waiting.
 pub(super) struct RetryModel {
     inner: Arc<dyn Model>,
     options: ModelOptions,
 }
 
 impl RetryModel {
-    /// The same model with the tries and waits of these options.
+    /// Creates a model that retries as these options say.
     pub(super) fn new(inner: Arc<dyn Model>, options: ModelOptions) -> Self {
         Self { inner, options }
     }
 
-    /// The time to wait before the next try; `None`: there is none.
+    /// Returns the time to wait before the next try, or `None` if there is no next try.
     fn wait(&self, failure: &ModelError, tried: u32) -> Option<Duration> {
         if !failure.kind.is_transient() || tried >= self.options.tries {
             return None;
@@ -79,7 +79,7 @@ async fn begin(model: &dyn Model, request: ModelRequest) -> Result<ModelStream, 
     }
 }
 
-/// The same time, with up to a quarter of it left out.
+/// Shortens a wait by up to a quarter, at random.
 fn jitter(wait: Duration) -> Duration {
     wait.mul_f64(1.0 - fastrand::f64() / 4.0)
 }

@@ -18,7 +18,7 @@ use crate::redaction::register_secret;
 pub struct ApiKey(Arc<str>);
 
 impl ApiKey {
-    /// The key itself, to send it.
+    /// Returns the key in plain text, for sending.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The place where a model is: its address, its key and its headers.
+//! The target of a model's requests: its address, its key and its headers.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ use crate::http::header_map;
 use crate::model::{DEFAULT_MAX_TOKENS, ModelError, ModelErrorKind, ModelInfo, ModelRequest};
 use crate::redaction::register_named;
 
-/// The version of Anthropic's API whose requests are made here. 2026-10-21 refuses fields that are never sent here (sampling,
-/// documents in the model's messages, citations in the user's); other servers that speak the protocol know the older one.
+/// The version of Anthropic's API that requests use. Version 2026-10-21 only refuses fields that are never sent here (sampling,
+/// documents in the model's messages, citations in the user's), and other servers with this protocol know the older version.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-/// Asks Anthropic for reasoning between tool calls.
+/// The beta header that asks Anthropic for reasoning between tool calls.
 const INTERLEAVED_REASONING: &str = "interleaved-thinking-2025-05-14";
 
-/// The place where a model is.
+/// The target of a model's requests.
 pub(super) struct ModelTarget {
     pub(super) model: WireModel,
     url: Url,
@@ -103,7 +103,7 @@ impl ModelTarget {
         settings: &ModelProviderSettings,
     ) -> Result<Self> {
         let api = HttpApi::of(info.api).ok_or_else(|| {
-            let reason = format!("of the provider `{}` is none that is asked over HTTP", info.provider);
+            let reason = format!("of the provider `{}` is not an HTTP API", info.provider);
             Error::invalid("api", reason)
         })?;
         let url = endpoint(&info, api, base_url)?;
@@ -121,7 +121,7 @@ impl ModelTarget {
         Ok(Self { model, url, key, headers })
     }
 
-    /// The request for a turn. [`crate::ModelErrorKind::Unauthorized`]: the key is missing. [`crate::ModelErrorKind::Invalid`]:
+    /// Returns the request for a turn. [`crate::ModelErrorKind::Unauthorized`]: the key is missing. [`crate::ModelErrorKind::Invalid`]:
     /// the vendor is known to refuse it.
     pub(super) fn request(&self, request: &ModelRequest) -> Result<WireRequest, ModelError> {
         wire::check(&self.model, request)?;
@@ -135,7 +135,7 @@ impl ModelTarget {
         Ok(WireRequest { url: self.url.clone(), headers, body: wire::body(&self.model, request) })
     }
 
-    /// The headers beside those that were registered.
+    /// Returns the headers in addition to the registered ones.
     fn own_headers(&self, request: &ModelRequest) -> HeaderMap {
         let mut headers = HeaderMap::new();
         // An id that no header can have is left out.
@@ -202,21 +202,21 @@ fn built_in_info(found: &builtin::BuiltinProvider, id: &str) -> ModelInfo {
         context_window: facts.context_window.unwrap_or_default(),
         max_tokens: most_tokens(facts.max_tokens),
         reasoning: facts.reasoning.unwrap_or_default(),
-        // Each current model of the vendors sees images; one of another server may not.
+        // All current models of the vendors accept images. Those of other servers may not.
         images: facts.images.unwrap_or(builtin::is_vendors(&found.base_url)),
         prices: facts.prices.unwrap_or_default(),
     }
 }
 
-/// Zero means that nobody knows.
+/// Returns the output limit, or the default if it is unknown or zero.
 fn most_tokens(known: Option<u32>) -> u32 {
     known.filter(|most| *most > 0).unwrap_or(DEFAULT_MAX_TOKENS)
 }
 
-/// The address of the API below that of the provider. A query stays behind it.
+/// Returns the address of the API below the provider's address. A query stays behind it.
 fn endpoint(info: &ModelInfo, api: HttpApi, base_url: &str) -> Result<Url> {
     let no_address = || {
-        let reason = "is no address that begins with `http://` or `https://`";
+        let reason = "must be an address that begins with `http://` or `https://`";
         Error::invalid("base_url", format!("of the provider `{}` {reason}", info.provider))
     };
     let is_http = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
@@ -226,7 +226,7 @@ fn endpoint(info: &ModelInfo, api: HttpApi, base_url: &str) -> Result<Url> {
         HttpApi::Completions => &["chat", "completions"],
         HttpApi::Responses => &["responses"],
     };
-    // Addresses for Anthropic's API are written with and without the version.
+    // Users write addresses for Anthropic's API with and without the version.
     let has_version = api == HttpApi::Messages && url.path().trim_end_matches('/').ends_with("/v1");
     let mut parts = url.path_segments_mut().map_err(|()| no_address())?;
     parts.pop_if_empty();

@@ -1,6 +1,6 @@
-//! The way to a provider: a request is sent, and its answer is cut into frames.
+//! The transport to a provider: it sends a request and splits the answer into frames.
 //!
-//! No redirect is followed: it would carry the key to another server.
+//! Redirects are not followed, because they would carry the key to another server.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -28,17 +28,17 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// The most bytes of the body of a failure that are read.
 const MAX_FAILURE_BYTES: usize = 64 << 10;
 
-/// The clients of this process by their connect timeouts: models share their connections and the certificates of this machine,
-/// which are read once.
+/// The HTTP clients of this process, by connect timeout. Models share their connections and the certificates of this machine,
+/// which are read only once.
 static CLIENTS: Mutex<BTreeMap<u64, Client>> = Mutex::new(BTreeMap::new());
 
-/// The way to a provider.
+/// The transport to a provider.
 #[derive(Clone, Copy)]
 pub(super) struct Transport {
     options: ModelOptions,
 }
 
-/// A request that is ready to be sent.
+/// A request that is ready to send.
 pub(super) struct WireRequest {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
@@ -76,7 +76,7 @@ impl Transport {
     }
 }
 
-/// The client with this connect timeout.
+/// Returns the client with this connect timeout.
 fn client(connect_timeout_ms: u64) -> Result<Client, ModelError> {
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(client) = clients.get(&connect_timeout_ms) {
@@ -95,7 +95,7 @@ fn client(connect_timeout_ms: u64) -> Result<Client, ModelError> {
     Ok(client)
 }
 
-/// The failure that an answer tells of: its status, its headers, and the beginning of its body.
+/// Returns the failure of an answer, from its status, its headers and the beginning of its body.
 async fn failed(answer: Response, idle_time: Duration) -> ModelError {
     let (status, headers) = (answer.status(), answer.headers().clone());
     let body = beginning(in_time(answer, idle_time), idle_time).await;
@@ -142,7 +142,7 @@ fn frames(
     read_events(pieces, too_long).map_ok(frame).boxed()
 }
 
-/// The body of an answer. If it stands still for longer than this, a failure is the end of it.
+/// Returns the body of an answer. A pause that is longer than `idle_time` ends it with a failure.
 fn in_time(answer: Response, idle_time: Duration) -> impl Stream<Item = Result<Bytes, ModelError>> {
     stream::unfold(Some(answer), move |answer| async move {
         let mut answer = answer?;
@@ -151,7 +151,7 @@ fn in_time(answer: Response, idle_time: Duration) -> impl Stream<Item = Result<B
             Ok(Ok(None)) => None,
             Ok(Err(error)) => Some((Err(failure::of_request(&error)), None)),
             Err(_) => {
-                let late = "the model's answer did not go on in time";
+                let late = "the model's answer stopped for too long";
                 Some((Err(ModelError::new(ModelErrorKind::Timeout, late)), None))
             }
         }

@@ -1,7 +1,7 @@
-//! The bodies of requests, one function for each API: a [`ModelRequest`] in, the vendor's JSON out.
+//! The bodies of requests: a [`ModelRequest`] in, the vendor's JSON out, with one function for each API.
 //!
-//! They are the bodies that pi-ai 0.76, the model library of Flue's runtime, sends for the same conversation; the test in
-//! `pi_bodies.rs` compares them. These differences are meant:
+//! The bodies are the same as those of pi-ai 0.76, the model library of Flue's runtime, for the same conversation. The test
+//! in `pi_bodies.rs` compares them. These differences are intended:
 //!
 //! - Arguments of a tool call that are not a JSON object go back as `{"INVALID_JSON": text}`, which is how Anthropic's guide to
 //!   streamed arguments sends such a text. pi-ai guesses at an object.
@@ -15,17 +15,17 @@
 //!   the API refuses.
 //! - Anthropic: a budget for reasoning is never below 1024 tokens, which is the least that the API takes. Where a turn has no
 //!   room for it, the model is asked not to reason.
-//! - OpenAI: the most tokens to write is always sent. pi-ai sends it where the caller gave one.
-//! - Chat completions for a server that is not OpenAI's: instructions have the role `system`, the most tokens are
-//!   `max_tokens`, and `store` is not sent, because this is what those servers know. pi-ai goes by a list of host names.
-//! - Chat completions: `tools` is left out where there are none. pi-ai sends an empty list after a tool call; OpenAI's API
+//! - OpenAI: the limit of output tokens is always sent. pi-ai sends it only if the caller set one.
+//! - Chat completions for a server that is not OpenAI's: instructions have the role `system`, the limit of output tokens is
+//!   `max_tokens`, and `store` is not sent, because those servers expect this. pi-ai decides by a list of host names.
+//! - Chat completions: `tools` is left out if there are none. pi-ai sends an empty list after a tool call; OpenAI's API
 //!   refuses that.
 //! - Responses: two texts of one turn that have no ids get two. pi-ai gives both the same, which the API refuses.
 //! - Responses: a text's own id is sent where the reasoning before it is. The API refuses one without the other.
-//! - Responses: a tool call of another model has no item id. pi-ai makes one up from a hash where the provider differs.
-//! - Responses: a tool call's item id is sent where the reasoning before it is. The API refuses one without the other.
+//! - Responses: a tool call of another model has no item id. pi-ai derives one from a hash if the provider differs.
+//! - Responses: a tool call's item id is sent only with the reasoning before it. The API refuses one without the other.
 //! - OpenAI: `minimal` is `low` for the models that do not know it.
-//! - Responses: encrypted reasoning is always asked for where a model reasons, because some models reason without being asked.
+//! - Responses: encrypted reasoning is requested for every reasoning model, because some models reason without being asked.
 
 pub(super) mod anthropic;
 pub(super) mod chat_completions;
@@ -45,19 +45,19 @@ use super::http_api::HttpApi;
 use crate::message::ContentBlock;
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, ThinkingLevel};
 
-/// A model as the bodies need to know it.
+/// The facts about a model that the bodies depend on.
 #[derive(Debug, Clone)]
 pub(super) struct WireModel {
     pub(super) info: ModelInfo,
     pub(super) api: HttpApi,
     pub(super) style: Option<ReasoningStyle>,
-    /// The server is the vendor's own, and not one that speaks its protocol.
+    /// Set if the server is the vendor's own, not a compatible one.
     pub(super) is_vendors: bool,
-    /// OpenAI may keep the answers of its responses API.
+    /// Set if OpenAI may store the answers of its responses API.
     pub(super) store: bool,
 }
 
-/// The body of a request for one turn.
+/// Returns the body of a request for one turn.
 pub(super) fn body(model: &WireModel, request: &ModelRequest) -> Value {
     match model.api {
         HttpApi::Messages => anthropic::body(model, request),
@@ -82,12 +82,12 @@ pub(super) fn check(model: &WireModel, request: &ModelRequest) -> Result<(), Mod
 }
 
 impl WireModel {
-    /// The most tokens that the model may write in this turn.
+    /// Returns the most tokens that the model may write in this turn.
     fn max_tokens(&self, request: &ModelRequest) -> u32 {
         request.max_tokens.unwrap_or(self.info.max_tokens)
     }
 
-    /// OpenAI's name for the effort that is asked for; `None`: nothing is to be said of it.
+    /// Returns OpenAI's name for the requested effort, or `None` if the request should not mention it.
     fn effort(&self, request: &ModelRequest) -> Option<&'static str> {
         let (off, has_highest) = match self.style {
             _ if !self.info.reasoning => return None,
@@ -107,7 +107,7 @@ impl WireModel {
     }
 }
 
-/// The arguments of a tool call as an object, whatever the model wrote.
+/// Returns the arguments of a tool call as an object, whatever the model wrote.
 fn arguments_object(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),
@@ -117,7 +117,7 @@ fn arguments_object(arguments: &Value) -> Value {
     }
 }
 
-/// The pieces of text, one a line.
+/// Joins the pieces of text, one per line.
 fn joined_text(content: &[ContentBlock]) -> String {
     content.iter().filter_map(ContentBlock::as_text).collect::<Vec<_>>().join("\n")
 }
@@ -130,18 +130,18 @@ fn data_url(data: &str, mime_type: &str) -> String {
     format!("data:{mime_type};base64,{data}")
 }
 
-/// The key by which OpenAI finds a conversation's cache: at most 64 characters.
+/// Returns OpenAI's cache key for a conversation, which has at most 64 characters.
 fn prompt_cache_key(session_id: &str) -> String {
     session_id.chars().take(64).collect()
 }
 
-/// An id of letters, digits, `_` and `-` alone, of this many bytes at most.
+/// Returns an id with only letters, digits, `_` and `-`, and at most `most_bytes` bytes.
 fn plain_id(id: &str, most_bytes: usize) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
     id.chars().map(plain).take(most_bytes).collect()
 }
 
-/// The parts of a tool call's id: OpenAI's responses have two, `call|item`.
+/// Splits a tool call's id. Ids from OpenAI's responses API have two parts, `call|item`.
 fn id_parts(id: &str) -> (&str, Option<&str>) {
     match id.split_once('|') {
         Some((call, item)) => (call, Some(item)),

@@ -1,4 +1,4 @@
-//! The past of a run that is gone on with, as its events tell it.
+//! The past of a resumed run, read from its events.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -10,14 +10,14 @@ use crate::event::{AgentEvent, AgentEventKind};
 use crate::store::AgentStore;
 use crate::unfinished::UnfinishedWork;
 
-/// The number of events that are read at once.
+/// The number of events that are read at a time.
 const EVENT_PAGE: u64 = 1_000;
 
-/// The past of a run that is gone on with.
+/// The past of a resumed run.
 #[derive(Debug, Default)]
 pub(super) struct RunPast {
     pub(super) next_index: u64,
-    /// The lines of the log that the handler has written.
+    /// The number of log lines that the handler has written.
     pub(super) logs: u64,
     pub(super) unfinished: UnfinishedWork,
     /// The part of its budget that each harness has used.

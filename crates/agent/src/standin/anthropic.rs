@@ -1,4 +1,4 @@
-//! Answers of Anthropic's Messages.
+//! Answers of Anthropic's Messages API.
 
 use serde_json::{Value, json};
 

@@ -29,7 +29,7 @@ pub(super) fn fault(body: &Value) -> Option<String> {
     open.first().map(|id| format!("the call `{id}` has no answer after it"))
 }
 
-/// The ids of the calls of a message or an item.
+/// Returns the ids of the calls in a message or an item.
 fn calls(item: &Value) -> Vec<&str> {
     let blocks = content(item).iter().filter(|block| block["type"] == "tool_use").map(|block| &block["id"]);
     let calls = item["tool_calls"].as_array().into_iter().flatten().map(|call| &call["id"]);
@@ -37,7 +37,7 @@ fn calls(item: &Value) -> Vec<&str> {
     blocks.chain(calls).chain(own).filter_map(Value::as_str).collect()
 }
 
-/// The ids of the calls that a message or an item answers.
+/// Returns the ids of the calls that a message or an item answers.
 fn answers(item: &Value) -> Vec<&str> {
     let blocks = content(item).iter().filter(|block| block["type"] == "tool_result");
     let blocks = blocks.map(|block| &block["tool_use_id"]);

@@ -1,8 +1,8 @@
-//! Frames of server-sent events, and where an answer is broken off.
+//! The frames of an answer, and the point at which an answer is cut off.
 
 use serde_json::Value;
 
-/// The frames of an answer as they are made.
+/// A list of frames that is being built.
 #[derive(Default)]
 pub(super) struct FrameList {
     frames: Vec<String>,
@@ -21,7 +21,7 @@ impl FrameList {
         self.frames.push(format!("data: {data}\n\n"));
     }
 
-    /// Adds the frames in which a piece grows, and remembers the middle of them.
+    /// Adds the frames of a growing piece, and remembers their middle.
     pub(super) fn grow(
         &mut self,
         pieces: impl Iterator<Item = String>,
@@ -32,12 +32,12 @@ impl FrameList {
         self.middle = first + (self.frames.len() - first).div_ceil(2);
     }
 
-    /// All frames.
+    /// Returns all frames.
     pub(super) fn whole(self) -> Vec<String> {
         self.frames
     }
 
-    /// The frames up to the middle of the last piece.
+    /// Returns the frames up to the middle of the last piece.
     pub(super) fn half(mut self) -> Vec<String> {
         self.frames.truncate(self.middle);
         self.frames

@@ -1,4 +1,4 @@
-//! Answers of OpenAI's responses.
+//! Answers of OpenAI's responses API.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -69,7 +69,7 @@ fn item_id(kind: &str) -> String {
 struct ResponseFrames {
     frames: FrameList,
     sequence: u64,
-    /// The items that are complete.
+    /// The complete items.
     output: Vec<Value>,
 }
 

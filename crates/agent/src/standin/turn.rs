@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::message::StopReason;
 use crate::usage::TokenUsage;
 
-/// One answer of a stand-in.
+/// An answer of a stand-in.
 ///
 /// ```
 /// use eyot_agent::standin::StandInTurn;
@@ -26,7 +26,7 @@ pub struct StandInTurn {
     pub(super) usage: TokenUsage,
     pub(super) frame_delay: Duration,
     pub(super) ending: TurnEnding,
-    /// It is no answer but a failure.
+    /// The failure to return instead of an answer.
     pub(super) failure: Option<StandInFailure>,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum StandInPiece {
 #[derive(Debug, Clone)]
 pub(super) enum TurnEnding {
     Whole,
-    /// The connection is lost in the middle of the last piece.
+    /// The connection breaks in the middle of the last piece.
     Cut,
     /// An error with this type comes in the middle of the last piece.
     Error(String),
@@ -67,17 +67,17 @@ pub(super) struct StandInFailure {
 }
 
 impl StandInTurn {
-    /// An answer of one text.
+    /// Creates an answer that is one text.
     pub fn text(text: &str) -> Self {
         Self::empty().and_text(text)
     }
 
-    /// An answer of one tool call.
+    /// Creates an answer that is one tool call.
     pub fn call(id: &str, tool: &str, arguments: Value) -> Self {
         Self::empty().and_call(id, tool, arguments)
     }
 
-    /// An answer without pieces.
+    /// Creates an answer without pieces.
     pub fn empty() -> Self {
         Self {
             pieces: Vec::new(),
@@ -89,7 +89,7 @@ impl StandInTurn {
         }
     }
 
-    /// The same answer with one more text.
+    /// Returns this answer with one more text.
     #[must_use]
     pub fn and_text(self, text: &str) -> Self {
         self.and(StandInPiece::Text(text.to_owned()))
@@ -102,63 +102,63 @@ impl StandInTurn {
         self.and(StandInPiece::Commentary(text.to_owned()))
     }
 
-    /// The same answer with reasoning. Chat completions have no signature.
+    /// Returns this answer with reasoning. Chat completions have no signature.
     #[must_use]
     pub fn and_thinking(self, text: &str, signature: &str) -> Self {
         self.and(StandInPiece::Thinking { text: text.to_owned(), signature: signature.to_owned() })
     }
 
-    /// The same answer with reasoning whose text is kept back. Only Anthropic's API has it; others leave it out.
+    /// Returns this answer with reasoning whose text is withheld. Only Anthropic's API has this; others leave it out.
     #[must_use]
     pub fn and_redacted_thinking(self, data: &str) -> Self {
         self.and(StandInPiece::RedactedThinking(data.to_owned()))
     }
 
-    /// The same answer with one more tool call.
+    /// Returns this answer with one more tool call.
     #[must_use]
     pub fn and_call(self, id: &str, tool: &str, arguments: Value) -> Self {
         self.and_raw_call(id, tool, &arguments.to_string())
     }
 
-    /// The same answer with a tool call whose arguments are this text, JSON or not.
+    /// Returns this answer with a tool call whose arguments are this text, even if it is not JSON.
     #[must_use]
     pub fn and_raw_call(self, id: &str, tool: &str, arguments: &str) -> Self {
         let (id, name, arguments) = (id.to_owned(), tool.to_owned(), arguments.to_owned());
         Self { stop_reason: StopReason::ToolUse, ..self.and(StandInPiece::Call { id, name, arguments }) }
     }
 
-    /// The same answer, ended for this reason: [`StopReason::Length`] or [`StopReason::Refusal`], say.
+    /// Returns this answer with another stop reason, such as [`StopReason::Length`] or [`StopReason::Refusal`].
     #[must_use]
     pub fn stopped_by(self, stop_reason: StopReason) -> Self {
         Self { stop_reason, ..self }
     }
 
-    /// The same answer with these counts of tokens.
+    /// Returns this answer with these token counts.
     #[must_use]
     pub fn with_usage(self, usage: TokenUsage) -> Self {
         Self { usage, ..self }
     }
 
-    /// The same answer with this wait before each of its frames.
+    /// Returns this answer with a delay before each frame.
     #[must_use]
     pub fn slowed(self, frame_delay: Duration) -> Self {
         Self { frame_delay, ..self }
     }
 
-    /// The same answer, whose connection is lost in the middle of its last piece: in a text, say, or in the arguments of a tool
-    /// call.
+    /// Returns this answer with a connection that breaks in the middle of the last piece, such as a text or the arguments of
+    /// a tool call.
     #[must_use]
     pub fn cut(self) -> Self {
         Self { ending: TurnEnding::Cut, ..self }
     }
 
-    /// The same answer, which an error of this type (`overloaded_error`) ends in the middle of its last piece.
+    /// Returns this answer with an error in the middle of the last piece. The type is for example `overloaded_error`.
     #[must_use]
     pub fn broken_by(self, error_type: &str) -> Self {
         Self { ending: TurnEnding::Error(error_type.to_owned()), ..self }
     }
 
-    /// No answer but this status, with an error of this type and message.
+    /// Creates a failure with this status, and an error with this type and message.
     pub fn failure(status: u16, error_type: &str, message: &str) -> Self {
         let body = json!({
             "type": "error",
@@ -168,24 +168,24 @@ impl StandInTurn {
         Self { failure: Some(failure), ..Self::empty() }
     }
 
-    /// The provider has too much to do (529).
+    /// Creates the failure of an overloaded provider (529).
     pub fn overloaded() -> Self {
         Self::failure(529, "overloaded_error", "Overloaded")
     }
 
-    /// The provider was asked too often (429), and wants to be left alone for so long.
+    /// Creates the failure for too many requests (429), with a time to wait.
     pub fn rate_limited(retry_after: Duration) -> Self {
         let milliseconds = retry_after.as_millis().to_string();
         Self::failure(429, "rate_limit_error", "Too many requests")
             .with_header("retry-after-ms", milliseconds)
     }
 
-    /// The provider failed (500).
+    /// Creates the failure of a provider's own error (500).
     pub fn server_error() -> Self {
         Self::failure(500, "api_error", "Internal server error")
     }
 
-    /// The same failure with a header.
+    /// Returns this failure with a header.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         if let Some(failure) = &mut self.failure {
@@ -200,7 +200,7 @@ impl StandInTurn {
     }
 }
 
-/// Splits a text into the pieces in which it is sent.
+/// Splits a text into the pieces to send.
 pub(super) fn chunks(text: &str) -> impl Iterator<Item = String> {
     let characters: Vec<char> = text.chars().collect();
     let size = (characters.len() / 3).clamp(1, 20);

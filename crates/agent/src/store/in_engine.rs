@@ -1,4 +1,4 @@
-//! The engine's store: what is in it outlives the process, and another process may go on with its runs.
+//! The store of agents in the engine's store. It outlives the process, and another process may resume its runs.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::conversation::ConversationEntry;
 use crate::event::AgentEvent;
 use crate::step::AgentStep;
 
-/// The engine's store: what is in it outlives the process, and another process may go on with its runs.
+/// The store of agents in the engine's store. It outlives the process, and another process may resume its runs.
 #[derive(Debug, Clone)]
 pub struct EngineStore {
     store: Arc<Store>,
 }
 
 impl EngineStore {
-    /// The agents' part of this store.
+    /// Creates the store of agents in an engine's store.
     pub fn new(store: Arc<Store>) -> Self {
         Self { store }
     }
 
-    /// Does this on a thread that may block.
+    /// Runs a function on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Store>) -> Result<T> + Send + 'static,
@@ -161,7 +161,8 @@ fn status_of(status: RunStatus) -> AgentRunStatus {
 
 fn json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| {
-        Error::new(ErrorKind::Internal, "write a run of an agent: a value is no JSON").with_source(error)
+        Error::new(ErrorKind::Internal, "write a run of an agent: a value can't be written as JSON")
+            .with_source(error)
     })
 }
 

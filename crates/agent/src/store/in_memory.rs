@@ -1,4 +1,4 @@
-//! A store that is forgotten with this process.
+//! A store in the memory of this process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::event::AgentEvent;
 use crate::message::timestamp_ms;
 use crate::step::AgentStep;
 
-/// A store that is forgotten with this process.
+/// A store in the memory of this process.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     kept: Mutex<KeptAgents>,
@@ -110,7 +110,7 @@ impl AgentStore for MemoryStore {
         Ok(RunLease { id: id.into(), kept: None })
     }
 
-    /// A run of this store is lost with its process.
+    /// Returns `None`, because a run of this store is lost with its process.
     async fn take_run(&self, id: &str) -> Result<Option<RunLease>> {
         if self.lock().runs.contains_key(id) {
             Ok(None)

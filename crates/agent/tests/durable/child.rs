@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::killing_store::KillingStore;
 use crate::scenario;
 
-/// The variables that tell a process what it is.
+/// The variables that give a process its role.
 pub(crate) const CHILD: &str = "EYOT_TEST_DURABLE_ROLE";
 pub(crate) const FOLDER: &str = "EYOT_TEST_DURABLE_FOLDER";
 pub(crate) const KILL: &str = "EYOT_TEST_DURABLE_KILL";

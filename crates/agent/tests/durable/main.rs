@@ -1,6 +1,6 @@
-//! Runs whose process is killed: the next process goes on with them.
+//! Runs whose process is killed and that the next process resumes.
 //!
-//! This program is also the process that is killed: see [`child`].
+//! The test program is also the process that is killed: see [`child`].
 
 mod child;
 mod killing_store;
@@ -83,7 +83,7 @@ fn killed_anywhere(moment: Moment) -> Check {
     Ok(())
 }
 
-/// Kills each process after some commits more, by numbers that a seed gives.
+/// Kills each process after a few more commits. The numbers come from a seed.
 fn killed_often(mut seed: u64, rounds: usize) -> Check {
     let whole = Folder::new()?;
     whole.child("run", None)?.ok_or("the run without a kill was killed")?;
@@ -122,7 +122,7 @@ fn another_handler() -> Check {
     Ok(())
 }
 
-/// A second process finds nothing to go on with while the first one lives.
+/// A second process finds nothing to resume while the first one lives.
 fn one_owner() -> Check {
     let folder = Folder::new()?;
     folder.child("run-and-ask-another", None)?;
@@ -134,12 +134,12 @@ struct Folder {
     folder: tempfile::TempDir,
 }
 
-/// What is kept of a run, as far as the tests look at it.
+/// The parts of a stored run that the tests check.
 struct KeptRun {
     status: RunStatus,
     error_name: Option<String>,
     result: Value,
-    /// The operations, with the number of their beginnings and ends.
+    /// The operations, with the number of their start and end events.
     operations: Vec<(String, usize, usize)>,
     events: Vec<AgentEvent>,
 }
@@ -172,7 +172,7 @@ impl Folder {
         self.folder.path()
     }
 
-    /// Plays a role in a process of its own. The number of commits that it made; `None`: it was killed.
+    /// Plays a role in a process of its own. Returns the number of its commits, or `None` if it was killed.
     fn child(&self, role: &str, kill: Option<(Moment, u64)>) -> Result<Option<u64>, Failed> {
         let mut command = Command::new(std::env::current_exe()?);
         command.env(CHILD, role).env(child::FOLDER, self.path());
@@ -191,7 +191,7 @@ impl Folder {
         }
     }
 
-    /// The one run there is.
+    /// Returns the only run.
     fn run(&self) -> Result<KeptRun, Failed> {
         let store = EngineStore::new(Store::open(self.path().join("eyot.db"))?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -253,7 +253,7 @@ fn numbers(events: &[AgentEvent]) -> Option<String> {
     wrong.map(|(place, event)| format!("event {} stands at {place}", event.event_index))
 }
 
-/// Everything that begins ends, once.
+/// Checks that everything that begins also ends, exactly once.
 fn pairs(events: &[AgentEvent]) -> Option<String> {
     let mut open: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for event in events {
@@ -286,7 +286,7 @@ fn pairs(events: &[AgentEvent]) -> Option<String> {
     wrong.map(|(name, (begun, ended))| format!("{name} began {begun} times and ended {ended} times"))
 }
 
-/// The operations of the run's own sessions, without their ids, which differ from run to run.
+/// Returns the operations of the run's own sessions, without their ids, which differ between runs.
 fn operations(events: &[AgentEvent]) -> Vec<(String, usize, usize)> {
     let mut found: Vec<(String, String, usize, usize)> = Vec::new();
     for event in events.iter().filter(|event| event.parent_session.is_none()) {

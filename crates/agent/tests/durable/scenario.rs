@@ -16,15 +16,15 @@ use eyot_tools::{ToolDef, ToolOutput};
 use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value, json};
 
-/// The file that has a line for each tool call that was carried out.
+/// The file with a line for each tool call that was carried out.
 pub(crate) const DONE: &str = "done";
 
-/// A model whose answer depends on what was said alone: two tools, then a task, then an end.
+/// A model whose answers depend only on the conversation: two tools, then a task, then an end.
 struct Worker {
     info: ModelInfo,
 }
 
-/// The work. The other handler asks for something else.
+/// The handler of the run. With `is_other`, it makes different calls.
 pub(crate) async fn work(context: AgentContext, folder: PathBuf, is_other: bool) -> AgentResult<Value> {
     context.log(LogLevel::Info, "begins", Map::new());
     let options = HarnessOptions {
@@ -38,7 +38,7 @@ pub(crate) async fn work(context: AgentContext, folder: PathBuf, is_other: bool)
     let asked = if is_other { "something else" } else { "work" };
     let worked = session.prompt(asked, PromptOptions::default()).await?;
     context.log(LogLevel::Info, "has worked", Map::new());
-    // A command that was interrupted is an error, which the handler may go on from.
+    // An interrupted command is an error, and the handler may continue after it.
     let command = session.shell("echo done", ShellOptions::default()).await;
     let code = command.map_or(-1, |command| command.exit_code);
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
@@ -98,7 +98,7 @@ impl Model for Worker {
     }
 }
 
-/// The turn that follows. Calls are named after the place that they have in the conversation.
+/// Returns the next turn. The ids of calls come from their position in the conversation.
 fn answer(messages: &[ChatMessage]) -> Vec<ContentBlock> {
     let asked = messages.iter().rev().find_map(|message| match message {
         ChatMessage::User(message) => message.content[0].as_text(),

@@ -1,7 +1,7 @@
-//! The same scripted run through Flue's runtime (npm, 0.8.1) and through ours: the model is asked the same, and the events come
-//! in the same order. What differs on purpose is taken out below, and docs/agents.md has the reasons.
+//! A scripted run through Flue's runtime (npm, 0.8.1) and through ours. Both must send the same requests and publish the same
+//! events in the same order. Intended differences are removed below, and docs/agents.md gives the reasons.
 //!
-//! Without npm or the network, it shows as ignored, with the reason.
+//! Without npm or the network, the test shows as ignored, with the reason.
 
 #[path = "../npm/mod.rs"]
 mod npm;
@@ -66,7 +66,7 @@ fn script() -> Vec<StandInTurn> {
     ]
 }
 
-/// The calls whose answers have other words.
+/// The calls whose answers are worded differently.
 const OTHER_WORDS: [&str; 2] = ["c2", "c9"];
 
 fn compare(flue: &NpmPackages) -> Result<(), Failed> {
@@ -168,8 +168,8 @@ fn requests(stand_in: &StandIn) -> Vec<Value> {
     requests.collect()
 }
 
-/// Takes out of a message what differs on purpose: the words about what went wrong, ids that are made anew each time, and
-/// whether a user's text is a text or one part, which is the same to a model.
+/// Removes intended differences from a message: the texts of errors, ids that are new each time, and whether a user's text is
+/// a string or a single part, which is the same to a model.
 fn take_out_what_differs(message: &mut Value) {
     if message["role"] == "user" && message["content"].is_string() {
         message["content"] = json!([{"type": "text", "text": message["content"].take()}]);
@@ -185,7 +185,7 @@ fn take_out_what_differs(message: &mut Value) {
         if call["id"].as_str().is_some_and(is_uuid) {
             call["id"] = json!("(a new id)");
         }
-        // The order of fields in an object is nobody's promise.
+        // The order of fields in an object is not guaranteed.
         let arguments = call["function"]["arguments"].as_str().unwrap_or_default();
         call["function"]["arguments"] = serde_json::from_str(arguments).unwrap_or_default();
     }
@@ -195,8 +195,8 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.bytes().filter(|byte| *byte == b'-').count() == 4
 }
 
-/// The events as far as they are the same each time. Answers of one turn come in the order in which they are done, and ours hold
-/// back the end of a piece of text that a secret may begin with.
+/// Returns the comparable parts of the events. The answers of one turn arrive in any order, and our runtime holds back the end
+/// of a piece of text where a secret may begin.
 fn shown(events: &[Value]) -> Value {
     const KINDS: [&str; 17] = [
         "run_start",

@@ -1,4 +1,4 @@
-//! Errors of connecting, and what they say to do.
+//! Errors of connecting, and their hints.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn assert_says(error: &Error, kind: ErrorKind, sentence: &str, hint: &str) {
     assert!(error.hint().unwrap_or_default().contains(hint), "{error}: {:?}", error.hint());
 }
 
-/// A server that answers every request so.
+/// Starts a server that gives every request this answer.
 fn answering(status: u16, content_type: &'static str, body: &'static str) -> StubServer {
     StubServer::start(move |_| {
         Some(Reply::Raw(raw(StatusCode::from_u16(status).unwrap(), content_type, body.to_owned())))

@@ -1,4 +1,4 @@
-//! Servers that mean harm: messages without an end, messages that are none, and the way to other servers.
+//! Hostile servers: endless messages, invalid messages, and redirects to other servers.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::{TRANSPORTS, call, connect, options};
 
 const EVENTS: &str = "text/event-stream";
 
-/// A server that answers calls with this body.
+/// Starts a server that answers calls with this body.
 fn answering(content_type: &'static str, body: impl Fn() -> Body + Send + Sync + 'static) -> StubServer {
     StubServer::start(move |asked| {
         (asked.message["method"] == "tools/call")
@@ -50,7 +50,7 @@ async fn a_stream_without_an_end_is_given_up() {
         let error = connect_mcp_server("stub", options(&server, TRANSPORTS[1])).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
         assert!(error.to_string().contains("more than 16 MiB"), "{error}");
-        // Inside of a call, the stream that has it all ends, and the next call opens another.
+        // Within a call, the stream that carries all messages ends, and the next call opens another.
         let server = answering(EVENTS, move || endless(begin, piece));
         let connection = connect(&server, TRANSPORTS[1]).await;
         let output = call(&connection, "mcp__stub__echo", json!({})).await;
@@ -62,7 +62,7 @@ async fn a_stream_without_an_end_is_given_up() {
 
 #[tokio::test]
 async fn a_flood_of_events_neither_fills_memory_nor_keeps_the_connection_open() {
-    // Comments and notifications without an end. Nobody counts them, so only the call's time ends it.
+    // Endless comments and notifications. They are not limited, so only the time limit of the call ends it.
     for (index, spoken) in TRANSPORTS.into_iter().enumerate() {
         let server = answering(EVENTS, || endless("", ": nothing\n\n"));
         let options = McpServerOptions { timeout_ms: 500, ..options(&server, spoken) };

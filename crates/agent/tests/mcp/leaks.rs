@@ -1,4 +1,4 @@
-//! Nothing of a connection stays behind: no task here, no session at the server.
+//! A connection leaves nothing behind: no task in the client, and no session at the server.
 
 use axum::http::Method;
 use eyot_agent::{McpServerOptions, connect_mcp_server};
@@ -53,7 +53,7 @@ async fn a_connection_that_fails_leaves_nothing() {
         let slow = McpServerOptions { connect_timeout_ms: 200, ..options(&server, spoken) };
         connect_mcp_server("stub", slow).await.unwrap_err();
         until(|| tasks() == before).await;
-        // The same of one that is given up by its caller.
+        // The same for a connection that its caller gives up.
         let connecting = connect_mcp_server("stub", options(&server, spoken));
         let tried = server.messages("initialize").len();
         tokio::select! {
@@ -61,7 +61,7 @@ async fn a_connection_that_fails_leaves_nothing() {
             () = until(|| server.messages("initialize").len() > tried) => {}
         }
         until(|| tasks() == before).await;
-        // And of one whose list is wrong.
+        // The same for a connection whose list of tools is wrong.
         let server = StubServer::start(|_| None);
         let wrong = McpServerOptions { tools: Some(vec!["x".to_owned()]), ..options(&server, spoken) };
         connect_mcp_server("stub", wrong).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Lists of tools: pages, names, schemas, and the choice among them.
+//! Lists of tools: pages, names, schemas, and the selection of tools.
 
 use eyot::ErrorKind;
 use eyot_agent::{McpServerOptions, connect_mcp_server};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::stub::{Reply, StubServer, tool};
 use super::{TRANSPORTS, call, connect, options};
 
-/// A server whose list is this page where the cursor is this.
+/// Starts a server whose list of tools has these pages, by cursor.
 fn listing(page: impl Fn(Option<&str>) -> Value + Send + Sync + 'static) -> StubServer {
     StubServer::start(move |asked| {
         (asked.message["method"] == "tools/list")

@@ -1,4 +1,4 @@
-//! Servers that die, restart and forget.
+//! Servers that die, restart, or forget their sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::stub::{Asked, Reply, StubServer, raw};
 use super::{TRANSPORTS, call, connect, until};
 
-/// Never answers a call that asks for that.
+/// Returns no answer for a call with the argument `hang`.
 fn unless_it_hangs(asked: &Asked) -> Option<Reply> {
     let hangs = asked.message["params"]["arguments"]["hang"] == true;
     hangs.then_some(Reply::Never)
@@ -43,7 +43,7 @@ async fn a_server_that_dies_gives_an_error_answer_and_the_next_call_finds_the_ne
     }
 }
 
-/// Refuses the sessions of the server that was there before.
+/// Refuses the sessions of the previous server.
 fn restarted() -> impl Fn(&Asked) -> Option<Reply> + Send + Sync {
     let has_session = AtomicBool::new(false);
     move |asked| {
@@ -54,7 +54,7 @@ fn restarted() -> impl Fn(&Asked) -> Option<Reply> + Send + Sync {
     }
 }
 
-/// A server that forgets its sessions when it is told to, and says so like this.
+/// Starts a server that forgets its sessions on demand, and then answers with this status.
 fn forgetful(status: u16, forgets: Arc<AtomicUsize>) -> StubServer {
     StubServer::start(move |asked| {
         let forgets_now = asked.message["method"] == "tools/call"
@@ -69,7 +69,7 @@ fn forgetful(status: u16, forgets: Arc<AtomicUsize>) -> StubServer {
 
 #[tokio::test]
 async fn an_expired_session_is_replaced_within_the_call() {
-    // 404 is the protocol's; 400 with this code is what servers after the SDK's example say.
+    // The protocol requires 404. Servers that follow the SDK's example send 400 with this code.
     for status in [404, 400] {
         let forgets = Arc::new(AtomicUsize::new(0));
         let server = forgetful(status, forgets.clone());

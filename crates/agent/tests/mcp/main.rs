@@ -1,4 +1,4 @@
-//! MCP servers as a client meets them: good ones over both transports, and those that die, forget, refuse or mean harm.
+//! MCP servers of all kinds: good ones over both transports, and those that die, forget sessions, refuse or are hostile.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ use eyot_tools::{ToolContext, ToolOutput, Toolset, handle_tool_call};
 use serde_json::Value;
 use stub::StubServer;
 
-/// A bound for waits that must not hang.
+/// The time after which a wait counts as hanging.
 const HANG: Duration = Duration::from_secs(30);
 
 /// Both transports, with the path at which the stub speaks them.

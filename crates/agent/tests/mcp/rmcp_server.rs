@@ -1,4 +1,4 @@
-//! A server that rmcp makes, over streamable HTTP.
+//! A server built with rmcp, over streamable HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,7 +92,7 @@ async fn a_restarted_server_is_used_on() {
     let server = StubServer::serve("127.0.0.1:0".parse().unwrap(), tools.router());
     let connection = connect(&server, TRANSPORTS[0]).await;
     let server = StubServer::serve(server.kill(), tools.router());
-    // Until it is seen, the end of a connection that was kept for the next request makes that one fail.
+    // The client must notice that its idle connection has ended. Otherwise the next request fails.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(call(&connection, "mcp__stub__answer", json!({})).await.as_text(), "an answer");
     connection.close().await;

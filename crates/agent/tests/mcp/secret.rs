@@ -1,4 +1,4 @@
-//! Headers and the url's query stay secret: searched for in everything that is shown, logged or answered.
+//! The headers and the query of the url stay secret: they are in nothing that is shown, logged or answered.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -52,7 +52,7 @@ async fn no_secret_is_shown_logged_or_answered() {
     let _guard = tracing::subscriber::set_default(subscriber);
     let mut shown = Vec::new();
     for spoken in TRANSPORTS {
-        // It repeats every header and the url: in answers, in errors of MCP, in refusals, and in redirects.
+        // The server repeats every header and the url: in answers, in MCP errors, in refusals and in redirects.
         let server = StubServer::start(|asked| {
             let seen = format!("{} {:?}", asked.path, asked.headers);
             match asked.message["params"]["arguments"]["how"].as_str()? {
@@ -88,7 +88,7 @@ async fn no_secret_is_shown_logged_or_answered() {
     let answered = shown.iter().filter(|shown| shown.contains("<redacted>")).count();
     assert!(answered >= 5, "{shown:#?}");
     for shown in shown {
-        // An answer is redacted where a header is a credential; `x-team` is none.
+        // Answers are redacted only for credentials, and `x-team` is not one.
         assert!(!shown.replace(&format!("{CANARY}-team"), "").contains(CANARY), "{shown}");
     }
     let log =

@@ -1,5 +1,5 @@
-//! A small server that speaks both transports of MCP and says whatever a test wants. It runs in a runtime of its own, so that
-//! it can die, and so that its tasks are not counted among the client's.
+//! A small server that speaks both transports of MCP and gives any answer that a test needs. The server has its own runtime,
+//! so that it can be killed, and so that its tasks do not count as the client's.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
-/// A request as the server got it.
+/// A request that the server received.
 #[derive(Clone)]
 pub struct Asked {
     pub method: Method,
@@ -31,7 +31,7 @@ pub struct Asked {
 pub enum Reply {
     Result(Value),
     Error(i64, &'static str),
-    /// By streamable HTTP: this response. By the older transport: its body, as bytes of the stream.
+    /// A raw response for streamable HTTP. In the older transport, its body becomes bytes of the stream.
     Raw(Response),
     Never,
 }
@@ -39,12 +39,12 @@ pub enum Reply {
 type Handler = dyn Fn(&Asked) -> Option<Reply> + Send + Sync;
 type Streams = Mutex<HashMap<String, mpsc::UnboundedSender<Body>>>;
 
-/// The server's parts that its requests share.
+/// The state that the requests share.
 struct Shared {
     handler: Box<Handler>,
     log: Arc<Mutex<Vec<Asked>>>,
     streams: Arc<Streams>,
-    /// Streams whose sessions are forgotten; they stay open.
+    /// The streams whose sessions were forgotten. They stay open.
     forgotten: Arc<Streams>,
     /// The data of the `endpoint` event, without the session.
     endpoint: String,
@@ -60,7 +60,7 @@ pub struct StubServer {
 }
 
 impl StubServer {
-    /// A server with one tool, `echo`. Where the handler has a reply, it counts.
+    /// Starts a server with one tool, `echo`. A reply of the handler replaces the usual one.
     pub fn start(handler: impl Fn(&Asked) -> Option<Reply> + Send + Sync + 'static) -> Self {
         Self::start_at("127.0.0.1:0".parse().unwrap(), "/message", handler)
     }
@@ -117,12 +117,12 @@ impl StubServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     pub fn log(&self) -> Vec<Asked> {
         self.log.lock().unwrap().clone()
     }
 
-    /// The messages with this method.
+    /// Returns the messages with this method.
     pub fn messages(&self, method: &str) -> Vec<Value> {
         self.log()
             .into_iter()
@@ -131,7 +131,7 @@ impl StubServer {
             .collect()
     }
 
-    /// Refuses the messages of the streams so far, which stay open.
+    /// Refuses further messages of the current streams, which stay open.
     pub fn forget_streams(&self) {
         let streams = std::mem::take(&mut *self.streams.lock().unwrap());
         self.forgotten.lock().unwrap().extend(streams);
@@ -166,7 +166,7 @@ async fn asked(shared: &Shared, request: Request) -> Asked {
     asked
 }
 
-/// Streamable HTTP, at every path that nothing else has.
+/// Serves streamable HTTP at all remaining paths.
 async fn streamable(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let asked = asked(&shared, request).await;
     match (shared.handler)(&asked).or_else(|| usual(&asked)) {

@@ -1,5 +1,5 @@
-//! The MCP project's own server `everything`, from npm, over both transports: all of its tools are called. Without npm or the
-//! network the tests show as ignored, with the reason; any other failure to install it is a failure.
+//! Calls of all tools of `everything`, the MCP project's own server from npm, over both transports. Without npm or the
+//! network, the tests show as ignored, with the reason. Any other failure to install the server fails the tests.
 
 #[path = "../npm/mod.rs"]
 mod npm;
@@ -17,14 +17,14 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use npm::{Missing, NpmPackages};
 use serde_json::{Value, json};
 
-/// A bound for waits that must not hang.
+/// The time after which a wait counts as hanging.
 const HANG: Duration = Duration::from_secs(60);
 
-/// The transports: the server's word, ours, and the path.
+/// The transports: the server's name for it, ours, and the path.
 const TRANSPORTS: [(&str, McpTransport, &str); 2] =
     [("streamableHttp", McpTransport::StreamableHttp, "/mcp"), ("sse", McpTransport::Sse, "/sse")];
 
-/// A call: the tool by the server's own name, the arguments, and what must stand in the answer.
+/// A call: the server's own name of the tool, the arguments, and the texts that the answer must contain.
 type Row = (&'static str, Value, &'static [&'static str]);
 
 /// A call of every tool. A tool without a row fails the test.
@@ -85,10 +85,10 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// The tool that the server offers to every client, and whose plain calls it refuses: it runs in the background only.
+/// The tool that is offered to every client but refuses plain calls, because it runs only in the background.
 const TASK_ONLY: &str = "simulate-research-query";
 
-/// Tools that the server offers only to clients with sampling, elicitation or roots, which this one is not.
+/// The tools that the server offers only to clients with sampling, elicitation or roots. Our client has none of these.
 const FOR_OTHER_CLIENTS: [&str; 6] = [
     "get-roots-list",
     "trigger-elicitation-request",
@@ -191,7 +191,7 @@ impl Drop for Server {
 
 async fn every_tool_is_called(server: Server) -> Result<(), Failed> {
     let connection = server.connect().await?;
-    // The server offers a few of its tools some time after the handshake, so the list may be longer the next time.
+    // The server adds some tools shortly after the handshake, so a second list may be longer.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let later = server.connect().await?;
     for connection in [&connection, &later] {
@@ -278,7 +278,7 @@ async fn call_in(
     Ok(handle_tool_call(context, &tools, &offered_name(name), input).await)
 }
 
-/// A port that nothing listens at. The server takes no listener, so it could be taken by another program until then.
+/// Returns a free port. The server can't take over a listener, so another program could take the port before it.
 fn free_port() -> Result<u16, Failed> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -1,4 +1,4 @@
-//! Answers that fail, and what is not told of them.
+//! Answers that fail, and the secrets that their errors must not contain.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ async fn an_answer_that_stands_still_is_a_timeout() {
 async fn nobody_at_the_address_is_unreachable() {
     let mut options = ModelOptions::default();
     options.tries = 1;
-    // A port that was free a moment ago.
+    // This port was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for api in APIS {
         let name = register(api, &format!("http://user:password@{free}/v1"));
@@ -137,12 +137,12 @@ fn a_name_that_is_none_is_refused_with_the_names_there_are() {
         "{unknown}"
     );
     register_provider("addressless", ProviderRegistration::new(ModelApi::OpenaiCompletions, "127.0.0.1"));
-    assert!(refused("addressless/m").contains("no address"));
+    assert!(refused("addressless/m").contains("must be an address"));
 }
 
 #[tokio::test]
 async fn a_key_that_is_missing_is_told_by_the_first_turn() {
-    // Not set where tests run; and if it is, nothing is sent to a model of this name.
+    // The variables are usually not set where tests run. If one is, the test does nothing.
     if std::env::var("ANTHROPIC_API_KEY").is_ok() || std::env::var("ANTHROPIC_BASE_URL").is_ok() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Conversations that go back to a model: its own, and those of another.
+//! Conversations that are sent to a model: its own, and those of another model.
 
 use eyot_agent::standin::StandInTurn;
 use eyot_agent::{
@@ -38,7 +38,7 @@ fn image() -> ContentBlock {
     ContentBlock::Image { data: "aGk=".to_owned(), mime_type: "image/png".to_owned() }
 }
 
-/// A turn that reasons and calls a tool, then the tool's answer with an image, as they are sent back.
+/// Returns the request after a turn with reasoning and a tool call, and the tool's answer with an image.
 async fn sent_back(api: ModelApi) -> Value {
     let turn = StandInTurn::empty().and_thinking("hm", "sig-1").and_redacted_thinking("hidden").and_call(
         "call_1",
@@ -105,7 +105,7 @@ async fn responses_get_their_items_back_and_images_inside_of_outputs() {
     assert_eq!(input[4]["output"][1]["image_url"], "data:image/png;base64,aGk=");
 }
 
-/// A conversation that was held with a model of OpenAI's responses.
+/// Returns a conversation with a model of OpenAI's responses API.
 fn foreign() -> Vec<ChatMessage> {
     let call = |id: &str| {
         ContentBlock::ToolCall(eyot_agent::ToolCall {

@@ -1,4 +1,4 @@
-//! The log of a turn, at its finest: it never has the key.
+//! The log of a turn at the most detailed level never contains the key.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::setup::{APIS, KEY, Vendor, hello};
 
-/// A log that is kept.
+/// A log in memory.
 #[derive(Clone, Default)]
 struct KeptLog(Arc<Mutex<Vec<u8>>>);
 
@@ -46,7 +46,7 @@ fn the_log_has_no_key_even_where_a_provider_repeats_it() {
     assert!(!log.contains(KEY), "{log}");
 }
 
-/// Failures before the stream, in it, and over again, each of which has the key in its text.
+/// Causes failures before the stream, within it, and repeatedly. Each has the key in its text.
 async fn fail_with_the_key() {
     let said = format!("the key {KEY} is wrong");
     for api in APIS {

@@ -1,4 +1,4 @@
-//! Models by their names, over stand-ins for the vendors' HTTP APIs.
+//! Tests of models with stand-ins for the vendors' HTTP APIs.
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod failures;

@@ -1,4 +1,4 @@
-//! Stand-ins as registered providers, and turns of theirs.
+//! Stand-ins that are registered as providers, and requests for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +11,10 @@ use eyot_agent::{
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-/// The key of the tests. It may stand in a request, and nowhere else.
+/// The key of the tests. It may appear only in requests.
 pub const KEY: &str = "canary-key-0123456789";
 
-/// The APIs, each of which most tests try.
+/// The APIs. Most tests run for each of them.
 pub const APIS: [ModelApi; 3] =
     [ModelApi::AnthropicMessages, ModelApi::OpenaiCompletions, ModelApi::OpenaiResponses];
 
@@ -26,14 +26,14 @@ pub struct Vendor {
 }
 
 impl Vendor {
-    /// A model that plays these turns, and is asked once for each.
+    /// Creates a model that plays these turns, without retries.
     pub async fn playing<const N: usize>(api: ModelApi, turns: [StandInTurn; N]) -> Self {
         let mut options = ModelOptions::default();
         options.tries = 1;
         Self::with(api, options, turns).await
     }
 
-    /// A model that plays these turns with other times and tries.
+    /// Creates a model that plays these turns, with these timeouts and retries.
     pub async fn with<const N: usize>(api: ModelApi, options: ModelOptions, turns: [StandInTurn; N]) -> Self {
         let stand_in = match api {
             ModelApi::AnthropicMessages => StandIn::anthropic(turns).await.unwrap(),
@@ -44,18 +44,18 @@ impl Vendor {
         Self { stand_in, model, name }
     }
 
-    /// The body of the last request.
+    /// Returns the body of the last request.
     pub fn last_body(&self) -> Value {
         self.stand_in.requests().last().unwrap().body.clone()
     }
 
-    /// Asks for a turn, to its end.
+    /// Asks for a turn, and returns all of its events.
     pub async fn ask(&self, request: ModelRequest) -> Result<Vec<ModelEvent>, ModelError> {
         let (events, end) = self.ask_to_the_end(request).await;
         end.map(|()| events)
     }
 
-    /// Asks for a turn, and gives what came before it failed too.
+    /// Asks for a turn. Returns its events, even those before a failure, and the outcome.
     pub async fn ask_to_the_end(&self, request: ModelRequest) -> (Vec<ModelEvent>, Result<(), ModelError>) {
         let mut stream = match self.model.stream(request).await {
             Ok(stream) => stream,
@@ -71,7 +71,7 @@ impl Vendor {
         (events, Ok(()))
     }
 
-    /// Asks for a turn and gives it alone.
+    /// Asks for a turn, and returns only the complete turn.
     pub async fn turn(&self, request: ModelRequest) -> ModelTurn {
         match self.ask(request).await.unwrap().pop() {
             Some(ModelEvent::Done(turn)) => turn,
@@ -80,7 +80,7 @@ impl Vendor {
     }
 }
 
-/// Registers an address under a name that no other test has. Its model `m` reasons and sees images.
+/// Registers an address under a unique name. The model `m` there reasons and accepts images.
 pub fn register(api: ModelApi, url: &str) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("standin-{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -92,7 +92,7 @@ pub fn register(api: ModelApi, url: &str) -> String {
     name
 }
 
-/// A request for one turn after these messages.
+/// Returns a request for the turn after these messages.
 pub fn request(messages: Vec<ChatMessage>) -> ModelRequest {
     ModelRequest {
         system_prompt: Some("You help.".to_owned()),
@@ -110,7 +110,7 @@ pub fn request(messages: Vec<ChatMessage>) -> ModelRequest {
     }
 }
 
-/// A request after one word of the user.
+/// Returns a request after one word of the user.
 pub fn hello() -> ModelRequest {
     request(vec![ChatMessage::user("hello")])
 }

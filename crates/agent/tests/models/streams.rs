@@ -1,4 +1,4 @@
-//! Answers that arrive whole: their events, and the turn that they make.
+//! Answers that arrive completely: their events, and the resulting turn.
 
 use std::time::Duration;
 
@@ -168,7 +168,7 @@ async fn a_request_has_the_key_and_the_sessions_id() {
             assert_eq!(asked.headers["session_id"], "session-1");
             assert_eq!(asked.body["prompt_cache_key"], "session-1");
         }
-        // Nothing of genai's own request is left in ours.
+        // The request contains no placeholder `-`.
         assert!(!asked.body.to_string().contains("\"-\""), "{}", asked.body);
     }
 }

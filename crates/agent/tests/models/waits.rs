@@ -1,4 +1,4 @@
-//! Turns that are tried again.
+//! Retries of turns.
 
 use std::time::{Duration, Instant};
 

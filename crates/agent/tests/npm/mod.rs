@@ -1,5 +1,5 @@
-//! Packages of npm for tests, installed into the target folder together with Node: they need a newer one than many machines
-//! have. Where npm or the network is missing, the tests show as ignored, with the reason.
+//! Npm packages for tests. They are installed into the target folder together with Node, because they need a newer version than
+//! many machines have. Without npm or the network, the tests show as ignored, with the reason.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,16 +8,16 @@ use std::process::{Command, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// The errors of npm if its registry cannot be reached.
+/// The errors of npm when its registry cannot be reached.
 const OFFLINE: [&str; 6] =
     ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH"];
 
-/// The reason why there are no packages.
+/// The reason for missing packages.
 #[derive(Clone)]
 pub enum Missing {
-    /// This machine has no npm, or no network.
+    /// Npm or the network is missing on this machine.
     NotHere(String),
-    /// Anything else, which is a failure of the tests.
+    /// Another failure, which fails the tests.
     Broken(String),
 }
 
@@ -28,8 +28,8 @@ pub struct NpmPackages {
 }
 
 impl NpmPackages {
-    /// Installs the packages of `package-lock.json` in `sources` unless that was done before, and copies `programs` from there.
-    /// Nothing is installed when the tests are only listed.
+    /// Installs the packages of `package-lock.json` in `sources`, unless they are installed, and copies `programs` from there.
+    /// Nothing is installed if the tests are only listed.
     pub fn install(
         arguments: &Arguments,
         name: &str,
@@ -64,7 +64,7 @@ impl NpmPackages {
         if output.status.success() && self.node_path().exists() {
             return Ok(());
         }
-        // Next time it is tried again.
+        // Without the lock file, the next run tries again.
         drop(fs::remove_file(self.folder.join("package-lock.json")));
         let errors = String::from_utf8_lossy(&output.stderr);
         let reason = errors.lines().rfind(|line| line.contains("npm error")).unwrap_or("no reason given");
@@ -77,7 +77,7 @@ impl NpmPackages {
         self.folder.join("node_modules/node/bin/node")
     }
 
-    /// Node with a program of this folder, and with only the environment that programs need.
+    /// Returns a command that runs a program of this folder with Node, in a minimal environment.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.node_path());
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -86,7 +86,7 @@ impl NpmPackages {
     }
 }
 
-/// Copies the files that differ. Returns whether there were any.
+/// Copies the files that differ. Returns whether any did.
 fn copy(sources: &Path, folder: &Path, names: &[&str]) -> io::Result<bool> {
     let mut has_changed = false;
     for name in names {

@@ -1,4 +1,4 @@
-//! Calls that are aborted or dropped, and what is left of them.
+//! Calls that are aborted or dropped, and their effects on the conversation.
 
 use eyot_agent::{AgentError, ModelEvent, PromptOptions, ScriptedTurn};
 use serde_json::json;

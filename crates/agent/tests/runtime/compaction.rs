@@ -10,14 +10,14 @@ use eyot_agent::{
 
 use crate::support::{all, in_memory, names};
 
-/// A model that can read so many tokens.
+/// Creates a model with this context window.
 fn model(context_window: u64, turns: impl IntoIterator<Item = ScriptedTurn>) -> ScriptedModel {
     let scripted = ScriptedModel::new(turns);
     let info = ModelInfo { context_window, ..scripted.info().clone() };
     scripted.with_info(info)
 }
 
-/// A turn after which the conversation has so many tokens.
+/// Creates a turn after which the conversation has this many tokens.
 fn counted(text: &str, tokens: u64) -> ScriptedTurn {
     ScriptedTurn::Say(ModelTurn {
         content: vec![ContentBlock::text(text)],
@@ -120,7 +120,7 @@ async fn a_summary_that_is_cut_refused_or_empty_replaces_nothing() {
         let error = session.compact().await.unwrap_err();
         assert!(error.to_string().contains("summary"), "{error}");
         assert_eq!(session.conversation().messages(), before);
-        // Its tokens were used all the same.
+        // The tokens of the failed summary count for the budget.
         let error = session.prompt("two", PromptOptions::default()).await.unwrap_err();
         assert!(matches!(error, AgentError::Budget(BudgetLimit::Tokens(50))), "{error}");
     }

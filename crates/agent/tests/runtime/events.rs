@@ -1,4 +1,4 @@
-//! Events: whoever listens hears of everything in order, and harms nobody.
+//! Events: listeners get all events in order, and can't disturb the agent.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};

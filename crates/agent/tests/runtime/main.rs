@@ -1,4 +1,4 @@
-//! The runtime from outside: real sandboxes (in memory), and a model that says what was written down for it.
+//! Tests of the runtime from outside, with real sandboxes in memory and a scripted model.
 
 mod aborting;
 mod aborting_run;

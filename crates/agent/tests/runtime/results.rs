@@ -1,4 +1,4 @@
-//! Results that have a shape.
+//! Structured results.
 
 use eyot_agent::{AgentError, PromptOptions, ScriptedTurn};
 use serde_json::{Value, json};
@@ -75,6 +75,6 @@ async fn a_result_beside_other_calls_does_not_end_the_turn_early() {
 async fn what_is_no_schema_is_refused_before_anything_is_said() {
     let agent = agent([]).await;
     let error = agent.session.prompt("Count.", asking(json!({"type": "nothing"}))).await.unwrap_err();
-    assert!(error.to_string().contains("it is no JSON Schema"), "{error}");
+    assert!(error.to_string().contains("it is not a valid JSON Schema"), "{error}");
     assert!(agent.session.conversation().entries().is_empty());
 }

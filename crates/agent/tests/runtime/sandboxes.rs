@@ -1,4 +1,4 @@
-//! The sandbox of a harness: found once, shared by everything in it, and left alone when it goes.
+//! The sandbox of a harness: it is found once, shared by all sessions, and kept when the harness is closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::support::{agent_with, tool_results};
 
-/// A provider in memory that counts how often a sandbox is asked for.
+/// A provider in memory that counts the calls that create or open a sandbox.
 #[derive(Default)]
 struct Counting {
     inner: MemoryProvider,

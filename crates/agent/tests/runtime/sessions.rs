@@ -56,7 +56,7 @@ async fn a_tool_call_that_was_going_on_when_its_process_ended_is_said_to_be_inte
     let first = agent_with([turn], options()).await;
     let call = first.session.prompt("go", PromptOptions::default());
     let mut events = call.events();
-    // The first process is lost here: nothing of its session is ever ended.
+    // The first process is lost here: its session never finishes anything.
     let lost = tokio::spawn(call);
     while events.next().await.is_some_and(|event| event.kind.name() != "tool_call") {}
     first.session.conversation();

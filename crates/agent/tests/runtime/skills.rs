@@ -88,7 +88,7 @@ async fn a_skill_that_is_wrong_or_there_twice_is_refused_when_the_harness_is_mad
     let (_provider, sandbox) = workspace().await;
     sandbox.write(".agents/skills/deploy/SKILL.md", REVIEW.replace("review", "deploy")).await.unwrap();
     let error = init(options(sandbox.clone())).await.err().unwrap();
-    assert_eq!(error.to_string(), "skill `deploy` is one of the agent's and one of the workspace's");
+    assert_eq!(error.to_string(), "skill `deploy` exists twice: in the agent and in the workspace");
     sandbox.write(".agents/skills/deploy/SKILL.md", "no front matter").await.unwrap();
     let error = init(options(sandbox)).await.err().unwrap();
     assert!(error.to_string().contains("start it with `---`"), "{error}");

@@ -1,4 +1,4 @@
-//! Parts of the tests: a harness over a sandbox in memory, and what its events tell.
+//! Support for the tests: a harness over a sandbox in memory, and access to its events.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ pub(crate) struct Agent {
     pub(crate) session: Session,
 }
 
-/// An agent in a sandbox in memory, whose model says these turns.
+/// Creates an agent in a sandbox in memory, whose model plays these turns.
 pub(crate) async fn agent(turns: impl IntoIterator<Item = ScriptedTurn>) -> Agent {
     agent_with(turns, in_memory()).await
 }
 
-/// The same with these options; the model is the script's.
+/// Creates such an agent with these options. The model is always the script's.
 pub(crate) async fn agent_with(
     turns: impl IntoIterator<Item = ScriptedTurn>,
     options: HarnessOptions,
@@ -36,17 +36,17 @@ pub(crate) fn in_memory() -> HarnessOptions {
     HarnessOptions { sandbox, ..HarnessOptions::default() }
 }
 
-/// The names of the events so far.
+/// Returns the names of the events so far.
 pub(crate) fn names(events: &mut CallEvents) -> Vec<&'static str> {
     all(events).iter().map(|event| event.kind.name()).collect()
 }
 
-/// The events so far.
+/// Returns the events so far.
 pub(crate) fn all(events: &mut CallEvents) -> Vec<Arc<AgentEvent>> {
     std::iter::from_fn(|| events.try_next()).collect()
 }
 
-/// The texts of the answers of tools in a request, in order.
+/// Returns the texts of the tools' answers in a request, in order.
 pub(crate) fn tool_results(request: &ModelRequest) -> Vec<(String, bool)> {
     let results = request.messages.iter().filter_map(|message| match message {
         ChatMessage::ToolResult(result) => {
@@ -58,7 +58,7 @@ pub(crate) fn tool_results(request: &ModelRequest) -> Vec<(String, bool)> {
     results.collect()
 }
 
-/// The last text in a request.
+/// Returns the last text in a request.
 pub(crate) fn last_text(request: &ModelRequest) -> String {
     let last = request.messages.last().expect("a message");
     last.content()[0].as_text().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! Tools of a prompt: at the same time, in order, and never the end of a run.
+//! Tools of a prompt: they run concurrently, their answers keep the order, and a failing tool does not end the run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ async fn a_tool_that_takes_too_long_is_ended_and_the_model_hears_of_it() {
     let agent = agent_with([turn, ScriptedTurn::text("ok")], options).await;
     agent.session.prompt("go", PromptOptions::default()).await.unwrap();
     let (text, is_error) = tool_results(&agent.model.requests()[1]).remove(0);
-    assert!(is_error && text.contains("was ended after 50 ms") && text.contains("half"), "{text}");
+    assert!(is_error && text.contains("was stopped after 50 ms") && text.contains("half"), "{text}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-//! The stand-ins with the vendors' own clients from npm, and the models with the vendors' own servers.
+//! Tests of the stand-ins with the vendors' own clients from npm, and of the models with the vendors' own servers.
 //!
-//! Without npm or the network, the tests of clients show as ignored, with the reason; so do those of the servers without a key
+//! Without npm or the network, the tests of clients show as ignored, with the reason. So do the tests of servers without a key
 //! in `EYOT_TEST_ANTHROPIC_KEY` or `EYOT_TEST_OPENAI_KEY`.
 
 #[path = "../npm/mod.rs"]
@@ -21,7 +21,7 @@ const CLIENT: &str = "client.mjs";
 
 const APIS: [&str; 3] = ["messages", "completions", "responses"];
 
-/// A case of one API.
+/// A test case for one API.
 type ClientCase = fn(&NpmPackages, &str) -> Result<(), Failed>;
 
 const CASES: [(&str, ClientCase); 6] = [
@@ -46,7 +46,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// Returns what a client makes of these turns, which it may ask for so many times.
+/// Returns the outcome of a client that asks a stand-in with these turns, with at most `tries` tries.
 fn ask(clients: &NpmPackages, api: &str, tries: u32, turns: Vec<StandInTurn>) -> Result<Value, Failed> {
     let runtime = tokio::runtime::Runtime::new()?;
     let stand_in = runtime.block_on(async {

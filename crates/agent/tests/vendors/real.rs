@@ -1,4 +1,4 @@
-//! The models with the vendors' own servers, where there is a key.
+//! Tests of the models with the vendors' own servers, if there is a key.
 
 use eyot_agent::{
     ApiKey, AssistantMessage, ChatMessage, ContentBlock, ModelEvent, ModelProviderSettings, ModelRequest,

@@ -1,6 +1,6 @@
-//! Eight steps with two sandboxes, natively: what one builds is served by the other. The model is a stand-in for each vendor's
-//! HTTP API that plays a script, with everything that goes wrong in a day: overload, a limit on the rate, an answer that is cut,
-//! arguments that are no JSON, an answer that is too long.
+//! A workflow of eight steps with two native sandboxes: one builds a site, and the other serves it. Stand-ins for the vendors'
+//! HTTP APIs play the model, with everything that goes wrong in practice: overload, rate limits, an answer that is cut off,
+//! arguments that are not JSON, and an answer that is too long.
 
 use std::path::Path;
 use std::time::Duration;
@@ -47,7 +47,7 @@ const MAIN: &str = "cd static && exec python3 -m http.server 8000 --bind 127.0.0
 const SERVE: &str = "cd /home/user/app && sh main.sh > log 2>&1 & \
     until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.05; done";
 
-/// The turns of the model. A turn that fails stands before the one that takes its place.
+/// Returns the turns of the model. A failing turn comes before the turn that replaces it.
 fn script() -> Vec<StandInTurn> {
     let call = StandInTurn::call;
     let transfer = json!({
@@ -114,7 +114,7 @@ async fn check(session: &Session, stand_in: &StandIn) -> Result<(), Failed> {
     let url: Value = serde_json::from_str(&results.last().ok_or("no results")?.2)?;
     let page = get(url["url"].as_str().ok_or("no URL")?).await?;
     ensure(page.ends_with("<h1>built</h1>\n"), &page)?;
-    // Every turn of the script was asked for, and the cut one is in the log.
+    // All turns before the refusal were requested, and the cut one is in the events.
     ensure(stand_in.turns_left() == 1, stand_in.turns_left())?;
     let mut turns = (0, 0);
     while let Some(event) = events.try_next() {

@@ -10,30 +10,30 @@ use crate::durations;
 const EXAMPLES: &str = "\
 Examples:
   eyot agent --model ollama/qwen3 'set up a Node project and run its tests'
-  eyot agent -M anthropic/claude-haiku-4-5 -v .:/src:ro 'mend the tests'
-  eyot agent --agent reviewer 'review it'       the agent of agents/reviewer.md
+  eyot agent -M anthropic/claude-haiku-4-5 -v .:/src:ro 'review /src'
+  eyot agent --agent reviewer 'review it'       the agent in agents/reviewer.md
   eyot agent --continue agent-01k8 'and now the other test'
-  eyot agent ls                                 the runs that are kept
+  eyot agent ls                                 list the runs
   eyot --json agent --model ollama/qwen3 'count the files' | jq -r .type
 
-The agent works in a sandbox of its own, in the pool of its ID, which stays: `eyot ls` shows it, and \
-`eyot rm ID/default` removes it. Its work is shown on stderr, and what it says on stdout. Ctrl-C stops it; \
---continue goes on with its conversation, and with a run whose process was killed.
+The agent works in its own sandbox, in the pool of its ID. The sandbox stays afterwards: `eyot ls` shows it, \
+and `eyot rm ID/default` removes it. Answers go to stdout, actions to stderr. Ctrl-C stops the agent; \
+--continue continues its conversation, or resumes a run whose process was killed.
 
-agents/NAME.md is an agent: its text is the instructions, and above it, between two lines `---`, it may say \
-model, tools, provider, image and mcp, which flags replace.
+An agent can be a file, agents/NAME.md. Its text is the instructions. Front matter between two `---` lines can \
+set model, tools, provider, image and mcp; flags override it.
 
 Models are PROVIDER/MODEL. anthropic: ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL. openai: OPENAI_API_KEY, \
-OPENAI_BASE_URL. ollama: OLLAMA_HOST, no key. A key is in no sandbox, event or log.";
+OPENAI_BASE_URL. ollama: OLLAMA_HOST, no key. Keys never reach a sandbox, an event or a log.";
 
 /// `eyot agent`
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct AgentArgs {
-    /// A command about agents instead of work for one.
+    /// A command about agents, instead of a task.
     #[command(subcommand)]
     pub command: Option<AgentCommand>,
-    /// The work of the agent.
+    /// The task of the agent, and its settings.
     #[command(flatten)]
     pub work: AgentWorkArgs,
 }
@@ -59,40 +59,40 @@ pub struct AgentLsArgs {
     pub limit: u64,
 }
 
-/// The work of an agent.
+/// The task of an agent, and its settings.
 #[derive(Debug, Args)]
 pub struct AgentWorkArgs {
-    /// The task, in words
+    /// The task
     #[arg(value_name = "TASK")]
     pub task: Option<String>,
-    /// The agent of this file below `agents`, without its `.md` [default with --continue: the one of before]
+    /// Use the agent in agents/NAME.md [default with --continue: the same agent as before]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// The model, as PROVIDER/MODEL [default with --continue: the one of before]
+    /// The model, as PROVIDER/MODEL [default with --continue: the same model as before]
     #[arg(long, short = 'M', value_name = "MODEL")]
     pub model: Option<String>,
-    /// Go on with the conversation of this ID, or with its run if that was killed
+    /// Continue the conversation of this ID, or resume its run if that was killed
     #[arg(long = "continue", value_name = "ID", value_parser = parse_name)]
     pub go_on: Option<SandboxName>,
     /// Offer the tools of this toolset [default: coding]
     #[arg(long, value_name = "NAME")]
     pub tools: Option<String>,
-    /// Offer the tools of the MCP server at this URL, which has no secret; may be repeated
+    /// Offer the tools of the MCP server at this URL, which must not contain a secret; may be repeated
     #[arg(long, value_name = "URL", value_parser = parse_mcp_url)]
     pub mcp: Vec<String>,
     /// More instructions for the agent
     #[arg(long, value_name = "TEXT")]
     pub instructions: Option<String>,
-    /// End the work after this many turns of the model
+    /// Stop after this many turns of the model
     #[arg(long, value_name = "N")]
     pub max_turns: Option<u64>,
-    /// End the work after this many tokens, read and written
+    /// Stop after this many tokens, read and written together
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// End the work when its tokens have cost this much, in dollars, where the prices are known
+    /// Stop when the tokens have cost this much, in dollars; models without known prices count as free
     #[arg(long, value_name = "DOLLARS")]
     pub max_cost: Option<f64>,
-    /// End the work after this long
+    /// Stop after this long
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_timeout_ms)]
     pub max_time: Option<u64>,
     /// The spec of its sandbox.
@@ -100,16 +100,16 @@ pub struct AgentWorkArgs {
     pub spec: SpecArgs,
 }
 
-/// Parses the URL of an MCP server. It is kept with the run, and every user of the machine sees it, so it has no place for a
-/// secret.
+/// Parses the URL of an MCP server. URLs that may contain a secret are refused, because the run stores the URL and every user
+/// of the machine can see it.
 fn parse_mcp_url(text: &str) -> Result<String, String> {
     let Some((_, rest)) = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
     else {
-        return Err("it begins with http:// or https://".to_owned());
+        return Err("it must begin with http:// or https://".to_owned());
     };
     if rest.contains(['?', '@']) {
-        return Err("it may hold a secret, and is kept: write the server into a file agents/NAME.md, below `mcp`, and use \
-                    --agent NAME"
+        return Err("it may contain a secret, and the run would store it: put the server under `mcp` in agents/NAME.md, and \
+                    use --agent NAME"
             .to_owned());
     }
     Ok(text.to_owned())

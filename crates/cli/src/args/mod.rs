@@ -200,7 +200,7 @@ commands! {
     Pool(PoolArgs), "pool", "Manage pools, the sandboxes of agent sessions: list, create, sleep, remove";
     Image(ImageArgs), "image", "Manage the images of sandboxes: pull, import, list, remove";
     Workspace(WorkspaceArgs), "workspace", "Manage the persistent workspaces of this host: list, remove";
-    Agent(AgentArgs), "agent", "Give an agent a task, and show its work";
+    Agent(AgentArgs), "agent", "Give an agent a task and show its work";
     Serve(ServeArgs), "serve", "Serve the sandboxes of this host over HTTP";
     Keys(KeysArgs), "keys", "Manage the keys of this host's server: create, list, revoke";
     Backup(BackupArgs), "backup", "Write the state folder into one file: sandboxes, pools, keys, images, events";

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::machine::Machine;
 
-/// A stand-in, and the runtime that it lives in.
+/// A stand-in, and the runtime that serves it.
 struct Vendor {
     stand_in: StandIn,
     _runtime: tokio::runtime::Runtime,
@@ -29,7 +29,7 @@ impl Vendor {
 }
 
 impl Machine {
-    /// Runs the program beside a vendor, whose variables it gets.
+    /// Runs the program with the variables of a vendor.
     fn beside(&self, variables: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
         let mut command = self.command(arguments);
         let output = command.current_dir(self.path("")).envs(variables.iter().copied()).output().unwrap();
@@ -111,7 +111,7 @@ fn a_file_is_an_agent_whose_words_and_sandbox_are_used() {
     assert!(code == Some(2) && said.contains("there are pirate"), "{said}");
 }
 
-/// A turn with a command that ends and one that does not.
+/// A turn with one command that ends and one that does not.
 fn two_commands() -> StandInTurn {
     StandInTurn::call("c1", "bash", json!({"command": "echo begun"})).and_call(
         "c2",
@@ -120,7 +120,7 @@ fn two_commands() -> StandInTurn {
     )
 }
 
-/// Ends an agent by a signal when its first command has ended and its second one has not. Returns its exit code, and what it showed.
+/// Sends an agent a signal after its first command, while its second one runs. Returns the exit code and what was shown.
 fn ended_in_a_command(machine: &Machine, vendor: &Vendor, signal: Signal) -> (Option<i32>, String) {
     let mut command = machine.command(&["agent", "--model", MODEL, "wait"]);
     command.envs(vendor.variables()).stderr(Stdio::piped()).stdout(Stdio::null());
@@ -221,7 +221,7 @@ fn with_json_the_events_are_printed_one_a_line() {
 #[test]
 fn what_is_missing_or_wrong_is_said_with_what_to_do() {
     let machine = Machine::new();
-    assert!(machine.run(&["agent"]).failure(2).contains("there is no task"));
+    assert!(machine.run(&["agent"]).failure(2).contains("no task is given"));
     assert!(machine.run(&["agent", "do it"]).failure(2).contains("--model ollama/qwen3"));
     assert!(machine.run(&["agent", "--model", "nobody/m", "do it"]).failure(2).contains("nobody"));
     assert!(machine.run(&["agent", "--continue", "agent-x", "on"]).failure(2).contains("eyot agent ls"));

@@ -15,7 +15,7 @@ use super::memory_server::MemoryServer;
 /// The calls of one toolset in one sandbox: the tool, its arguments, and what a model then reads in the answer.
 type Calls = &'static [(&'static str, &'static str, &'static str)];
 
-/// The time after which the output of a process will not come any more.
+/// The longest wait for the output of a process.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const POOL: Calls = &[
@@ -111,7 +111,7 @@ fn the_tools_of_processes_work_in_memory_and_those_of_ports_are_refused() {
         let asked = json!({ "name": tool, "arguments": arguments });
         let began = Instant::now();
         let mut answer = session.ask("tools/call", asked.clone());
-        // What it prints comes when it has printed it.
+        // The log is empty until the process has printed something.
         while *tool == "read_process_logs" && !has_it(&answer) && began.elapsed() < PATIENCE {
             answer = session.ask("tools/call", asked.clone());
         }

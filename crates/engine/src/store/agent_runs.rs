@@ -1,8 +1,8 @@
-//! Runs of agents, with their events, their steps and the conversations that they write. What is in them is JSON, which
-//! the agents' runtime reads.
+//! Runs of agents, with their events, their steps and their conversations. Their content is JSON, which only the agent
+//! runtime reads.
 //!
-//! A run has one owner at a time. Whoever takes one over gets a lease of its own, and what is written with an older lease
-//! is refused: a process that was believed dead can do no harm.
+//! A run has one owner at a time. A process that takes a run over gets a new lease, and writes with an older lease are
+//! refused: a process that was wrongly taken for dead can do no harm.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ const WRITE: &str = "write a run of an agent";
 const SELECT: &str =
     "SELECT id, instance, agent, status, payload, result, error, started_ms, ended_ms FROM agent_runs";
 
-/// The runs that tasks of this process hold.
+/// The runs that this process holds.
 static HELD: LazyLock<Mutex<HashSet<(StoreIdentity, String)>>> = LazyLock::new(Mutex::default);
 
 /// A run of an agent.
@@ -36,7 +36,7 @@ pub struct AgentRunRow {
     pub instance: String,
     /// The agent.
     pub agent: String,
-    /// The state that it is in.
+    /// The state.
     pub status: AgentRunStatus,
     /// The input, as JSON.
     pub payload: String,
@@ -44,20 +44,20 @@ pub struct AgentRunRow {
     pub result: Option<String>,
     /// The failure, as JSON.
     pub error: Option<String>,
-    /// The time at which it began, in milliseconds since 1970 (UTC).
+    /// The start, in milliseconds since 1970 (UTC).
     pub started_ms: i64,
-    /// The time at which it ended, in milliseconds since 1970 (UTC).
+    /// The end, in milliseconds since 1970 (UTC).
     pub ended_ms: Option<i64>,
 }
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentRunStatus {
-    /// It goes on.
+    /// The run has not ended.
     Active,
-    /// It ended well.
+    /// The run succeeded.
     Completed,
-    /// It failed.
+    /// The run failed.
     Errored,
 }
 
@@ -76,9 +76,9 @@ impl AgentRunStatus {
     }
 }
 
-/// The right to write a run. Dropped, it gives the run up: another task or process may take it over.
+/// The right to write a run. Dropping it releases the run: another task or process may take it over.
 #[derive(Debug)]
-#[must_use = "a lease is given up when it is dropped"]
+#[must_use = "a lease is released when it is dropped"]
 pub struct AgentRunLease {
     store: Arc<Store>,
     id: String,
@@ -92,7 +92,7 @@ impl AgentRunLease {
         Self { store: Arc::clone(store), id: id.to_owned(), number, is_over: AtomicBool::new(false) }
     }
 
-    /// The run.
+    /// Returns the run's id.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -113,7 +113,7 @@ impl Drop for AgentRunLease {
 /// A change of what is kept about agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentChange {
-    /// Begins a conversation, unless there is one of this key. It is the run's until that ends. `conflict`: it is another
+    /// Begins a conversation, unless there is one with this key. It is the run's until that ends. `conflict`: it is another
     /// run's.
     Begin {
         /// The conversation's key.
@@ -126,21 +126,21 @@ pub enum AgentChange {
         /// The entry, as JSON.
         entry: String,
     },
-    /// Deletes a conversation. One that is missing is fine.
+    /// Deletes a conversation. A missing one is not an error.
     Delete {
         /// The conversation's key.
         key: String,
     },
     /// Adds an event to the run.
     Event {
-        /// The number, the one behind the last.
+        /// The number: one more than the last.
         number: u64,
         /// The kind.
         kind: String,
         /// The event, as JSON.
         event: String,
     },
-    /// Notes a step of the run, in place of an older note of the same step.
+    /// Records a step of the run, or replaces its record.
     Step {
         /// The session.
         session: String,
@@ -151,7 +151,7 @@ pub enum AgentChange {
     },
     /// Ends the run.
     End {
-        /// The state that it is in from now on.
+        /// The final state.
         status: AgentRunStatus,
         /// The result, as JSON.
         result: Option<String>,
@@ -160,23 +160,23 @@ pub enum AgentChange {
     },
 }
 
-/// The runs that are wanted of a list.
+/// A filter for a list of runs.
 #[derive(Debug, Clone, Default)]
 pub struct AgentRunFilter {
-    /// In this state.
+    /// Runs in this state.
     pub status: Option<AgentRunStatus>,
-    /// Of this agent.
+    /// Runs of this agent.
     pub agent: Option<String>,
-    /// Of this instance.
+    /// Runs of this instance.
     pub instance: Option<String>,
-    /// Behind this one: its start and its id.
+    /// Runs that come after this one in the list, given as its start and its id.
     pub before: Option<(i64, String)>,
-    /// At most so many.
+    /// The most runs to return.
     pub limit: u64,
 }
 
 impl Store {
-    /// Begins a run, which is the caller's. `already_exists`: there is one of this id.
+    /// Begins a run that the caller owns. `already_exists`: there is one with this id.
     pub fn begin_agent_run(self: &Arc<Self>, run: &AgentRunRow) -> Result<AgentRunLease> {
         let owner = Owner::this_process()?;
         self.hold(&run.id)?;
@@ -193,7 +193,8 @@ impl Store {
         begun.map(|()| lease)
     }
 
-    /// Takes over an active run whose owner is gone. `None`: it has ended, or its owner lives. `not_found`: there is none.
+    /// Takes over an active run whose owner is gone. `None`: the run has ended, or its owner lives. `not_found`: there is
+    /// no such run.
     pub fn take_agent_run(self: &Arc<Self>, id: &str) -> Result<Option<AgentRunLease>> {
         let this = Owner::this_process()?;
         if self.hold(id).is_err() {
@@ -208,7 +209,7 @@ impl Store {
                 .map_err(failed(WRITE))?;
             let Some((status, owner, lease)) = found else { return Err(no_run(id)) };
             let owner: Option<Owner> = owner.and_then(|owner| serde_json::from_str(&owner).ok());
-            // A task of this process that holds it no longer has given it up.
+            // If the owner is this process, its task has released the run: `hold` above would have failed otherwise.
             let is_free = owner.is_none_or(|owner| owner == this || !owner.is_alive());
             if status != AgentRunStatus::Active.as_str() || !is_free {
                 return Ok(None);
@@ -237,7 +238,7 @@ impl Store {
         if held().insert((self.identity.clone(), id.to_owned())) {
             Ok(())
         } else {
-            Err(Error::new(ErrorKind::Conflict, format!("run `{id}` goes on in this process already")))
+            Err(Error::new(ErrorKind::Conflict, format!("run `{id}` is already active in this process")))
         }
     }
 
@@ -259,7 +260,7 @@ impl Store {
         Ok(rows.into_iter().filter(is_abandoned).map(|(id, _)| id).collect())
     }
 
-    /// Writes these changes in their order: all of them, or none. `conflict`: the run was taken over, or has ended.
+    /// Writes all of these changes in order, or none of them. `conflict`: the run was taken over, or has ended.
     pub fn write_agents(&self, lease: Option<&AgentRunLease>, changes: &[AgentChange]) -> Result<()> {
         self.write(WRITE, |transaction| {
             if let Some(lease) = lease {
@@ -275,12 +276,12 @@ impl Store {
         Ok(())
     }
 
-    /// The run of this id.
+    /// Returns the run with this id.
     pub fn agent_run(&self, id: &str) -> Result<Option<AgentRunRow>> {
         self.read(READ, |transaction| select_one(transaction, id))
     }
 
-    /// The runs that are wanted, the newest first.
+    /// Returns the runs that match a filter, the newest first.
     pub fn agent_runs(&self, filter: &AgentRunFilter) -> Result<Vec<AgentRunRow>> {
         let AgentRunFilter { status, agent, instance, before, limit } = filter;
         let (mut wanted, mut values): (Vec<String>, Vec<Box<dyn ToSql>>) = (Vec::new(), Vec::new());
@@ -313,13 +314,13 @@ impl Store {
         })
     }
 
-    /// The events of a run from this number on, as JSON: at most so many.
+    /// Returns at most `limit` events of a run, from the number `from` on, as JSON.
     pub fn agent_events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<String>> {
         let sql = "SELECT event FROM agent_events WHERE run = ?1 AND number >= ?2 ORDER BY number LIMIT ?3";
         self.texts(sql, params![run, to_sql(from), to_sql(limit)])
     }
 
-    /// The steps of a run, as JSON, with their sessions and numbers.
+    /// Returns the steps of a run, as JSON, with their sessions and numbers.
     pub fn agent_steps(&self, run: &str) -> Result<Vec<(String, u64, String)>> {
         self.read(READ, |transaction| {
             let sql = "SELECT session, number, step FROM agent_steps WHERE run = ?1 ORDER BY session, number";
@@ -331,7 +332,7 @@ impl Store {
         })
     }
 
-    /// The entries of a conversation, as JSON; `None`: there is no such conversation.
+    /// Returns the entries of a conversation, as JSON, or `None` if there is no such conversation.
     pub fn agent_conversation(&self, key: &str) -> Result<Option<Vec<String>>> {
         let sql = "SELECT entry FROM agent_entries WHERE conversation = ?1 ORDER BY number";
         let entries = self.texts(sql, params![key])?;
@@ -377,7 +378,7 @@ fn check_lease(transaction: &Transaction<'_>, lease: &AgentRunLease) -> Result<(
 fn apply(transaction: &Transaction<'_>, lease: Option<&AgentRunLease>, change: &AgentChange) -> Result<()> {
     let run = || {
         lease.map(|lease| lease.id.as_str()).ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "write a run of an agent: there is no lease on one")
+            Error::new(ErrorKind::Internal, "write a run of an agent: the change needs a lease")
         })
     };
     match change {
@@ -489,7 +490,7 @@ mod tests {
         let first = store.begin_agent_run(&run("r")).unwrap();
         assert!(store.take_agent_run("r").unwrap().is_none());
         assert!(store.abandoned_agent_runs().unwrap().is_empty());
-        // The task that held it is gone; its lease would be found here only by a mistake.
+        // A lease that was released, as only a defect could still use it.
         let stale = AgentRunLease::new(&store, "r", 1);
         drop(first);
         assert_eq!(store.abandoned_agent_runs().unwrap(), ["r"]);
@@ -534,7 +535,7 @@ mod tests {
         let lease = store.begin_agent_run(&run("r")).unwrap();
         let entry = AgentChange::Append { key: "k".into(), entry: "1".into() };
         store.write_agents(Some(&lease), &[entry.clone(), event(0)]).unwrap();
-        // The number is taken.
+        // An event with this number exists.
         store.write_agents(Some(&lease), &[entry, event(0)]).unwrap_err();
         assert_eq!(store.agent_conversation("k").unwrap().unwrap(), ["1"]);
         assert_eq!(store.agent_conversation("none").unwrap(), None);

@@ -1,26 +1,25 @@
-//! Quoted words such as `'{print}'` before a redirection. The interpreter takes them for the name of a
-//! variable that gets the descriptor (`{name}>file`), which only a word without quotes is in the real shell.
+//! Quoted words such as `'{print}'` before a redirection. The interpreter mistakes them for the name of a
+//! variable that receives the descriptor (`{name}>file`). In the real shell, only an unquoted word is such a name.
 //!
-//! An expansion to nothing in front of its text keeps it a word. The interpreter's own reading tells
-//! where this is so: there is one such name less then. In here-documents, comments and other quotes
-//! there is not.
+//! An empty expansion in front of the word prevents this. The interpreter's parser shows whether a word needs it: with the
+//! expansion, the script has one descriptor name less. In here-documents, comments and other quotes the number stays.
 
 use std::borrow::Cow;
 
 use bashkit::parser::Parser;
 use serde_json::Value;
 
-/// It expands to nothing, whatever options are set.
+/// An expansion that is empty under all shell options.
 const NOTHING: &str = "${__eyot_nothing-}";
 /// So often is a script read.
 const MAX_READINGS: usize = 32;
-/// A longer script runs as it is.
+/// The longest script that is changed. A longer one runs unchanged.
 const MAX_SCRIPT_BYTES: usize = 64 * 1024;
-/// The depth and the steps of one reading.
+/// The limits of one parse.
 const MAX_DEPTH: usize = 100;
 const MAX_STEPS: usize = 500_000;
 
-/// Returns a script in which quoted words are no names of descriptors.
+/// Returns a script in which no quoted word is taken for the name of a descriptor.
 pub(super) fn with_kept_words(script: &str) -> Cow<'_, str> {
     let places = suspects(script);
     if places.is_empty() || script.len() > MAX_SCRIPT_BYTES {
@@ -97,16 +96,16 @@ pub(super) fn keep_words(script: &mut String) {
     }
 }
 
-/// The places of quoted words that look like a name in braces, with a redirection behind them.
+/// Returns the positions of quoted words that look like a name in braces before a redirection.
 fn suspects(script: &str) -> Vec<usize> {
     memchr::memchr_iter(b'{', script.as_bytes()).filter_map(|brace| suspect(script, brace)).collect()
 }
 
-/// The place in the word whose brace is here where nothing may be added, if it is such a word.
+/// Returns the position for the empty expansion, if the word with the brace at `brace` is such a word.
 fn suspect(script: &str, brace: usize) -> Option<usize> {
     let (before, rest) = (&script[..brace], &script[brace + 1..]);
     let quote = before.chars().next_back().filter(|quote| matches!(quote, '\'' | '"'))?;
-    // Brackets would be a pattern beside an expansion that is not quoted.
+    // Next to an unquoted expansion, brackets would be a pattern.
     let is_name = |letter: char| {
         letter.is_alphanumeric() || letter == '_' || (quote == '"' && matches!(letter, '[' | ']'))
     };
@@ -122,7 +121,7 @@ fn suspect(script: &str, brace: usize) -> Option<usize> {
         return Some(brace);
     }
     let word = before.strip_suffix(quote)?;
-    // In `''{a}''` the quote ends here.
+    // In `''{a}''` the braces are outside of the quotes.
     if word.ends_with(quote) {
         return None;
     }
@@ -130,7 +129,7 @@ fn suspect(script: &str, brace: usize) -> Option<usize> {
     Some(word.strip_suffix('$').unwrap_or(word).len())
 }
 
-/// Counts the descriptors with a name in a script. `None`: it can't be read.
+/// Counts the named descriptors in a script. `None`: the script can't be parsed.
 fn descriptor_names(script: &str) -> Option<usize> {
     let read = Parser::with_limits(script, MAX_DEPTH, MAX_STEPS).parse().ok()?;
     serde_json::to_value(read).ok().map(|read| count_names(&read))

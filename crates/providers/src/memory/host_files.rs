@@ -1,13 +1,12 @@
-//! The files that tell of the host's name. The interpreter has such files too, but makes all of its own
-//! again for each new name.
+//! The files with the host's name. The interpreter has such files too, but rebuilds its whole `/etc` for each new name.
 
 use std::path::Path;
 
-/// The directory of those that a directory lists, and their names.
+/// The directory that lists the files, and their names.
 pub(super) const FOLDER: &str = "/etc";
 pub(super) const IN_FOLDER: [&str; 2] = ["hostname", "hosts"];
 
-/// Returns the content of such a file; `None` for any other path.
+/// Returns the content of such a file, or `None` for any other path.
 pub(super) fn content(path: &Path, host_name: &str) -> Option<Vec<u8>> {
     let text = match path.to_str()? {
         "/etc/hostname" | "/proc/sys/kernel/hostname" => format!("{host_name}\n"),

@@ -98,7 +98,7 @@ impl Interpreters {
         Some(MemoryShare { lent: self.lent.clone(), bytes })
     }
 
-    /// The files for an interpreter, perhaps with another form of names that it refuses.
+    /// Returns the files for an interpreter. With `encodes_names`, names that it would refuse are encoded.
     pub(super) fn shell_files(&self, encodes_names: bool) -> ShellFiles {
         ShellFiles::from(SandboxView { encodes_names, ..self.view() })
     }
@@ -116,14 +116,14 @@ impl Interpreters {
         env.fold(builder, |builder, (name, value)| builder.env(name, value))
     }
 
-    /// The part of the sandbox that the interpreters see.
+    /// Returns the part of the sandbox that the interpreters see.
     pub(super) fn view(&self) -> SandboxView {
         let (files, tasks) = (self.files.clone(), self.tasks.clone());
         SandboxView { files, tasks, host_name: self.host_name.clone(), encodes_names: false }
     }
 }
 
-/// Prepares an interpreter over files, without a directory, variables and programs of ours.
+/// Prepares an interpreter over files, without a directory, variables or our own programs.
 pub(super) fn blank(
     factory: &ShellFactory,
     files: ShellFiles,

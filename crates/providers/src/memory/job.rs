@@ -162,14 +162,14 @@ impl ShellJob {
         text
     }
 
-    /// Keeps quoted words that the interpreter would lose.
+    /// Keeps the quoted words that the interpreter would lose.
     fn keep_words(&mut self) {
         if let Command::Shell(line) = &mut self.command {
             keep_words(line);
         }
     }
 
-    /// The command, if it is a line that may run as it is.
+    /// Returns the command, if it is a shell line without input.
     fn line(&self) -> Option<&String> {
         match (&self.command, &self.input) {
             (Command::Shell(line), None) => Some(line),
@@ -177,7 +177,7 @@ impl ShellJob {
         }
     }
 
-    /// The script of a command that is no plain line. The mark of its end is behind it, because
+    /// Returns the script of a command that is not a plain line. A mark follows the command, because
     /// whatever the command leaves behind runs on after that.
     fn script(&self) -> String {
         let words = |argv: &[String]| argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
@@ -191,7 +191,7 @@ impl ShellJob {
         }
     }
 
-    /// The interpreter and its script.
+    /// Returns the interpreter for the command, and its script.
     fn shell(&self, running: &RunningJob, mark: &Arc<EndMark>) -> (Bash, String) {
         let shells = self.interpreters(running);
         let cwd = Path::new(&self.cwd);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::shell_factory::ShellFactory;
 
-/// Builtins of the shell that are no programs: a process can't be one.
+/// The shell builtins that are not programs, so no process can have their names.
 const SHELL_ONLY: &[&str] = &[
     ".",
     ":",
@@ -62,7 +62,7 @@ const SHELL_ONLY: &[&str] = &[
     "wait",
 ];
 
-/// The names of the interpreter's programs, and of ours.
+/// The names of the interpreter's programs and of our own.
 pub(super) struct KnownPrograms {
     factory: ShellFactory,
     ours: Vec<&'static str>,
@@ -74,7 +74,7 @@ impl KnownPrograms {
         Self { factory, ours: ours.into_iter().collect(), names: OnceLock::new() }
     }
 
-    /// Tells whether the shell knows this name.
+    /// Returns whether the shell knows this name.
     pub(super) fn has(&self, name: &str) -> bool {
         let known = || {
             let names = (self.factory)().build().builtin_names().into_iter();
@@ -83,7 +83,7 @@ impl KnownPrograms {
         self.names.get_or_init(known).contains(name)
     }
 
-    /// Tells whether a process can be this program.
+    /// Returns whether a process can be this program.
     pub(super) fn is_program(&self, name: &str) -> bool {
         matches!(name, "bash" | "sh") || (self.has(name) && !SHELL_ONLY.contains(&name))
     }

@@ -1,12 +1,12 @@
-//! The shell's words about a command that is not there. The interpreter guesses which one was meant;
-//! the real shell does not. The guess is left out of what a command and its children give, so that a
-//! caller does not see it even where the words come by `2>&1` or from a file; a script that compares them does.
+//! The shell's message about an unknown command. The interpreter adds a guess, and the real shell does not. The guess is
+//! removed from the output of a command and its children, so that the caller does not see it, even with `2>&1` or from a
+//! file. A script that reads the message itself still sees the guess.
 
 const GUESS: &[u8] = b": command not found. Did you mean: ";
-/// The part of them that stays.
+/// The length of the part of the message that stays.
 const KEPT: usize = b": command not found".len();
 
-/// Leaves the guesses out of what a shell says. Bytes that are no text stay as they are: an archive has
+/// Removes the guesses from the output of a shell. Bytes that are no text stay as they are: an archive has
 /// the sizes of its files in it.
 pub(super) fn without_guess(said: Vec<u8>) -> Vec<u8> {
     if memchr::memmem::find(&said, GUESS).is_none() || !is_text(&said) {
@@ -30,7 +30,7 @@ fn plain(line: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Tells whether a text begins with a place in a script: `bash: line 3: `.
+/// Returns whether a text begins with a position in a script, such as `bash: line 3: `.
 fn names_line(text: &[u8]) -> bool {
     const LINE: &[u8] = b": line ";
     let Some(at) = memchr::memmem::find(text, LINE) else { return false };

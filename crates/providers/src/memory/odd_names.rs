@@ -1,10 +1,10 @@
-//! Names that the interpreter refuses in paths: with a tab, a line end, a letter that is not shown, or
-//! bytes that are no text. Its `find` meets them in another form, in which a letter of a private range
-//! stands for each of these. The files take this form for the name, and output gets the name back.
+//! An encoding for names that the interpreter refuses in paths: names with a tab, a line break, an invisible character, or
+//! bytes that are not UTF-8. Programs such as `find` see these names encoded, with a private-use character for each refused
+//! character or byte. The files accept the encoded name, and output is decoded.
 
 use std::borrow::Cow;
 
-/// The letters that the interpreter refuses. No name has a zero byte.
+/// The ranges of characters that the interpreter refuses. No name has a zero byte.
 const REFUSED: [(u32, u32); 10] = [
     (1, 0x1f),
     (0x7f, 0x9f),
@@ -17,15 +17,15 @@ const REFUSED: [(u32, u32); 10] = [
     (0xfff9, 0xfffb),
     (0xe0000, 0xe007f),
 ];
-/// The first letter of the private range. Those for letters come first, those for bytes behind them.
+/// The first private-use character for refused characters. `FIRST_BYTE` is the first one for bytes.
 const FIRST: u32 = 0x10_f000;
 const FIRST_BYTE: u32 = 0x10_f200;
-/// The bytes that all letters of the private range begin with.
+/// The first bytes of all these private-use characters in UTF-8.
 const BEGIN: [u8; 2] = [0xf4, 0x8f];
-/// The bytes of such a letter.
+/// The number of bytes of such a character.
 const LETTER_BYTES: usize = 4;
 
-/// The form of a name that the interpreter takes.
+/// Encodes a name for the interpreter.
 pub(super) fn encoded(name: &[u8]) -> String {
     let mut out = String::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
@@ -35,7 +35,7 @@ pub(super) fn encoded(name: &[u8]) -> String {
     out
 }
 
-/// The name that a form stands for.
+/// Decodes a name.
 pub(super) fn decoded(form: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memmem::find(form, &BEGIN).is_none() {
         return Cow::Borrowed(form);
@@ -60,7 +60,7 @@ pub(super) fn decoded(form: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The letter that stands for another one in paths.
+/// Returns the private-use character for a refused character.
 fn stand_in(letter: char) -> Option<char> {
     let letter = u32::from(letter);
     let mut first = FIRST;
@@ -73,7 +73,7 @@ fn stand_in(letter: char) -> Option<char> {
     None
 }
 
-/// The bytes that a letter of the private range stands for.
+/// Returns the bytes that a private-use character stands for.
 fn meaning(letter: &[u8]) -> Option<Vec<u8>> {
     let letter = u32::from(std::str::from_utf8(letter).ok()?.chars().next()?);
     if let Some(byte) = letter.checked_sub(FIRST_BYTE) {
@@ -89,10 +89,10 @@ fn meaning(letter: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// Output in which forms become names again, as it comes.
+/// A decoder for the names in streamed output.
 #[derive(Debug, Default)]
 pub(super) struct NameDecoder {
-    /// The beginning of a letter.
+    /// The beginning of an incomplete character.
     pending: Vec<u8>,
 }
 
@@ -110,7 +110,7 @@ impl NameDecoder {
         }
     }
 
-    /// Returns what is left at the end.
+    /// Returns the bytes that are left at the end.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.pending)
     }

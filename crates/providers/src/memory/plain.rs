@@ -27,23 +27,23 @@ const NEVER_PLAIN: [&str; 15] = [
     "wait",
 ];
 
-/// Programs that tell of the interpreter itself: the name of its host, or when it began.
+/// The programs whose output depends on the interpreter itself, such as its host's name or its start.
 const TELLING_PROGRAMS: [&str; 6] = ["compgen", "complete", "declare", "ps", "times", "typeset"];
 /// Words that tell of it, also where the interpreter's reading sees no program.
 const TELLING_WORDS: [&str; 7] = ["SECONDS", "PS4", "@P", "${!", "hostname", "uname", "uptime"];
 
-/// A kind of line.
+/// The kind of interpreter that a line needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineKind {
-    /// Any interpreter does, even one that was made long before.
+    /// The line can run in any interpreter, even in one that was prepared long before.
     Plain,
-    /// It may tell of its interpreter, which must be made for it.
+    /// The line may show facts about its interpreter, so it needs a newly made one.
     Telling,
-    /// It needs a shell of its own.
+    /// The line needs a shell of its own.
     Shell,
 }
 
-/// Returns the kind of a line. One that can't be read needs a shell.
+/// Returns the kind of a line. A line that can't be parsed needs a shell.
 pub(super) fn line_kind(bash: &Bash, line: &str, programs: &KnownPrograms) -> LineKind {
     if line.len() > MAX_PLAIN_BYTES || has_background(line) || hides_commands(line) {
         return LineKind::Shell;
@@ -72,7 +72,7 @@ pub(super) fn line_kind(bash: &Bash, line: &str, programs: &KnownPrograms) -> Li
     }
 }
 
-/// Tells whether a `set` in a line may be one without options, which lists all variables.
+/// Returns whether a line may contain `set` without options, which lists all variables.
 fn may_list_variables(line: &str) -> bool {
     let mut behind = line.match_indices("set").map(|(at, set)| &line[at + set.len()..]);
     behind.any(|behind| !behind.starts_with(" -") && !behind.starts_with(" +"))

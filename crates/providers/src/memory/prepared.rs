@@ -1,5 +1,4 @@
-//! Interpreters that are made before there is a command for them, because making one takes longer than
-//! a short command.
+//! Interpreters that are made in advance, because making one takes longer than a short command.
 
 use std::io;
 use std::path::Path;
@@ -13,11 +12,11 @@ use super::programs::{self, CommandPlace};
 use super::shell_factory::ShellFactory;
 use super::shell_files::ShellFiles;
 
-/// So many wait at a time.
+/// The most interpreters that wait for a command.
 const MAX_WAITING: usize = 4;
 /// The variable of the host's name.
 const HOST_NAME: &str = "HOSTNAME";
-/// The name of the host where nobody can tell.
+/// The host's name in an interpreter that has no command yet.
 const NO_HOST: &str = "localhost";
 
 /// The prepared interpreters of a provider.
@@ -32,16 +31,16 @@ struct WaitingShells {
     runtimes: Vec<Runtime>,
 }
 
-/// An interpreter that works for no command yet. It has no way to see anything of a sandbox.
+/// An interpreter without a command. It cannot see any sandbox.
 pub(super) struct PreparedShell {
     pub bash: Bash,
-    /// Everything that it would give a script now.
+    /// The state that a script would start with.
     state: ShellState,
     files: ShellFiles,
     command: CommandPlace,
 }
 
-// A runtime may not wait for its own end where others wait for this.
+// Dropping a runtime normally blocks until its threads end, which is not allowed in async code.
 impl Drop for WaitingShells {
     fn drop(&mut self) {
         self.runtimes.drain(..).for_each(Runtime::shutdown_background);
@@ -62,22 +61,22 @@ impl PreparedShells {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an interpreter that waits, or makes one.
+    /// Takes a waiting interpreter, or makes one.
     pub(super) fn take(&self) -> PreparedShell {
         let waiting = self.lock().shells.pop();
         waiting.unwrap_or_else(|| PreparedShell::new(&self.factory))
     }
 
-    /// Takes a runtime that waits, or makes one.
+    /// Takes a waiting runtime, or makes one.
     ///
     /// # Errors
-    /// The system gives none.
+    /// The system can't create a runtime.
     pub(super) fn take_runtime(&self) -> io::Result<Runtime> {
         let waiting = self.lock().runtimes.pop();
         waiting.map_or_else(runtime, Ok)
     }
 
-    /// Keeps an interpreter that no command has got.
+    /// Puts back an interpreter that no command used.
     pub(super) fn put_back(&self, shell: PreparedShell) {
         let mut waiting = self.lock();
         if waiting.shells.len() < MAX_WAITING {
@@ -95,17 +94,17 @@ impl PreparedShells {
         }
     }
 
-    /// Makes one if the command behind the next one would find none.
+    /// Makes one interpreter if fewer than two wait, so that the next two commands find one each.
     pub(super) fn keep_two(&self) {
         self.add_up_to(2);
     }
 
-    /// Makes so many that a few commands in a row have one each.
+    /// Makes interpreters until `MAX_WAITING` wait, enough for several commands in a row.
     pub(super) fn refill(&self) {
         while self.add_up_to(MAX_WAITING) {}
     }
 
-    /// Makes one if fewer than so many wait. Tells whether it has made one.
+    /// Makes one interpreter if fewer than `most` wait. Returns whether it made one.
     fn add_up_to(&self, most: usize) -> bool {
         let (shells, runtimes) = {
             let waiting = self.lock();
@@ -131,7 +130,7 @@ impl PreparedShell {
         Self { state: bash.shell_state(), bash, files, command }
     }
 
-    /// Gives it to a command.
+    /// Sets the interpreter up for a command, and returns it.
     pub(super) fn give<'a>(
         mut self,
         shells: Interpreters,

@@ -1,6 +1,6 @@
-//! `-ef` of the shell's `test`. The interpreter compares the text of the two paths, and its `test` can't
-//! be replaced. So the question becomes one for `-e`: a path below the working directory that has both
-//! names in it, which exists if they lead to one file.
+//! `-ef` of the shell's `test`. The interpreter compares the text of the two paths, and its `test` can't be replaced. So
+//! `LEFT -ef RIGHT` becomes `-e PATH`: a path below the working directory that contains both names, and that exists if both
+//! lead to the same file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +9,15 @@ use super::names::bytes_of;
 use super::node::NodeId;
 use super::walk::{Last, find};
 
-/// The directory of these paths. It is nowhere.
+/// The directory of these paths, which does not exist.
 const MARK: &str = ".eyot-same-file";
 
-/// The path that exists if two names lead to the same file.
+/// Returns the path that exists if two names lead to the same file.
 pub(super) fn question(left: &str, right: &str) -> String {
     format!("{MARK}/x{}/x{}", hex::encode(left), hex::encode(right))
 }
 
-/// Answers the question, if a path is one.
+/// Returns whether the two names in such a path lead to the same file. `None`: the path is an ordinary one.
 pub(super) fn answer(files: &MemoryFiles, path: &Path) -> Option<bool> {
     let right = name_in(path)?;
     let parent = path.parent()?;

@@ -1,4 +1,4 @@
-//! The maker of interpreters.
+//! The factory for interpreters.
 
 use std::sync::Arc;
 

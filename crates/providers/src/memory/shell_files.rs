@@ -28,7 +28,7 @@ use super::walk::{Last, find};
 /// The largest file that is read at once. The interpreter takes a file whole.
 pub(super) const MAX_READ_BYTES: u64 = 256 << 20;
 
-/// The files of a sandbox, for its interpreter. One that works for no sandbox yet sees none.
+/// The files that an interpreter sees: those of its sandbox, or none while it has no sandbox.
 #[derive(Clone, Default)]
 pub(super) struct ShellFiles(Arc<OnceLock<SandboxView>>);
 
@@ -37,7 +37,7 @@ pub(super) struct SandboxView {
     pub files: MemoryFiles,
     pub tasks: Arc<Tasks>,
     pub host_name: String,
-    /// Names that the interpreter refuses have another form.
+    /// Set if names that the interpreter refuses are encoded.
     pub encodes_names: bool,
 }
 
@@ -102,7 +102,7 @@ fn proc_metadata(entry: &ProcEntry) -> Metadata {
     Metadata { file_type, size: 0, mode, modified: now, created: now }
 }
 
-/// What is known of a file that tells of the host's name.
+/// Returns the metadata of a file with the host's name.
 fn host_metadata(bytes: &[u8]) -> Metadata {
     let now = SystemTime::now();
     Metadata { file_type: FileType::File, size: bytes.len() as u64, mode: 0o644, modified: now, created: now }
@@ -113,7 +113,7 @@ fn place(inner: &HeldFiles<'_>, path: &Path) -> Answer<Place> {
 }
 
 impl ShellFiles {
-    /// Shows a sandbox from now on. The first one stays.
+    /// Sets the sandbox. Only the first call has an effect.
     pub(super) fn show(&self, view: SandboxView) {
         self.0.get_or_init(|| view);
     }
@@ -126,7 +126,7 @@ impl ShellFiles {
         Ok(self.view()?.files.lock())
     }
 
-    /// Looks a path up in `/proc` or among the files of the host's name, if it is one of these.
+    /// Looks a path up in `/proc` and among the files with the host's name. `None`: it is in neither.
     fn provided(&self, path: &Path) -> Option<Answer<ProcEntry>> {
         if let Some(bytes) = self.host_file(path) {
             return Some(Ok(ProcEntry::File(bytes)));
@@ -136,7 +136,7 @@ impl ShellFiles {
         Some(found.and_then(|found| found.ok_or_else(|| told(not_found()))))
     }
 
-    /// Returns a file that tells of the host's name, unless the sandbox has one of its own there.
+    /// Returns a file with the host's name, unless the sandbox has its own file at that path.
     fn host_file(&self, path: &Path) -> Option<Vec<u8>> {
         let view = self.0.get()?;
         let bytes = host_files::content(path, &view.host_name)?;
@@ -145,7 +145,7 @@ impl ShellFiles {
         (!is_there).then_some(bytes)
     }
 
-    /// Refuses to change what is provided.
+    /// Refuses to change the files in `/proc` and those with the host's name.
     fn writable(&self, path: &Path) -> Answer<()> {
         let is_provided = path.starts_with("/proc") || self.host_file(path).is_some();
         if is_provided { Err(read_only()) } else { Ok(()) }

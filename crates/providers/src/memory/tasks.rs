@@ -56,7 +56,7 @@ pub(super) enum ProcFile {
     Status,
 }
 
-/// Tells whether two command lines are the same, however the program was called.
+/// Returns whether two command lines are the same, apart from the folder of the program.
 fn is_same(left: &[String], right: &[String]) -> bool {
     match (left, right) {
         ([left, left_rest @ ..], [right, right_rest @ ..]) => {
@@ -66,7 +66,7 @@ fn is_same(left: &[String], right: &[String]) -> bool {
     }
 }
 
-/// The name of a program without its folders.
+/// Returns the name of a program without its folder.
 pub(super) fn program_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or_default()
 }
@@ -87,7 +87,7 @@ impl Tasks {
         RunningTask { tasks: self.clone(), pid }
     }
 
-    /// Shows a part of a command as a task of its own, unless the command is nothing else.
+    /// Lists a part of a command as its own task, unless it is the whole command.
     pub(super) fn add_part(self: &Arc<Self>, argv: Vec<String>, command: u32) -> Option<RunningTask> {
         let is_whole = self.lock().tasks.get(&command).is_some_and(|task| is_same(&task.argv, &argv));
         (!is_whole).then(|| self.add(argv, Some(command)))
@@ -105,7 +105,7 @@ impl Tasks {
         self.lock().killed.remove(&command);
     }
 
-    /// Lists the numbers of what runs.
+    /// Returns the numbers of the running tasks.
     pub(super) fn pids(&self) -> Vec<u32> {
         self.lock().tasks.keys().copied().collect()
     }
@@ -114,7 +114,7 @@ impl Tasks {
         self.lock().tasks.len()
     }
 
-    /// Lists what runs with the words of each.
+    /// Returns the running tasks with their command lines.
     pub(super) fn command_lines(&self) -> Vec<(u32, Vec<String>)> {
         self.lock().tasks.iter().map(|(pid, task)| (*pid, task.argv.clone())).collect()
     }

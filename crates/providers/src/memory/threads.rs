@@ -8,15 +8,15 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// Work for a thread. It returns what the thread does in its spare time; `None`: it may take no more work.
+/// Work for a thread. It returns work for the thread's spare time, or `None` if the thread must not take more work.
 pub(super) type Work = Box<dyn FnOnce() -> Option<SpareWork> + Send>;
 
-/// Work that nobody waits for.
+/// Work that no command waits for.
 pub(super) type SpareWork = Box<dyn FnOnce() + Send>;
 
 const STACK_BYTES: usize = 16 << 20;
-/// A thread without work for so long has spare time. Commands often come one right behind another, and a thread
-/// that was at work then would cost them a new one.
+/// The idle time after which a thread does its spare work. Commands often follow each other closely, and if the thread were
+/// busy then, the next command would need a new one.
 const SPARE_AFTER: Duration = Duration::from_micros(200);
 /// A thread waits so long for more work.
 const IDLE_FOR: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ fn serve(first: Work) {
     }
 }
 
-/// Waits for more work. `None`: none came, or enough threads wait.
+/// Waits for more work. `None`: no work came, or enough threads wait.
 fn wait(time: Duration) -> Option<Work> {
     let (sender, more) = channel();
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +89,7 @@ fn wait(time: Duration) -> Option<Work> {
             idle.retain(|thread| thread.number != number);
             let was_taken = idle.len() == before;
             drop(idle);
-            // Whoever took it sends its work at once.
+            // The caller that took this thread sends its work at once.
             was_taken.then(|| more.recv().ok()).flatten()
         }
     }

@@ -35,7 +35,7 @@ struct Differences {
     differs: BTreeMap<String, String>,
 }
 
-/// The number in a hundred that must be alike. It goes up with the differences that go.
+/// The least percentage of scripts that must print the same. It rises as differences are removed.
 const LEAST_ALIKE_PERCENT: usize = 95;
 /// The number that must follow published material.
 const LEAST_CREDITED: usize = 50;

@@ -57,7 +57,7 @@ fn milliseconds(seconds: f64) -> Result<u64> {
     }
 }
 
-/// The answer of `bash` for a command that was run elsewhere and kept its output. `timeout` is its deadline in seconds.
+/// Returns the answer of `bash` for a command that ran elsewhere and kept its output. `timeout` is its deadline in seconds.
 pub fn bash_answer(result: &ExecResult, timeout: Option<f64>) -> ToolOutput {
     answer(result, timeout, &result.stdout_text(), &result.stderr_text())
 }

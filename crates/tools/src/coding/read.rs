@@ -37,7 +37,7 @@ pub(super) fn tool() -> Result<ToolDef> {
     .map(ToolDef::read_only)
 }
 
-/// Returns the lines of a text as `read` shows them: from the line `offset` on, counted from 1, and `limit` of them at most.
+/// Returns lines of a text as `read` shows them: at most `limit` lines, from line `offset` on, counted from 1.
 pub fn show_lines(text: &[u8], offset: Option<f64>, limit: Option<f64>) -> Result<String> {
     let asked = Args { path: String::new(), offset, limit };
     let mut window = LineWindow::from_args(&asked);

@@ -1,4 +1,4 @@
-//! The session's conversation is made shorter.
+//! Compaction of the session's conversation.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,7 +34,7 @@ impl Operation {
         self.try_make_shorter(&model, CompactionReason::Manual).await
     }
 
-    /// Makes the conversation shorter. A failure is no failure of what goes on: that is asked for as it is.
+    /// Compacts the conversation. If that fails, the running call continues with the conversation as it is.
     pub(super) async fn make_shorter(&self, model: &Arc<dyn Model>, reason: CompactionReason) {
         if let Err(error) = self.try_make_shorter(model, reason).await {
             self.log(LogLevel::Error, format!("the conversation could not be made shorter: {error}"));
@@ -130,7 +130,7 @@ impl Operation {
             messages: vec![ChatMessage::user(request)],
             tools: Vec::new(),
             max_tokens: Some(max_tokens),
-            // Most models take the tokens of their reasoning from those of the summary.
+            // Most models count reasoning against the tokens of the summary, so the effort is low.
             thinking: ThinkingLevel::Low,
             session_id: None,
         };
@@ -149,15 +149,18 @@ impl Operation {
             failed(error)
         })?;
         self.session.harness.budget.charge(turn.usage);
-        // What is missing here would be lost: the older messages are not sent any more.
+        // An incomplete summary would lose content, because the older messages are no longer sent.
         if turn.stop_reason != StopReason::Stop || turn.text().trim().is_empty() {
-            return Err(failed(ModelError::new(ModelErrorKind::Cut, "the model wrote no complete summary")));
+            return Err(failed(ModelError::new(
+                ModelErrorKind::Cut,
+                "the model did not write a complete summary",
+            )));
         }
         Ok(WrittenSummary { text: turn.text(), usage: turn.usage })
     }
 }
 
-/// Asks for a turn, and waits for its end.
+/// Asks for a turn, and waits for it to be complete.
 async fn whole_turn(model: &dyn Model, request: ModelRequest) -> Result<crate::model::ModelTurn, ModelError> {
     let mut stream = model.stream(request).await?;
     while let Some(event) = stream.next().await {

@@ -1,4 +1,4 @@
-//! Operations of a session: one at a time, with a beginning and an end that everybody hears of.
+//! Operations of a session: one at a time, each with a start event and an end event.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -21,28 +21,28 @@ use crate::step::{StepFailure, StepOutcome};
 use crate::store::StoreChange;
 use crate::usage::TokenUsage;
 
-/// An operation that goes on.
+/// A running operation.
 pub(super) struct Operation {
     pub(super) session: Arc<SessionInner>,
     pub(super) scope: EventScope,
     pub(super) abort: AbortSwitch,
-    /// The number of entries that the conversation had before it.
+    /// The number of entries that the conversation had before the operation.
     pub(super) from: usize,
-    /// A process before this one began it.
+    /// Set if an earlier process began the operation.
     pub(super) is_resumed: bool,
 }
 
-/// The result of an operation, as its event tells it.
+/// The result of an operation.
 pub(super) trait OperationResult: Serialize + DeserializeOwned {
-    /// The result.
+    /// Returns the result for the event.
     fn to_event(&self) -> Value;
 
-    /// The result as a run keeps it.
+    /// Returns the result for the record of the step.
     fn to_outcome(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// The tokens that it took.
+    /// Returns the tokens that the operation took.
     fn usage(&self) -> Option<TokenUsage> {
         None
     }
@@ -54,7 +54,7 @@ impl OperationResult for () {
     }
 }
 
-/// The session's place for its one operation. Dropped, it is free again.
+/// A guard that reserves the session for one operation. Dropping it frees the session.
 struct OperationPlace<'a>(&'a SessionInner);
 
 impl Drop for OperationPlace<'_> {
@@ -65,8 +65,8 @@ impl Drop for OperationPlace<'_> {
 }
 
 impl SessionInner {
-    /// Runs an operation. `asked` is what it was called with: in a run that goes on it is held against what it was then.
-    /// `conflict`: another operation goes on, or the session is over.
+    /// Runs an operation. `asked` holds the arguments; a resumed run compares them with the recorded ones. `conflict`:
+    /// another operation is running, or the session was deleted.
     pub(super) async fn operate<T: OperationResult>(
         self: Arc<Self>,
         kind: OperationKind,
@@ -112,12 +112,12 @@ impl SessionInner {
             vec![ended(kind, elapsed_ms(started), &done), AgentEventKind::Idle],
             step.ended(outcome),
         );
-        // A caller who is told that it is done may be killed the next moment.
+        // The process may be killed right after the caller gets the result, so the result is recorded first.
         scope.journal().written().await?;
         done
     }
 
-    /// The step that the operation is. Outside of a run it is a new one, which is not kept.
+    /// Returns the step of the operation. Outside of a run it is a new step, which is not recorded.
     fn next_step(&self, kind: OperationKind, asked: Value) -> AgentResult<NotedStep> {
         NotedStep::next(&self.scope, kind.into(), asked, || {
             (format!("op_{}", ulid::Ulid::generate()), self.lock().entries().len())
@@ -146,14 +146,14 @@ impl SessionInner {
             Some((other, _)) => {
                 let message = format!("session `{}` is already running {}", self.name, other.as_str());
                 let error = eyot::Error::new(eyot::ErrorKind::Conflict, message);
-                return Err(error.with_hint("use another session for work at the same time").into());
+                return Err(error.with_hint("use another session to work in parallel").into());
             }
             None => *active = Some((kind, abort.clone())),
         }
         Ok(Some(OperationPlace(self)))
     }
 
-    /// Runs it. When the time of the budget is over, or the run is aborted, it is aborted too.
+    /// Runs the operation, and aborts it when the budget's time is over or the run is aborted.
     async fn within_budget<T>(
         &self,
         abort: &AbortSwitch,
@@ -194,13 +194,13 @@ impl Operation {
         self.session.append(entry);
     }
 
-    /// Adds an entry to the conversation together with the event that tells of it.
+    /// Adds an entry to the conversation, and its event in the same transaction.
     pub(super) fn append_with_event(&self, entry: ConversationEntry, kind: AgentEventKind) {
         self.session.lock().push(entry.clone());
         self.scope.emit_with_entry(kind, &self.session.key, entry);
     }
 
-    /// Adds entries to the conversation together with the event that tells of them.
+    /// Adds entries to the conversation, and their event in the same transaction.
     pub(super) fn append_all_with_event(
         &self,
         entries: impl Iterator<Item = ConversationEntry>,
@@ -250,7 +250,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
 }
 
-/// The time since then, in milliseconds.
+/// Returns the time since `since`, in milliseconds.
 pub(super) fn elapsed_ms(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Prompts and skills: the model is asked, and works until it has an answer.
+//! Prompts and skills: the model works until it has an answer.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::model::{Model, ThinkingLevel};
 use crate::result_tools::{FOLLOW_UP, FOOTER, ResultOutcome, ResultTools};
 use crate::skill::KnownSkill;
 
-/// The number of times that a model is reminded to give a result.
+/// The most times that a model is reminded to give a result.
 const MAX_REMINDERS: usize = 32;
 
-/// A prompt with everything that its turns need.
+/// A prompt, with everything that its turns need.
 pub(super) struct PromptCall {
     pub(super) model: Arc<dyn Model>,
     pub(super) thinking: ThinkingLevel,
     pub(super) toolbox: Toolbox,
-    /// The call, for errors: `prompt`.
+    /// The name of the call for errors, such as `prompt`.
     pub(super) asked: String,
     pub(super) source: MessageSource,
 }
@@ -59,7 +59,7 @@ impl Operation {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!("there is no skill `{name}`; there are: {known}");
         let hint = format!(
-            "a workspace's skills are found when the harness is made: write .agents/skills/{name}/SKILL.md before"
+            "a workspace's skills are read when the harness is created: write .agents/skills/{name}/SKILL.md before"
         );
         Err(Error::new(ErrorKind::NotFound, message).with_hint(hint).into())
     }
@@ -97,7 +97,7 @@ impl Operation {
         Ok(PromptResponse { text, data, usage, model: call.model.info().id.clone() })
     }
 
-    /// Lets the model work until it has given a result, reminding it where it ends without one.
+    /// Lets the model work until it gives a result. If it stops without one, it is reminded.
     async fn until_result(&self, call: &PromptCall, results: &ResultTools) -> AgentResult<Value> {
         results.restore(&self.session.lock().answered_calls(self.from));
         let mut rests = self.rests();
@@ -121,7 +121,7 @@ impl Operation {
         AgentError::GaveUp { reason, text: self.session.lock().last_text() }
     }
 
-    /// Says something to the model. It hears it with the next turn.
+    /// Adds a message to the conversation, which the model gets with the next turn.
     fn say(&self, text: String, images: Vec<ContentBlock>, source: MessageSource) {
         let mut content = vec![ContentBlock::text(text)];
         content.extend(images);
@@ -129,7 +129,7 @@ impl Operation {
         self.append(ConversationEntry::Message { message, source });
     }
 
-    /// The model of the call, else that of the session.
+    /// Returns the model of the call, or else that of the session.
     pub(super) fn model(&self, model: Option<Arc<dyn Model>>, asked: &str) -> AgentResult<Arc<dyn Model>> {
         model.or_else(|| self.session.config.model.clone()).ok_or_else(|| {
             let error = Error::new(ErrorKind::Invalid, format!("{asked}: there is no model"));

@@ -9,12 +9,12 @@ use crate::usage::TokenUsage;
 /// The answer of a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PromptResponse {
-    /// The last text of the model.
+    /// The model's last text.
     pub text: String,
-    /// The result, where one was asked for.
+    /// The result, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// The tokens that it took, those of summaries included and those of tasks not.
+    /// The tokens of the prompt, including its summaries but not its tasks.
     pub usage: TokenUsage,
     /// The model's id.
     pub model: String,

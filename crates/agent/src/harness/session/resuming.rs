@@ -1,4 +1,4 @@
-//! What a process before this one began and did not end.
+//! Resuming of operations that an earlier process left unfinished.
 
 use serde_json::Value;
 
@@ -13,8 +13,8 @@ use crate::unfinished::{cut_turn, interrupted_call, interrupted_tool};
 use crate::usage::TokenUsage;
 
 impl Operation {
-    /// Brings to an end what a process before this one was doing in the conversation: a model that was answering is asked
-    /// again later, a tool that was running is said to be interrupted.
+    /// Finishes the work that an earlier process left open in the conversation. A turn that was being written is reported as
+    /// failed and asked for again later. Tool calls that were running are answered as interrupted.
     pub(super) fn settle(&self) {
         self.end_unfinished();
         let open = self.session.lock().unanswered_calls();
@@ -70,8 +70,8 @@ impl Operation {
         self.append_with_event(entry, event);
     }
 
-    /// Returns whether a process before this one had come to the end of the work: the model called no tool any more, or
-    /// nothing but the end of its task, which was taken.
+    /// Returns whether an earlier process had finished the work: the model's last turn called no tools, or only `finish` or
+    /// `give_up`, and those calls succeeded.
     pub(super) fn rests(&self) -> bool {
         let conversation = self.session.lock();
         let taken = conversation.answered_calls(self.from);

@@ -1,4 +1,4 @@
-//! Commands of the caller, which the model is shown with the next prompt.
+//! Commands of the caller. The next prompt shows them to the model.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::message::{
 use crate::redaction::shown_arguments;
 use crate::usage::TokenUsage;
 
-/// The protocol of the turns that stand for a command of the caller. No model was asked.
+/// The `api` of the turns that represent a command of the caller. No model wrote them.
 pub(super) const SHELL_API: &str = "flue-shell";
 
 /// Options of a command.
@@ -28,9 +28,9 @@ pub(super) const SHELL_API: &str = "flue-shell";
 pub struct ShellOptions {
     /// The working directory; `None`: the session's.
     pub cwd: Option<String>,
-    /// Variables, layered over the sandbox's. Neither events nor the model are shown their values.
+    /// Variables, in addition to the sandbox's. Their values are shown neither in events nor to the model.
     pub env: BTreeMap<String, String>,
-    /// It is killed when it has not ended after so many milliseconds; by default never.
+    /// The time after which the command is killed, in milliseconds; by default never.
     pub timeout_ms: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ pub struct ShellResult {
     pub stdout: String,
     /// The standard error, as text.
     pub stderr: String,
-    /// The exit code; 124 after a deadline, 128 and the number after a signal.
+    /// The exit code: 124 after a timeout, 128 plus the number after a signal.
     pub exit_code: i32,
 }
 
@@ -64,7 +64,7 @@ impl Operation {
             arguments: arguments(&command, &options),
         };
         self.write_start(&call, &command);
-        // A command may change the world: that it begins is written down before.
+        // A command has side effects, so its start is recorded before it runs.
         self.scope.journal().written().await?;
         let started = Instant::now();
         let done = self.execute(&command, options).await;
@@ -80,7 +80,7 @@ impl Operation {
         }
     }
 
-    /// The result of a command that a process before this one began. It is not run again.
+    /// Returns the result of a command that an earlier process began. The command is not run again.
     fn kept_result(&self, command: &str) -> AgentResult<ShellResult> {
         let conversation = self.session.lock();
         let kept = conversation.entries_from(self.from).iter().find_map(|entry| match entry {
@@ -90,8 +90,7 @@ impl Operation {
             _ => None,
         });
         kept.ok_or_else(|| {
-            let message =
-                format!("run `{command}`: it was interrupted, and may have done a part of its work");
+            let message = format!("run `{command}`: it was interrupted and may have done part of its work");
             AgentError::conflict(message)
         })
     }
@@ -104,7 +103,7 @@ impl Operation {
         sandbox.exec(Command::Shell(command.to_owned()), options).await.map_err(AgentError::from)
     }
 
-    /// The model sees the command as a tool call that it was asked for.
+    /// Records the command as a tool call that the user asked the model for.
     fn write_start(&self, call: &ToolCall, command: &str) {
         let text = format!("Run this shell command:\n\n```bash\n{command}\n```");
         let asked = ChatMessage::Assistant(AssistantMessage {
@@ -166,7 +165,7 @@ fn shell_result(result: &ExecResult) -> ShellResult {
     }
 }
 
-/// The arguments as they are shown and kept: without the values of variables.
+/// Returns the arguments for events and the conversation, without the values of variables.
 fn arguments(command: &str, options: &ShellOptions) -> Value {
     let mut arguments = Map::new();
     arguments.insert("command".to_owned(), json!(command));

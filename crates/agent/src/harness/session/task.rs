@@ -1,4 +1,4 @@
-//! Tasks: work that is given to a session of its own, which ends with it.
+//! Tasks: work in a session of its own, which ends with the task.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ use crate::subagent::Subagent;
 const DESCRIPTION: &str = "Delegate a focused task to a detached child agent with its own context. Use this for independent \
     research, file exploration, or parallel work. The task returns only its final answer to this conversation.";
 
-/// A task that is done.
+/// The outcome of a finished task.
 pub(super) struct TaskOutcome {
     pub(super) response: PromptResponse,
     task_id: String,
@@ -39,17 +39,17 @@ struct TaskArguments {
     cwd: Option<String>,
 }
 
-/// Gives tasks to sessions of their own.
+/// Starts tasks in sessions of their own.
 #[derive(Clone)]
 struct TaskGiver {
     session: Arc<SessionInner>,
     scope: EventScope,
-    /// The id of the task, if a process before this one gave it.
+    /// The id of the task, if an earlier process started it.
     known: Option<String>,
 }
 
 impl Operation {
-    /// The task that a process before this one gave in this operation.
+    /// Returns the id of the task that an earlier process started in this operation.
     fn known_task(&self) -> Option<String> {
         let conversation = self.session.lock();
         conversation.entries_from(self.from).iter().find_map(|entry| match entry {
@@ -69,7 +69,7 @@ impl Operation {
     }
 }
 
-/// The tool `task`. What a task does not say is as in the prompt that gives it.
+/// Creates the tool `task`. Settings that a task does not name are those of the prompt that starts it.
 pub(super) fn task_tool(
     operation: &Operation,
     tools: Vec<ToolDef>,
@@ -139,7 +139,7 @@ impl TaskGiver {
         self.session.config.subagents.iter().find(|agent| agent.name == name)
     }
 
-    /// The sentence about an agent that there is not.
+    /// Returns the error text for an unknown subagent.
     fn miss(&self, name: &str) -> Option<String> {
         if self.subagent(name).is_some() {
             return None;
@@ -150,7 +150,7 @@ impl TaskGiver {
         Some(format!("Subagent \"{name}\" is not declared. Available subagents: {names}."))
     }
 
-    /// Gives a task, and waits for its end. `aborted` ends it, with a reason.
+    /// Starts a task, and waits for it to end. `aborted` ends it, with a reason.
     async fn give(
         &self,
         text: String,
@@ -232,7 +232,7 @@ fn output(done: TaskOutcome) -> ToolOutput {
     ToolOutput { structured: Some(details), ..ToolOutput::text(text) }
 }
 
-/// The effort of reasoning of a subagent's session.
+/// Returns the reasoning effort of a subagent's session.
 pub(crate) fn thinking_of(subagent: Option<&Subagent>, session: ThinkingLevel) -> ThinkingLevel {
     subagent.and_then(|agent| agent.thinking).unwrap_or(session)
 }

@@ -1,4 +1,4 @@
-//! The tool calls of one turn: they run at the same time, and each answer is written down as it comes.
+//! The tool calls of one turn. They run at the same time, and each answer is recorded as it arrives.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,8 @@ use crate::result_tools::{FINISH, GIVE_UP};
 use crate::tool_image::image_block;
 
 impl Operation {
-    /// Runs the tools that a turn calls, of whose start everybody has heard. `true`: all it called was the end of its task, and it was taken.
+    /// Runs the tool calls of a turn, whose start events were already published. Returns whether the calls ended the task: all
+    /// are `finish` or `give_up`, and all succeeded.
     pub(super) async fn run_tools(&self, call: &PromptCall, tool_calls: Vec<ToolCall>) -> bool {
         let ends_only = tool_calls.iter().all(|call| [FINISH, GIVE_UP].contains(&call.name.as_str()));
         let mut running: FuturesUnordered<_> =
@@ -29,7 +30,7 @@ impl Operation {
         ends_only && all_taken
     }
 
-    /// Runs one tool. `true`: its answer is no failure.
+    /// Runs one tool call. Returns whether it succeeded.
     async fn run_tool(&self, call: &PromptCall, tool_call: ToolCall) -> bool {
         let started = Instant::now();
         let output = self.answer(call, &tool_call).await;
@@ -66,7 +67,7 @@ impl Operation {
             biased;
             output = &mut run => output,
             () = tokio::time::sleep(Duration::from_millis(limit)) => {
-                // A command is killed by this, and tells of its output so far.
+                // This kills a command, and its answer then has the output so far.
                 cancel.cancel();
                 timed_out(&tool_call.name, limit, run.await)
             }
@@ -74,7 +75,7 @@ impl Operation {
     }
 }
 
-/// The event that tells of the start of a call.
+/// Returns the event for the start of a call.
 pub(super) fn tool_start(tool_call: &ToolCall) -> AgentEventKind {
     AgentEventKind::ToolStart {
         tool_name: tool_call.name.clone(),
@@ -85,14 +86,14 @@ pub(super) fn tool_start(tool_call: &ToolCall) -> AgentEventKind {
 
 fn timed_out(name: &str, limit: u64, cancelled: ToolOutput) -> ToolOutput {
     let so_far = cancelled.as_text();
-    ToolOutput::error(format!("the call of `{name}` was ended after {limit} ms\n\n{so_far}"))
+    ToolOutput::error(format!("the call of `{name}` was stopped after {limit} ms\n\n{so_far}"))
 }
 
 fn blocks(output: &ToolOutput) -> Vec<ContentBlock> {
     let block = |piece: &ToolContent| match piece {
         ToolContent::Text(text) => ContentBlock::text(text.clone()),
         ToolContent::Image { data, mime_type } => image_block(data, mime_type),
-        // A piece of a kind that is not known yet: the model is shown its JSON.
+        // A piece of an unknown kind is shown to the model as JSON.
         other => ContentBlock::text(serde_json::to_value(other).unwrap_or(Value::Null).to_string()),
     };
     output.content.iter().map(block).collect()

@@ -12,13 +12,13 @@ use crate::model::{Model, ToolDeclaration};
 use crate::result_tools::ResultTools;
 use crate::skill::KnownSkill;
 
-/// The names of the tools that every agent with a sandbox has where it names none. No tool of the caller's own may have one.
+/// The names of the default tools of an agent with a sandbox. A custom tool must not have one of them.
 pub const BUILTIN_TOOL_NAMES: [&str; 7] = ["read", "write", "edit", "bash", "grep", "glob", "task"];
 
 const ACTIVATE_SKILL: &str = "activate_skill";
 const READ_SKILL_RESOURCE: &str = "read_skill_resource";
 
-/// The tools that the runtime itself has names for.
+/// The names of the tools that the runtime adds itself.
 const RESERVED_NAMES: [&str; 5] =
     ["task", ACTIVATE_SKILL, READ_SKILL_RESOURCE, crate::result_tools::FINISH, crate::result_tools::GIVE_UP];
 
@@ -60,7 +60,7 @@ impl Toolbox {
         Ok(Self { tools })
     }
 
-    /// The tools as a model is shown them.
+    /// Returns the tools as the model sees them.
     pub(super) fn declarations(&self) -> Vec<ToolDeclaration> {
         let declare = |tool: &ToolDef| ToolDeclaration {
             name: tool.name().to_owned(),
@@ -71,12 +71,12 @@ impl Toolbox {
     }
 }
 
-/// A toolset, or a provider, may not bring what the runtime adds itself.
+/// Refuses a toolset that has a tool with a reserved name.
 fn refuse_reserved(tools: &Toolset) -> Result<()> {
     match RESERVED_NAMES.iter().find(|name| tools.get(name).is_some()) {
         None => Ok(()),
         Some(name) => {
-            let message = format!("use the tools of the sandbox: the agent adds a tool `{name}` of its own");
+            let message = format!("use the tools of the sandbox: the agent adds its own tool `{name}`");
             Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("leave that tool out"))
         }
     }
@@ -97,7 +97,7 @@ fn check_name(tool: &ToolDef, reserved: &[String], tools: &Toolset) -> Result<()
     Err(Error::new(ErrorKind::AlreadyExists, message))
 }
 
-/// The tools by which a model loads skills and reads the files of packaged ones.
+/// Creates the tools that load skills and read the files of packaged skills.
 fn skill_tools(operation: &Operation, active: Option<&KnownSkill>) -> Result<Vec<ToolDef>> {
     let mut skills = operation.session.config.context.skills.clone();
     let mut tools = Vec::new();

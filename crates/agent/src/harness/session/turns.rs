@@ -1,4 +1,4 @@
-//! The loop: ask the model, run the tools that it calls, and again, until it calls none.
+//! The agent loop: ask the model, run the tools that it calls, and repeat until it calls none.
 
 use std::time::Instant;
 
@@ -16,14 +16,14 @@ use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelReque
 use crate::redaction::RedactedPieces;
 use crate::usage::TokenUsage;
 
-/// The number of times that a turn is asked for again after its answer was cut.
+/// The most times that a turn is repeated after its answer was cut off.
 const MAX_CUTS: usize = 2;
 
-/// A turn that came to nothing.
+/// The failure of a turn.
 enum TurnFailure {
     Aborted,
     Refused(AssistantMessage),
-    /// The model failed; after it had begun to answer, or before.
+    /// The model failed, before or after it had begun to answer.
     Model {
         error: ModelError,
         had_begun: bool,
@@ -42,7 +42,7 @@ impl TurnFailure {
 }
 
 impl Operation {
-    /// Lets the model work until it calls no tool any more, or has given its result.
+    /// Lets the model work until it calls no more tools, or has given its result.
     pub(super) async fn run_turns(&self, call: &PromptCall) -> AgentResult<()> {
         let (mut cuts, mut was_shortened) = (0, false);
         loop {
@@ -82,7 +82,7 @@ impl Operation {
         }
     }
 
-    /// Adds a turn to the conversation and runs its tools. `true`: it was the last one.
+    /// Adds a turn to the conversation and runs its tools. Returns whether it was the last turn.
     async fn take_turn(
         &self,
         call: &PromptCall,
@@ -103,7 +103,7 @@ impl Operation {
             self.session.lock().push(entry.clone());
             let starts = tool_calls.iter().map(tool_start).collect();
             self.scope.emit_all_with_entry(starts, &self.session.key, entry);
-            // A tool may change the world: that it begins is written down before.
+            // A tool has side effects, so the start of its call is recorded before it runs.
             self.scope.journal().written().await?;
             is_last = self.run_tools(call, tool_calls).await;
             self.append_with_event(ConversationEntry::TurnEnd, with_duration(ended, started));
@@ -118,7 +118,7 @@ impl Operation {
         Ok(is_last)
     }
 
-    /// Asks the model for a turn, and tells everybody of its pieces.
+    /// Asks the model for a turn, and publishes its pieces.
     async fn ask(&self, call: &PromptCall) -> Result<AssistantMessage, TurnFailure> {
         let request = ModelRequest {
             system_prompt: Some(self.session.config.context.system_prompt.clone()),
@@ -169,7 +169,7 @@ impl Operation {
                     self.tell_thinking(thinking.finish());
                     self.scope.emit(AgentEventKind::ThinkingEnd { content });
                 }
-                // Tool calls are told of when they run.
+                // Tool calls are published when they run.
                 ModelEvent::ToolCallStart { .. } | ModelEvent::ToolCallDelta { .. } | ModelEvent::Done(_) => {
                 }
             }
@@ -218,7 +218,7 @@ fn ended_turn(turn: &AssistantMessage, started: Instant) -> AgentEventKind {
     }
 }
 
-/// The same event with the time that it took until now.
+/// Returns the event with the duration until now.
 fn with_duration(event: AgentEventKind, started: Instant) -> AgentEventKind {
     match event {
         AgentEventKind::Turn { model, usage, stop_reason, is_error, error, .. } => {

@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! A decoder for Anthropic's Messages API.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::model::{ModelError, ModelEvent};
 use crate::models::failure;
 use crate::usage::TokenUsage;
 
-/// Reads the frames of Anthropic's Messages.
+/// The decoder for Anthropic's Messages API.
 #[derive(Default)]
 pub(super) struct AnthropicDecoder {
     turn: TurnBuilder,
@@ -31,7 +31,7 @@ impl TurnDecoder for AnthropicDecoder {
             }
             "message_stop" => self.turn.end(self.stop_reason.unwrap_or(StopReason::Stop)),
             "error" => return Err(failure::of_stream(&frame)),
-            // `ping`, and what is new.
+            // `ping`, and frames that are newer than this code.
             _ => {}
         }
         Ok(self.turn.take_events())
@@ -54,7 +54,7 @@ impl AnthropicDecoder {
             "redacted_thinking" => self.turn.add_redacted_thinking(number, text_of(block, "data")),
             "tool_use" => {
                 self.turn.begin_call(number, text_of(block, "id"), text_of(block, "name"));
-                // The arguments come in pieces, as a rule, and `input` is empty.
+                // The arguments usually come in pieces, and `input` is empty.
                 if block["input"].as_object().is_some_and(|input| !input.is_empty()) {
                     self.turn.add_arguments(number, &block["input"].to_string());
                 }
@@ -73,7 +73,7 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Takes the counts that are there: each frame says the sums so far.
+    /// Takes the counts that a frame has. Each frame has the sums so far.
     fn count(&mut self, counts: &Value) {
         let usage = self.turn.usage_mut();
         let fields = [
@@ -93,7 +93,7 @@ fn stop_reason(name: &str) -> StopReason {
         "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
         "tool_use" => StopReason::ToolUse,
         "refusal" | "sensitive" => StopReason::Refusal,
-        // `end_turn`, `stop_sequence`, `pause_turn`, and what is new.
+        // `end_turn`, `stop_sequence`, `pause_turn`, and newer reasons.
         _ => StopReason::Stop,
     }
 }

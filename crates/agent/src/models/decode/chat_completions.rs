@@ -1,4 +1,4 @@
-//! OpenAI's chat completions.
+//! A decoder for OpenAI's chat completions.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -11,8 +11,8 @@ use crate::models::failure;
 use crate::models::wire::chat_completions::REASONING_FIELDS;
 use crate::usage::TokenUsage;
 
-/// Reads the frames of OpenAI's chat completions. A frame has no numbers of pieces beside those of tool calls, so pieces are
-/// numbered here: text and reasoning go on until something else begins.
+/// The decoder for OpenAI's chat completions. Only tool calls have numbers in a frame, so pieces are numbered here: text or
+/// reasoning continues until another piece begins.
 #[derive(Default)]
 pub(super) struct CompletionsDecoder {
     turn: TurnBuilder,
@@ -23,14 +23,14 @@ pub(super) struct CompletionsDecoder {
     is_done: bool,
 }
 
-/// A piece of text or reasoning that goes on.
+/// A piece of text or reasoning that is not complete.
 #[derive(Clone, Copy, PartialEq)]
 enum OpenPiece {
     Text(u64),
     Thinking(u64),
 }
 
-/// A tool call that goes on.
+/// A tool call that is not complete.
 struct OpenCall {
     number: u64,
     index: Option<u64>,
@@ -127,7 +127,7 @@ impl CompletionsDecoder {
         let number = known.unwrap_or_else(|| self.begin_call(index, id, text_of(&call["function"], "name")));
         match &call["function"]["arguments"] {
             Value::String(delta) => self.turn.add_arguments(number, delta),
-            // Some servers give the object itself.
+            // Some servers send the object itself instead of text.
             arguments @ Value::Object(_) => self.turn.add_arguments(number, &arguments.to_string()),
             _ => {}
         }
@@ -142,7 +142,7 @@ impl CompletionsDecoder {
         number
     }
 
-    /// Ends the text or the reasoning that went on so far.
+    /// Ends the current piece of text or reasoning.
     fn close(&mut self) {
         if let Some(OpenPiece::Text(number) | OpenPiece::Thinking(number)) = self.open.take() {
             self.turn.end_piece(number);
@@ -168,8 +168,8 @@ impl CompletionsDecoder {
 }
 
 impl OpenCall {
-    /// Returns whether a piece belongs to this call. Some servers give each call the same index, and none that goes on has
-    /// another id.
+    /// Returns whether a piece belongs to this call. Some servers give every call the same index, so a different id means
+    /// another call.
     fn is(&self, index: Option<u64>, id: &str) -> bool {
         match index {
             Some(_) => self.index == index && (id.is_empty() || id == self.id),

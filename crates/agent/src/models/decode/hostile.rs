@@ -1,4 +1,4 @@
-//! Frames as no vendor should send them: from servers that only nearly speak a protocol, and from broken ones.
+//! Tests with frames that no vendor should send, from servers that are broken or speak a protocol only roughly.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::models::http_api::HttpApi;
 const APIS: [ModelApi; 3] =
     [ModelApi::AnthropicMessages, ModelApi::OpenaiCompletions, ModelApi::OpenaiResponses];
 
-/// Reads these frames and then the end of the stream.
+/// Reads frames and then the end of the stream.
 fn read_all(api: ModelApi, frames: &[&str]) -> Result<Vec<ModelEvent>, ModelError> {
     let mut decoder = decoder(HttpApi::of(api).unwrap());
     let mut events = Vec::new();
@@ -93,7 +93,7 @@ fn calls_that_share_an_index_or_have_none_are_told_apart_by_their_ids() {
                     &json!({"tool_calls": [{"index": index, "function": {"arguments": "2}"}}]}),
                     &Value::Null,
                 ),
-                // Some servers end a turn with calls as any other.
+                // Some servers end a turn with tool calls like any other.
                 choice(&json!({}), &json!("stop")),
             ],
         );

@@ -1,4 +1,4 @@
-//! OpenAI's responses.
+//! A decoder for OpenAI's responses API.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::model::{ModelError, ModelEvent};
 use crate::models::failure;
 use crate::usage::TokenUsage;
 
-/// Reads the frames of OpenAI's responses. A piece of the turn is an item of the answer.
+/// The decoder for OpenAI's responses API. Each item of the answer is a piece of the turn.
 #[derive(Default)]
 pub(super) struct ResponsesDecoder {
     turn: TurnBuilder,
@@ -61,7 +61,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// An item is complete, and stands in the frame as a whole.
+    /// Ends an item, which the frame contains as a whole.
     fn end_item(&mut self, number: u64, item: &Value) {
         match text_of(item, "type") {
             "reasoning" => {
@@ -88,7 +88,7 @@ impl ResponsesDecoder {
         self.turn.end_piece(number);
     }
 
-    /// A message of which no piece came before.
+    /// Adds a message that came without earlier pieces.
     fn add_message(&mut self, number: u64, item: &Value) {
         for part in item["content"].as_array().into_iter().flatten() {
             self.turn.add_text(number, text_of(part, "text"));
@@ -125,7 +125,7 @@ fn text_signature(item: &Value) -> Option<String> {
     Some(signature.to_string())
 }
 
-/// The id of a call and that of its item, as one: both are wanted when it is sent back.
+/// Joins the id of a call and the id of its item: both are needed when the call is sent back.
 fn call_id(item: &Value) -> String {
     match text_of(item, "id") {
         "" => text_of(item, "call_id").to_owned(),

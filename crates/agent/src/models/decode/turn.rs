@@ -1,13 +1,13 @@
-//! A turn as it grows: its pieces in the order in which they begin, and the events that say so.
+//! A builder for turns: it collects the pieces in the order in which they begin, and creates their events.
 
 use crate::message::{ContentBlock, StopReason, ToolCall};
 use crate::model::{ModelEvent, ModelTurn};
 use crate::usage::TokenUsage;
 
-/// The text that stands for reasoning that the model keeps to itself.
+/// The text in place of reasoning that the provider withholds.
 const REDACTED_THINKING: &str = "[Reasoning redacted]";
 
-/// A turn as it grows. A piece is known by a number that its API gives it.
+/// A builder for a turn. A piece is identified by a number from its API.
 #[derive(Default)]
 pub(super) struct TurnBuilder {
     pieces: Vec<TurnPiece>,
@@ -28,12 +28,12 @@ enum PieceContent {
 }
 
 impl TurnBuilder {
-    /// The events since the last call of this.
+    /// Returns the events since the last call.
     pub(super) fn take_events(&mut self) -> Vec<ModelEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// The tokens that the turn took so far.
+    /// Returns the tokens that the turn took so far.
     pub(super) fn usage_mut(&mut self) -> &mut TokenUsage {
         &mut self.usage
     }
@@ -43,12 +43,12 @@ impl TurnBuilder {
         self.usage.with_total()
     }
 
-    /// The text is the model's refusal to go on.
+    /// Marks the text as the model's refusal.
     pub(super) fn refuse(&mut self) {
         self.is_refusal = true;
     }
 
-    /// Adds text to a piece, which begins with it.
+    /// Adds text to a piece, and begins the piece if it is new.
     pub(super) fn add_text(&mut self, number: u64, delta: &str) {
         if delta.is_empty() {
             return;
@@ -68,7 +68,7 @@ impl TurnBuilder {
         }
     }
 
-    /// Reasoning begins.
+    /// Begins reasoning.
     pub(super) fn begin_thinking(&mut self, number: u64) {
         if self.find(number).is_some() {
             return;
@@ -78,7 +78,7 @@ impl TurnBuilder {
         self.events.push(ModelEvent::ThinkingStart);
     }
 
-    /// Reasoning that the model keeps to itself: it is there whole.
+    /// Adds a whole piece of reasoning whose text the provider withholds.
     pub(super) fn add_redacted_thinking(&mut self, number: u64, data: &str) {
         let (text, signature) = (REDACTED_THINKING.to_owned(), data.to_owned());
         self.begin(number, PieceContent::Thinking { text, signature, redacted: true, is_open: true });
@@ -100,14 +100,14 @@ impl TurnBuilder {
         }
     }
 
-    /// Sets the whole text of reasoning, where the API says it again at the end.
+    /// Sets the whole text of reasoning, for APIs that repeat it at the end.
     pub(super) fn set_thinking(&mut self, number: u64, whole: &str) {
         if let Some(PieceContent::Thinking { text, .. }) = self.find(number).filter(|_| !whole.is_empty()) {
             whole.clone_into(text);
         }
     }
 
-    /// A tool call begins, unless it has.
+    /// Begins a tool call, unless it has begun.
     pub(super) fn begin_call(&mut self, number: u64, id: &str, name: &str) {
         if self.find(number).is_none() {
             let call = PieceContent::Call { id: id.to_owned(), name: name.to_owned(), json: String::new() };
@@ -125,7 +125,7 @@ impl TurnBuilder {
         }
     }
 
-    /// Sets the whole JSON text of a call's arguments, where the API says it again at the end.
+    /// Sets the whole JSON text of a call's arguments, for APIs that repeat it at the end.
     pub(super) fn set_arguments(&mut self, number: u64, whole: &str) {
         let Some(PieceContent::Call { json, .. }) = self.find(number) else { return };
         match whole.strip_prefix(json.as_str()).map(str::to_owned) {
@@ -134,7 +134,7 @@ impl TurnBuilder {
         }
     }
 
-    /// A piece is complete.
+    /// Completes a piece.
     pub(super) fn end_piece(&mut self, number: u64) {
         if let Some(PieceContent::Thinking { text, is_open, .. }) = self.find(number) {
             let text = std::mem::take(is_open).then(|| text.clone());
@@ -147,7 +147,7 @@ impl TurnBuilder {
         self.pieces.iter().any(|piece| piece.number == number)
     }
 
-    /// The turn is complete.
+    /// Completes the turn.
     pub(super) fn end(&mut self, stop_reason: StopReason) {
         if stop_reason == StopReason::Length && self.pieces.last().is_some_and(TurnPiece::is_bare_call) {
             // The model was about to write arguments: the tool must not run without them.
@@ -171,7 +171,7 @@ impl TurnBuilder {
         self.pieces.push(TurnPiece { number, content });
     }
 
-    /// The piece of a number: the last one, as a rule.
+    /// Returns the piece with a number. This is usually the last one.
     fn find(&mut self, number: u64) -> Option<&mut PieceContent> {
         let piece = self.pieces.iter_mut().rev().find(|piece| piece.number == number);
         piece.map(|piece| &mut piece.content)
@@ -186,7 +186,7 @@ impl TurnPiece {
 }
 
 impl PieceContent {
-    /// The piece as it is kept. `None`: there is nothing in it.
+    /// Returns the finished piece, or `None` if it is empty.
     fn into_block(self) -> Option<ContentBlock> {
         match self {
             Self::Text { text, signature } => Some(ContentBlock::Text { text, text_signature: signature }),

@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Requests for Anthropic's Messages API.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::models::facts::ReasoningStyle;
 
 /// The longest id of a tool call that the API takes.
 const MOST_ID_BYTES: usize = 64;
-/// The fewest tokens that are left for the answer next to a budget for reasoning.
+/// The fewest tokens that a reasoning budget leaves for the answer.
 const FEWEST_ANSWER_TOKENS: u32 = 1024;
 /// The smallest budget for reasoning that the API takes.
 const LEAST_BUDGET_TOKENS: u32 = 1024;
@@ -18,8 +18,8 @@ const LEAST_BUDGET_TOKENS: u32 = 1024;
 /// The text of an answer that has images alone.
 const PLACEHOLDER: &str = "(see attached image)";
 
-/// The body of a request. The system prompt, the last tool and the last piece of the conversation are marked for the
-/// vendor's cache, so that the next turn reads all of it from there.
+/// Returns the body of a request. The system prompt, the last tool and the last piece of the conversation are marked for
+/// the vendor's cache, so that the next turn can read everything before them from the cache.
 pub(in crate::models) fn body(model: &WireModel, request: &ModelRequest) -> Value {
     let reasoning = reasoning(model, request);
     let mut body = json!({
@@ -43,7 +43,7 @@ pub(in crate::models) fn body(model: &WireModel, request: &ModelRequest) -> Valu
     body
 }
 
-/// Returns whether the API is to be asked, by a header, for reasoning between tool calls. Models that adapt do so unasked.
+/// Returns whether a header must request reasoning between tool calls. Models with adaptive reasoning do it by default.
 pub(in crate::models) fn wants_interleaved_reasoning(model: &WireModel) -> bool {
     !matches!(model.style, Some(ReasoningStyle::Adaptive { .. }))
 }
@@ -65,7 +65,7 @@ fn reasoning(model: &WireModel, request: &ModelRequest) -> ReasoningFields {
     }
     let is_off = request.thinking == ThinkingLevel::Off;
     match model.style {
-        // The least effort is all that can be asked for.
+        // Reasoning can't be switched off, so the lowest effort is requested.
         Some(ReasoningStyle::Adaptive { can_stop: false, .. }) if is_off => {
             return ReasoningFields { max_tokens, thinking: None, effort: Some("low") };
         }
@@ -161,7 +161,7 @@ fn messages(model: &WireModel, request: &ModelRequest) -> Vec<Value> {
         if blocks.is_empty() {
             continue;
         }
-        // The answers of one turn's calls are one message.
+        // The answers of one turn's calls go into one message.
         if is_result && are_results {
             add_blocks(&mut messages, blocks);
         } else {
@@ -187,7 +187,7 @@ fn images_of_failure(result: &ToolResultMessage) -> impl Iterator<Item = Value> 
     images.filter(|_| result.is_error).filter_map(user_block)
 }
 
-/// Marks the last piece of the conversation, if it is not the model's.
+/// Marks the last piece of the conversation for the cache, unless the model wrote it.
 fn mark_last(messages: &mut [Value]) {
     let Some(last) = messages.last_mut().filter(|last| last["role"] == "user") else { return };
     if let Some(block) = last["content"].as_array_mut().and_then(|content| content.last_mut()) {
@@ -223,7 +223,7 @@ fn assistant_blocks(said: &AssistantMessage) -> Vec<Value> {
     blocks.collect()
 }
 
-/// A piece of text; the API refuses one that is blank.
+/// Returns a piece of text, or `None` if it is blank, because the API refuses blank text.
 fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
 }
@@ -241,7 +241,7 @@ fn tool_result(result: &ToolResultMessage) -> Value {
     })
 }
 
-/// Text alone is a string; with images it is a list, which has some text in any case.
+/// Returns the content of a tool's answer: a string for text alone, a list with at least one text if there are images.
 fn result_content(result: &ToolResultMessage) -> Value {
     let content = &result.content;
     let text = joined_text(content);

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, which most other servers speak.
+//! Requests for OpenAI's chat completions, which most other servers also speak.
 
 use serde_json::{Value, json};
 
@@ -9,15 +9,15 @@ use super::{
 use crate::message::{AssistantMessage, ChatMessage, ContentBlock, ToolResultMessage};
 use crate::model::{ModelRequest, ToolDeclaration};
 
-/// The longest id of a tool call that OpenAI takes here.
+/// The longest id of a tool call that OpenAI accepts.
 const MOST_ID_BYTES: usize = 40;
 
-/// The fields in which servers give a model's reasoning. The one that was used is the signature of the reasoning, and it goes
+/// The fields in which servers send reasoning. The name of the field is kept as the signature of the reasoning, which goes
 /// back in the same field.
 pub(in crate::models) const REASONING_FIELDS: [&str; 3] =
     ["reasoning_content", "reasoning", "reasoning_text"];
 
-/// The body of a request.
+/// Returns the body of a request.
 pub(in crate::models) fn body(model: &WireModel, request: &ModelRequest) -> Value {
     let most = if model.is_vendors { "max_completion_tokens" } else { "max_tokens" };
     let mut body = json!({
@@ -92,7 +92,7 @@ fn call_id(id: &str, is_vendors: bool) -> String {
     }
 }
 
-/// The images of tools: an answer here is text alone, so a message of the user brings them after all answers of the turn.
+/// Returns a user message with the images of tools. Tool answers can only be text here, so the images follow all answers.
 fn image_message(images: &mut Vec<Value>) -> Option<Value> {
     if images.is_empty() {
         return None;
@@ -124,7 +124,7 @@ fn tool_result(result: &ToolResultMessage) -> Value {
     json!({"role": "tool", "content": content, "tool_call_id": result.tool_call_id})
 }
 
-/// One turn of the model. `None`: it has nothing that can be sent.
+/// Returns a turn of the model, or `None` if nothing in it can be sent.
 fn assistant_message(said: &AssistantMessage) -> Option<Value> {
     let texts = said.content.iter().filter_map(ContentBlock::as_text);
     let text = texts.filter(|text| !text.trim().is_empty()).collect::<String>();
@@ -153,7 +153,7 @@ fn tool_call(call: &crate::message::ToolCall) -> Value {
     })
 }
 
-/// The reasoning of the turn, and the field in which it came.
+/// Returns the reasoning of the turn, and the field in which it came.
 fn reasoning(said: &AssistantMessage) -> Option<(&'static str, String)> {
     let signed: Vec<_> = said
         .content

@@ -1,4 +1,4 @@
-//! The fields that say how much a model reasons.
+//! Tests of the fields for reasoning effort.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A conversation as a model can read it, whichever models it was held with.
+//! Conversion of a conversation for a model, whichever models it was held with.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,11 +7,11 @@ use crate::message::{
     AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, UserMessage,
 };
 
-/// Stands for the images of a user for a model that can't see.
+/// The text in place of a user's images, for a model without vision.
 const USER_IMAGE: &str = "(image omitted: model does not support images)";
-/// Stands for the images of a tool for a model that can't see.
+/// The text in place of a tool's images, for a model without vision.
 const TOOL_IMAGE: &str = "(tool image omitted: model does not support images)";
-/// Answers a tool call that was never answered.
+/// The answer for a tool call that was never answered.
 const NO_RESULT: &str = "No result provided";
 
 /// Makes a conversation acceptable to a model: images that it can't see become a note, reasoning of another model becomes text
@@ -109,7 +109,7 @@ impl<F: Fn(&str) -> String> ReadableHistory<'_, F> {
         self.done.push(ChatMessage::ToolResult(result));
     }
 
-    /// Answers the calls that nobody answered: an API wants an answer to each.
+    /// Answers the calls without an answer, because APIs require one for each call.
     fn answer_open_calls(&mut self) {
         for call in std::mem::take(&mut self.open) {
             self.done.push(ChatMessage::ToolResult(ToolResultMessage {
@@ -123,7 +123,7 @@ impl<F: Fn(&str) -> String> ReadableHistory<'_, F> {
         }
     }
 
-    /// The pieces that the model can see. Images next to each other become one note.
+    /// Returns the pieces for the model. For a model without vision, adjacent images become one note.
     fn visible(&self, content: &[ContentBlock], note: &str) -> Vec<ContentBlock> {
         let mut seen: Vec<ContentBlock> = Vec::with_capacity(content.len());
         for block in content {
@@ -144,7 +144,7 @@ fn says_nothing(block: &ContentBlock) -> bool {
         || block.as_text().is_some_and(|text| text.trim().is_empty())
 }
 
-/// Returns whether this model said it, so that its ids and its reasoning can go back as they are.
+/// Returns whether this model wrote the turn, so that its ids and its reasoning can go back unchanged.
 pub(super) fn is_same_model(model: &WireModel, said: &AssistantMessage) -> bool {
     said.provider == model.info.provider && said.api == model.info.api.as_str() && said.model == model.info.id
 }

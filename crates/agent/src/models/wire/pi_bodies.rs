@@ -1,7 +1,7 @@
-//! The bodies next to those that pi-ai 0.76.0 sends for the same conversation.
+//! Comparison of the bodies with those that pi-ai 0.76.0 sends for the same conversation.
 //!
-//! `tests/models/pi_bodies.json` has those of pi-ai's `streamSimple`, taken by a server that keeps what it is sent. The names
-//! say the model, whether the conversation was held with it or with another, and the effort of reasoning.
+//! `tests/models/pi_bodies.json` has the bodies of pi-ai's `streamSimple`, recorded by a server. Each name gives the model,
+//! whether the conversation was held with it or with another model, and the reasoning effort.
 
 use std::collections::HashSet;
 
@@ -129,7 +129,7 @@ fn conversation(model: &WireModel, is_own: bool) -> Vec<ChatMessage> {
     ]
 }
 
-/// The body of pi-ai with the differences that are meant.
+/// Returns the body of pi-ai with the intended differences applied.
 fn with_differences(name: &str, mut body: Value, thinking: ThinkingLevel) -> Value {
     if name == "local" {
         body["messages"][0]["role"] = json!("system");

@@ -1,4 +1,4 @@
-//! OpenAI's responses.
+//! Requests for OpenAI's responses API.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::model::{ModelRequest, ToolDeclaration};
 /// The longest id of a tool call that the API takes.
 const MOST_ID_BYTES: usize = 64;
 
-/// The body of a request.
+/// Returns the body of a request.
 pub(in crate::models) fn body(model: &WireModel, request: &ModelRequest) -> Value {
     let mut body = json!({
         "model": model.info.id,
@@ -148,14 +148,14 @@ fn part(block: &ContentBlock) -> Option<Value> {
     }
 }
 
-/// The reasoning as it came. What was neither stored nor encrypted is unknown to the API, which refuses the request then.
+/// Returns the reasoning as it came, or `None` if the API would refuse it because it was neither stored nor encrypted.
 fn reasoning_item(signature: &str, is_stored: bool) -> Option<Value> {
     let item: Value = serde_json::from_str(signature).ok()?;
     let is_known = is_stored || item["encrypted_content"].is_string();
     (item["type"] == "reasoning" && is_known).then_some(item)
 }
 
-/// Returns whether reasoning of the turn goes back.
+/// Returns whether the turn's reasoning is sent back.
 fn has_reasoning(said: &AssistantMessage, is_stored: bool) -> bool {
     said.content.iter().any(|block| match block {
         ContentBlock::Thinking { thinking_signature: Some(signature), .. } => {
@@ -165,7 +165,7 @@ fn has_reasoning(said: &AssistantMessage, is_stored: bool) -> bool {
     })
 }
 
-/// A tool call. Its item's id belongs to the reasoning before it, and is sent where that is sent.
+/// Returns a tool call. The id of its item belongs to the reasoning before it, and is sent only with that reasoning.
 fn function_call(call: &ToolCall, reasons: bool) -> Value {
     let (call_id, item_id) = id_parts(&call.id);
     let mut item = json!({
@@ -185,7 +185,7 @@ fn tool_result(result: &ToolResultMessage) -> Value {
     json!({"type": "function_call_output", "call_id": call_id, "output": result_output(&result.content)})
 }
 
-/// Text alone is a string; with images it is a list.
+/// Returns the output of a tool: a string for text alone, a list if there are images.
 fn result_output(content: &[ContentBlock]) -> Value {
     let text = joined_text(content);
     if !has_images(content) {

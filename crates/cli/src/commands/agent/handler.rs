@@ -1,5 +1,5 @@
-//! The agent of the command line: one task, one session. What it needs is in the payload of its run, so that another process
-//! can go on with it.
+//! The agent of the command line: one task, one session. The payload of its run contains everything it needs, so that
+//! another process can resume it.
 
 use std::path::PathBuf;
 
@@ -17,16 +17,16 @@ use crate::errors::Failure;
 
 /// The name of the agent.
 pub(super) const AGENT: &str = "eyot";
-/// The toolset of an agent for which none is named.
+/// The toolset of an agent that names none.
 const DEFAULT_TOOLSET: &str = "coding";
 
-/// A task, as the payload of a run has it.
+/// A task, as stored in the payload of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentTask {
     pub(super) task: String,
     pub(super) model: String,
-    /// The file of the agent. It is read again by the process that goes on, so that no header is in the store.
+    /// The file of the agent. A process that resumes the run reads it again, so that no header value gets into the store.
     pub(super) agent: Option<AgentPlace>,
     tools: Option<String>,
     mcp: Vec<String>,
@@ -40,7 +40,7 @@ pub(super) struct AgentTask {
     pub(super) has_own_spec: bool,
 }
 
-/// The place of an agent that is a file.
+/// The folder and the name of an agent's file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AgentPlace {
@@ -100,14 +100,14 @@ impl AgentTask {
     }
 }
 
-/// Registers the agent. Its sandbox is the pool's.
+/// Registers the agent, which works in the pool's sandbox.
 pub(super) fn register(agents: &Agents, pool: SandboxPool) -> eyot::Result<()> {
     agents.register(AGENT, move |context| work(context, pool.clone()))
 }
 
 async fn work(context: AgentContext, pool: SandboxPool) -> AgentResult<Value> {
     let task = AgentTask::of_payload(context.payload())
-        .map_err(|error| eyot::Error::invalid("payload", format!("is no task: {error}")))?;
+        .map_err(|error| eyot::Error::invalid("payload", format!("is not a task: {error}")))?;
     let agent = task.agent.as_ref().map(AgentPlace::read).transpose()?;
     let toolset = task.toolset(agent.as_ref(), &pool)?;
     let mut servers: Vec<(String, McpServerOptions)> = task.mcp.iter().enumerate().map(numbered).collect();
@@ -137,7 +137,7 @@ async fn work(context: AgentContext, pool: SandboxPool) -> AgentResult<Value> {
     answer.map(|answer| json!({"text": answer.text, "usage": answer.usage}))
 }
 
-/// A server of the command line has a number for a name.
+/// Names the MCP servers of `--mcp` by number, because the command line gives only URLs.
 fn numbered((index, url): (usize, &String)) -> (String, McpServerOptions) {
     (format!("mcp{}", index + 1), McpServerOptions::new(url))
 }

@@ -12,7 +12,7 @@ use crate::durations::moment;
 use crate::errors::Failure;
 use crate::table::Table;
 
-/// So many characters of a task are shown.
+/// The number of characters of a task that are shown.
 const SHOWN_CHARS: usize = 60;
 
 pub async fn run(args: &AgentLsArgs, context: &Context) -> Result<u8, Failure> {

@@ -1,4 +1,4 @@
-//! `eyot agent`: an agent works on a task, in a sandbox of its own, and its work is shown.
+//! `eyot agent`: runs an agent on a task in a sandbox of its own, and shows the work.
 
 mod handler;
 mod ls;
@@ -22,7 +22,7 @@ use crate::signals::Signals;
 use handler::{AGENT, AgentPlace, AgentTask};
 use render::Renderer;
 
-/// Exit code: the agent did not do it.
+/// The exit code if the agent did not finish its task.
 const NOT_DONE: u8 = 1;
 
 pub async fn run(args: AgentArgs, context: &Context) -> Result<u8, Failure> {
@@ -35,8 +35,8 @@ pub async fn run(args: AgentArgs, context: &Context) -> Result<u8, Failure> {
 async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure> {
     context.refuse_server("an agent works in this host's own sandboxes")?;
     if args.spec.name.is_some() || args.spec.id.is_some() {
-        let failure = Failure::usage("an agent's sandbox is `default` in the pool of its ID");
-        return Err(failure.hint("leave --name and --id out; --continue ID uses a sandbox again"));
+        let failure = Failure::usage("an agent always works in the sandbox `default` of its pool");
+        return Err(failure.hint("leave out --name and --id; --continue ID reuses a sandbox"));
     }
     let before = match &args.go_on {
         Some(id) => Some(last_run(id, context).await?),
@@ -91,7 +91,7 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
     let ended = show(run, &mut signals, context).await?;
     let has_ended = store.run(&run_id).await?.is_none_or(|run| run.status != RunStatus::Active);
     let rest = if has_ended { " 'TASK'" } else { "" };
-    context.output.note(&format!("to go on: eyot agent --continue {id}{rest}"));
+    context.output.note(&format!("to continue: eyot agent --continue {id}{rest}"));
     ended_as(ended)
 }
 
@@ -104,13 +104,13 @@ async fn find_sandbox(pool: &SandboxPool, id: &SandboxName) -> Result<(), Failur
     Err(failure.hint("give the options of its sandbox again, or begin anew: eyot agent 'TASK'"))
 }
 
-/// The folder of the agents that are files.
+/// Returns the folder of agent files.
 fn agents_folder() -> Result<PathBuf, Failure> {
     let folder = std::path::absolute("agents");
     folder.map_err(|error| Failure::host("find the folder `agents`", error))
 }
 
-/// The task of a new run; `None`: the run of before is gone on with.
+/// Returns the task of a new run, or `None` if the previous run is to be resumed.
 fn task(
     args: &AgentWorkArgs,
     agent: Option<AgentPlace>,
@@ -123,21 +123,20 @@ fn task(
             Some(before) if before.status == RunStatus::Active => refuse_flags(args).map(|()| None),
             Some(before) => {
                 let failure = Failure::usage(format!("the last run of `{}` has ended", before.instance_id));
-                Err(failure.hint("say what comes next: eyot agent --continue ID 'now do this'"))
+                Err(failure.hint("give the next task: eyot agent --continue ID 'now do this'"))
             }
             None => Err(no_task()),
         };
     };
     if let Some(before) = before.filter(|before| before.status == RunStatus::Active) {
         let failure = Failure::usage(format!("the last run of `{}` has not ended", before.instance_id));
-        return Err(failure.hint("go on with it first: eyot agent --continue ID, without a task"));
+        return Err(failure.hint("resume it first: eyot agent --continue ID, without a task"));
     }
     let model = args.model.clone().or_else(|| file?.model.clone()).or_else(|| Some(known?.model.clone()));
     let Some(model) = model else {
-        let failure = Failure::usage("there is no model");
-        return Err(
-            failure.hint("--model ollama/qwen3 for a local server, or --model anthropic/claude-haiku-4-5")
-        );
+        let failure = Failure::usage("no model is given");
+        return Err(failure
+            .hint("use --model ollama/qwen3 for a local server, or --model anthropic/claude-haiku-4-5"));
     };
     eyot_agent::resolve_model(&model).map_err(|error| Failure::with_code(error, USAGE))?;
     Ok(Some(AgentTask::new(text, model, agent, args, known)))
@@ -167,16 +166,16 @@ fn refuse_flags(args: &AgentWorkArgs) -> Result<(), Failure> {
 }
 
 fn no_task() -> Failure {
-    Failure::usage("there is no task").hint("say it in words: eyot agent --model MODEL 'write a haiku'")
+    Failure::usage("no task is given").hint("for example: eyot agent --model MODEL 'write a haiku'")
 }
 
-/// An ID that no agent had before: it begins with the time.
+/// Returns an ID that no agent has had. It begins with the time.
 fn new_id() -> Result<SandboxName, Failure> {
     let random = uuid::Uuid::now_v7().simple().to_string();
     Ok(SandboxName::parse(&format!("agent-{}{}", &random[..12], &random[28..]))?)
 }
 
-/// The last run of an agent.
+/// Returns the last run of an agent.
 async fn last_run(id: &SandboxName, context: &Context) -> Result<RunRecord, Failure> {
     let engine: Engine = context.engine().await?;
     let store = EngineStore::new(Arc::clone(engine.store()));
@@ -195,7 +194,7 @@ async fn last_run(id: &SandboxName, context: &Context) -> Result<RunRecord, Fail
 
 async fn resume(agents: &Agents, before: &RunRecord, id: &SandboxName) -> Result<RunHandle, Failure> {
     agents.resume_run(&before.run_id).await?.ok_or_else(|| {
-        let failure = Failure::usage(format!("the run of `{id}` goes on in another process"));
+        let failure = Failure::usage(format!("the run of `{id}` is still active in another process"));
         failure.hint("wait for it, or end that process")
     })
 }
@@ -223,7 +222,7 @@ async fn show(
             number = signals.end() => match signal {
                 None => {
                     signal = Some(number);
-                    run.abort("it was stopped");
+                    run.abort("the agent was stopped");
                 }
                 Some(_) => return Err(Failure::Interrupted(number)),
             }

@@ -1,4 +1,4 @@
-//! The work of an agent, as a person sees it: what it says on stdout, what it does on stderr. Programs get the events.
+//! The work of an agent, as a person sees it: answers on stdout, actions on stderr. With `--json`, programs get the events.
 
 use eyot_agent::{AgentEvent, AgentEventKind, TokenUsage};
 use serde_json::Value;
@@ -6,15 +6,15 @@ use serde_json::Value;
 use crate::errors::Failure;
 use crate::output::{Output, for_stdout, json_line, printable, say};
 
-/// So many lines of a tool's answer are shown.
+/// The number of lines of a tool's answer that are shown.
 const SHOWN_LINES: usize = 8;
-/// So many characters of a line are shown.
+/// The number of characters of a line that are shown.
 const SHOWN_CHARS: usize = 160;
 
 /// Shows the events of a run.
 pub(super) struct Renderer {
     output: Output,
-    /// The last thing on stdout did not end its line.
+    /// Set if the last output on stdout did not end its line.
     is_in_line: bool,
     has_ended: bool,
     usage: TokenUsage,
@@ -25,7 +25,7 @@ impl Renderer {
         Self { output, is_in_line: false, has_ended: false, usage: TokenUsage::default() }
     }
 
-    /// The run has ended.
+    /// Returns whether the run has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -86,20 +86,20 @@ impl Renderer {
         }
     }
 
-    /// Tells a person what is done.
+    /// Prints a line about the work on stderr, unless `--quiet` is set.
     fn tell(&mut self, line: &str) {
         if self.output.quiet {
             return;
         }
         if std::mem::take(&mut self.is_in_line) {
-            // What the agent says may end within a line.
+            // The agent's text may stop in the middle of a line.
             drop(self.output.text("\n"));
         }
         say(&format!("{}\n", printable(line)));
     }
 }
 
-/// A tool call in one line: the tool, and what it is about.
+/// Returns a tool call as one line: the tool, and its most telling argument.
 fn headline(tool: &str, arguments: &Value) -> String {
     let about = ["command", "path", "pattern", "prompt", "name", "url"];
     let about = about.iter().find_map(|field| arguments[*field].as_str());
@@ -110,7 +110,7 @@ fn headline(tool: &str, arguments: &Value) -> String {
     }
 }
 
-/// The change that an edit makes, as a diff.
+/// Returns the change that an edit makes, as a diff.
 fn change(arguments: &Value) -> Vec<String> {
     let (Some(old), Some(new)) = (arguments["oldText"].as_str(), arguments["newText"].as_str()) else {
         return Vec::new();

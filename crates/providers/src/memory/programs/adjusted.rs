@@ -1,4 +1,4 @@
-//! The arguments of the interpreter's own programs, changed where these take less than the real ones.
+//! Changes to the arguments of the interpreter's programs, where these accept less than the real programs.
 
 use bashkit::hooks::{HookAction, ToolEvent};
 
@@ -26,14 +26,14 @@ pub(super) fn adjust(mut event: ToolEvent) -> HookAction<ToolEvent> {
     HookAction::Continue(event)
 }
 
-/// An empty name is the directory itself. The interpreter's `cd` would not remember that it was there.
+/// Replaces an empty name by `.`. With an empty name, the interpreter's `cd` would not record the previous directory.
 fn name_the_directory(args: &mut [String]) {
     if let Some(last) = args.last_mut().filter(|last| last.is_empty()) {
         ".".clone_into(last);
     }
 }
 
-/// Takes short options that stand together apart.
+/// Splits combined short options.
 fn apart(args: &[String]) -> Vec<String> {
     let mut all = Vec::new();
     for arg in args {
@@ -49,7 +49,7 @@ fn apart(args: &[String]) -> Vec<String> {
     all
 }
 
-/// Gives a name that the interpreter refuses the form that it takes.
+/// Encodes a name that the interpreter would refuse.
 fn encode(name: &mut String) {
     if name.contains(|letter: char| !letter.is_ascii_graphic()) {
         *name = encoded(name.as_bytes());
@@ -68,11 +68,11 @@ fn encode_operands(args: &mut [String]) {
     }
 }
 
-/// Puts a question that the files answer in the place of `LEFT -ef RIGHT`.
+/// Replaces `LEFT -ef RIGHT` by a test for a path that only exists if both are the same file.
 fn ask_for_the_same_file(args: &mut Vec<String>) {
     let mut at = 1;
     while at + 1 < args.len() {
-        // `[ -n -ef ]` asks for text.
+        // `[ -n -ef ]` tests a text.
         let is_asked = args[at] == "-ef" && args[at + 1] != "]";
         if is_asked {
             let question = same_file::question(&args[at - 1], &args[at + 1]);
@@ -82,8 +82,8 @@ fn ask_for_the_same_file(args: &mut Vec<String>) {
     }
 }
 
-/// Puts letters in the place of `\u…` and `\U…` in a format of `printf`: the interpreter takes them with
-/// four and eight digits alone.
+/// Replaces `\u…` and `\U…` in a format of `printf` by the character. The interpreter only accepts them with exactly four
+/// and eight digits.
 fn resolve_letters(args: &mut [String]) {
     let format = match args {
         [first, _, format, ..] if first == "-v" => format,

@@ -1,4 +1,4 @@
-//! The classes of bytes that patterns and sets name.
+//! The character classes of patterns and sets, as sets of bytes.
 
 /// A class such as `[:alpha:]`, in the locale `C`.
 #[derive(Debug, Clone, Copy)]

@@ -26,7 +26,7 @@ impl ProgramRun<'_> {
         self.run_child_into(child, [&self.stdout, &self.stderr]).await
     }
 
-    /// The same, with an output and an error output of its own.
+    /// Runs a child with its own standard output and standard error.
     pub(super) async fn run_child_into(
         &self,
         child: Child,

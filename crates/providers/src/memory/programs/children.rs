@@ -30,10 +30,10 @@ const PASS: &str = "__eyot_child_input";
 /// The command behind it, which keeps its status.
 const END: &str = "__eyot_child_end";
 
-/// Gives an interpreter the programs of ours, perhaps without one of them.
+/// A function that installs our own programs in an interpreter, optionally without one of them.
 pub(super) type InstallPrograms = fn(BashBuilder, &CommandPlace, Option<&str>) -> BashBuilder;
 
-/// The means by which a program starts children.
+/// Access for programs to start children.
 #[derive(Clone)]
 pub(in crate::memory) struct Children {
     shells: Arc<Interpreters>,
@@ -42,17 +42,17 @@ pub(in crate::memory) struct Children {
     pub deadline: Option<Instant>,
 }
 
-/// The place of the command that an interpreter works for. It is empty as long as there is none.
+/// A slot for the command of an interpreter. It is empty until the interpreter gets a command.
 #[derive(Clone, Default)]
 pub(in crate::memory) struct CommandPlace(Arc<OnceLock<Children>>);
 
 impl CommandPlace {
-    /// Fills the place. The first command stays.
+    /// Fills the slot. Only the first call has an effect.
     pub(in crate::memory) fn fill(&self, children: Children) {
         self.0.get_or_init(|| children);
     }
 
-    /// The children of the command.
+    /// Returns the children of the command.
     pub(super) fn children(&self) -> Option<&Children> {
         self.0.get()
     }
@@ -98,7 +98,7 @@ pub(super) struct Child {
     pub without: Option<&'static str>,
     /// Changes the words of its standard error.
     pub rewording: Option<Rewording>,
-    /// Names that the interpreter refuses have another form in it.
+    /// Set if names that the interpreter refuses are encoded for the child.
     pub encodes_names: bool,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct RunningChild {
     stdout: ProgramOutput,
     stderr: ProgramOutput,
     rewording: Option<Arc<Mutex<Rewording>>>,
-    /// Those of the standard output and error.
+    /// The decoders of the standard output and of the standard error.
     decoders: Option<[Mutex<NameDecoder>; 2]>,
     input: Option<Vec<u8>>,
     deadline: Option<Instant>,
@@ -226,7 +226,7 @@ impl RunningChild {
         if let Some([decoder, _]) = decoders {
             let rest = lock(decoder).finish();
             if !rest.is_empty() {
-                // A closed output hears nothing more.
+                // A closed output takes nothing more.
                 let written = stdout.write_all(&rest).await;
                 tracing::debug!(?written, "the last output of a child in memory");
             }

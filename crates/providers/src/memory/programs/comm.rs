@@ -15,7 +15,7 @@ const LONG: &[&str] = &["check-order", "nocheck-order", "output-delimiter", "tot
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum OrderCheck {
     Never,
-    /// A fault is told once a line is in one file alone.
+    /// A fault is reported as soon as one file has a line that the other lacks.
     #[default]
     IfUnpaired,
     /// The fault ends the run.

@@ -10,7 +10,7 @@ const UNITS: &str = "bkKmMGTPEZY";
 /// gives it another meaning; the other sign means nothing.
 ///
 /// # Errors
-/// It is none, or too large: the refusal says which thing can't be counted.
+/// The text is not a number, or the number is too large. The message names the thing to count.
 pub(super) fn signed_count(text: &str, is_bytes: bool, sign: char) -> Result<(u64, bool), Ending> {
     let (number, has_sign) = match text.strip_prefix(sign) {
         Some(number) => (number, true),

@@ -45,7 +45,7 @@ enum CutUnit {
 #[derive(Debug)]
 struct PartCutter {
     unit: CutUnit,
-    /// From and to, counted from one, in order; none touches the next.
+    /// The ranges from and to a number, counted from one, in order.
     ranges: Vec<(usize, usize)>,
     delimiter: u8,
     output_delimiter: Option<Vec<u8>>,
@@ -168,8 +168,7 @@ fn ranges(list: &str, unit: CutUnit) -> Result<Vec<(usize, usize)>, Ending> {
     Ok(all)
 }
 
-/// Makes one range of those that overlap. Those that touch become one where nothing is printed between
-/// them.
+/// Joins ranges that overlap. Adjacent ranges are joined too, if nothing is printed between them.
 fn merged(ranges: Vec<(usize, usize)>, unit: CutUnit, has_spaces: bool) -> Vec<(usize, usize)> {
     let touches = usize::from(unit == CutUnit::Field || !has_spaces);
     let mut all: Vec<(usize, usize)> = Vec::new();

@@ -1,8 +1,8 @@
-//! Bytes that a program writes for a file.
+//! A buffer for the content of an output file.
 
 use std::io::{self, Write};
 
-/// Bytes for a file, which must fit.
+/// A buffer for the content of a file, with a limit.
 pub(super) struct FileBytes {
     pub bytes: Vec<u8>,
     pub room: u64,

@@ -1,4 +1,4 @@
-//! A part of each of some files, with their names between arrows, as `head` and `tail` print it.
+//! Printing of a part of each file, with titles, as in `head` and `tail`.
 
 use super::quoting::quoted;
 use super::read_bytes::ReadError;
@@ -9,7 +9,7 @@ use crate::memory::walk::Last;
 
 const DEVICE_BYTES_AT_ONCE: usize = 1 << 20;
 
-/// Prints the part of each file. Without a choice of titles, several files have them. A device, which has
+/// Prints the part of each file. By default, titles are printed if there are several files. A device, which has
 /// no end, may give a number of bytes instead.
 pub(super) async fn print_parts(
     run: &ProgramRun<'_>,
@@ -31,7 +31,7 @@ pub(super) async fn print_parts(
         let bytes = match run.read(file).await? {
             Ok(bytes) => bytes,
             Err(reason) => {
-                // A directory can be opened.
+                // Opening a directory succeeds, and reading it fails.
                 let (begin, end) = if reason == ReadError::IsDirectory {
                     title(run, file, has_titles, &mut is_first).await?;
                     ("error reading", "")
@@ -64,7 +64,7 @@ async fn print_device(run: &ProgramRun<'_>, device: Device, number: u64) -> Resu
     Ok(())
 }
 
-/// Prints the name of a file between arrows.
+/// Prints the title of a file.
 async fn title(
     run: &ProgramRun<'_>,
     file: &str,

@@ -1,4 +1,4 @@
-//! `fold`: long lines are broken. A character is a byte, as in GNU's of coreutils 9.7.
+//! `fold`: breaks long lines. A character is a byte, as in GNU coreutils 9.7.
 
 use async_trait::async_trait;
 
@@ -26,7 +26,7 @@ impl ShellProgram for Fold {
                 OptionWord::Short('b') => folder.by_bytes = true,
                 OptionWord::Short('s') => folder.at_spaces = true,
                 OptionWord::Short('w') => folder.width = width(&words.value()?)?,
-                // The old form: the width alone.
+                // The old form: only the width.
                 OptionWord::Short(digit) if digit.is_ascii_digit() => {
                     let more = words.attached()?.unwrap_or_default();
                     folder.width = width(&format!("{digit}{more}"))?;
@@ -99,7 +99,7 @@ struct FoldedLine<'a> {
     start: usize,
     at: usize,
     column: usize,
-    /// The place behind the last blank.
+    /// The position after the last blank.
     blank: Option<usize>,
     needs_break: bool,
 }

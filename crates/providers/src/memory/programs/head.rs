@@ -1,4 +1,4 @@
-//! `head`: the beginning of files.
+//! `head`: prints the beginning of files.
 
 use async_trait::async_trait;
 
@@ -26,7 +26,7 @@ impl ShellProgram for HeadProgram {
     }
 }
 
-/// The part of a file that is printed.
+/// The part of a file to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstPart {
     Lines(u64),
@@ -114,7 +114,7 @@ fn part(value: &str, is_bytes: bool) -> Result<FirstPart, Ending> {
     })
 }
 
-/// Reads the old form of the first option: `-5`, `-5c`, `-2kq`.
+/// Reads an option in the old form: `-5`, `-5c`, `-2kq`.
 fn old_form(text: &str, options: &mut Options) -> Result<(), Ending> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, letters) = text.split_at(digits);

@@ -1,4 +1,4 @@
-//! `paste`: lines of files side by side, or the lines of each file in one.
+//! `paste`: prints lines of files side by side, or all lines of a file as one.
 
 use async_trait::async_trait;
 
@@ -40,7 +40,7 @@ impl ShellProgram for Paste {
         let mut owners: Vec<usize> = Vec::new();
         let mut input = None;
         for file in &files {
-            // The standard input is shared by all who name it.
+            // Every `-` reads from the same standard input.
             if let Some(input) = input.filter(|_| file == "-") {
                 owners.push(input);
                 continue;
@@ -75,7 +75,7 @@ impl ShellProgram for Paste {
     }
 }
 
-/// Reads the list of delimiters. An empty one stands for no byte.
+/// Reads the list of delimiters. An empty delimiter stands for no byte.
 fn parse_delimiters(text: &str) -> Result<Vec<Vec<u8>>, Ending> {
     let mut all = Vec::new();
     let mut letters = text.chars();

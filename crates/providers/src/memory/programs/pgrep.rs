@@ -1,4 +1,4 @@
-//! `pgrep`, which finds what runs in the sandbox by its name or its command line.
+//! `pgrep`: finds running tasks of the sandbox by name or command line.
 
 use async_trait::async_trait;
 use regex::RegexBuilder;
@@ -11,7 +11,7 @@ use crate::memory::tasks::program_name;
 const NOTHING: i32 = 1;
 /// The status of a run whose command line is wrong.
 const WRONG: i32 = 2;
-/// Names are told apart by so many letters, as Linux keeps them.
+/// The most characters of a name, as in Linux.
 const NAME_LENGTH: usize = 15;
 
 pub(super) struct Pgrep;
@@ -30,7 +30,7 @@ struct TaskSearch {
     only: Option<Only>,
 }
 
-/// The one that is shown of those that are found.
+/// The choice of a single task among those that are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Only {
     Newest,
@@ -70,7 +70,7 @@ impl Default for TaskSearch {
 }
 
 impl TaskSearch {
-    /// Reads a command line. `None`: it asks for another user's processes, and there are none.
+    /// Reads a command line. `None`: it asks for the processes of another user, which do not exist.
     fn read(run: &ProgramRun<'_>) -> Result<Option<Self>, Ending> {
         let mut search = Self::default();
         let (mut patterns, mut is_other_user, mut has_user) = (Vec::new(), false, false);
@@ -115,7 +115,7 @@ impl TaskSearch {
         Ok((!is_other_user).then_some(search))
     }
 
-    /// Picks what is looked for, in the order of the numbers.
+    /// Returns the matching tasks, in the order of their numbers.
     fn pick(&self, tasks: Vec<(u32, Vec<String>)>) -> Result<Vec<(u32, Vec<String>)>, regex::Error> {
         let pattern = if self.is_exact { format!("^(?:{})$", self.pattern) } else { self.pattern.clone() };
         let pattern = RegexBuilder::new(&pattern).case_insensitive(self.ignores_case).build()?;
@@ -132,7 +132,7 @@ impl TaskSearch {
         Ok(found)
     }
 
-    /// Returns what is printed of those that were found.
+    /// Returns the output for the tasks that were found.
     fn shown(&self, found: &[(u32, Vec<String>)]) -> String {
         if self.counts {
             return format!("{}\n", found.len());
@@ -147,7 +147,7 @@ impl TaskSearch {
     }
 }
 
-/// The name that Linux would keep of a process.
+/// Returns the name that Linux would have for a process.
 fn name(argv: &[String]) -> String {
     argv.first().map_or("", |program| program_name(program)).chars().take(NAME_LENGTH).collect()
 }

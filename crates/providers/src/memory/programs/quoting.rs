@@ -13,7 +13,7 @@ pub(super) fn plain(name: &str) -> String {
     if quoted == format!("'{name}'") && !name.contains([' ', ':']) { name.to_owned() } else { quoted }
 }
 
-/// A word as a shell takes it, quoted where it must be.
+/// Quotes a word for a shell, if needed.
 pub(super) fn shell_word(word: &str) -> String {
     shown(word, NameStyle::ShellEscape)
 }

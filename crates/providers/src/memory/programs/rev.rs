@@ -1,4 +1,4 @@
-//! `rev`: the letters of each line in reverse order.
+//! `rev`: prints the characters of each line in reverse order.
 
 use async_trait::async_trait;
 

@@ -74,8 +74,7 @@ impl ShellProgram for RewordedProgram {
     }
 }
 
-/// Gives names and patterns the form that the names of files have in the child. Commands behind `-exec`
-/// stay as they are.
+/// Encodes names and patterns like the file names that the child sees. Commands after `-exec` stay unchanged.
 fn encode_names(argv: &mut [String]) {
     let is_action = |arg: &str| matches!(arg, "-exec" | "-execdir" | "-ok" | "-okdir");
     for arg in argv.iter_mut().take_while(|arg| !is_action(arg)) {

@@ -13,7 +13,7 @@ pub(super) struct Rewording {
     program: &'static str,
     /// The beginning of a line.
     pending: Vec<u8>,
-    /// The words about a pattern, in the interpreter's form so far.
+    /// The lines of the interpreter's message about a pattern, so far.
     pattern: Option<Vec<String>>,
 }
 
@@ -71,7 +71,7 @@ impl Rewording {
     }
 }
 
-/// The words of the real `rg` about a pattern. The interpreter's has put each into a group of its own.
+/// Returns the real `rg`'s message about a pattern. The interpreter's `rg` has put the pattern into a group.
 fn pattern_error(lines: &[String]) -> Option<String> {
     let shown = lines.get(1)?.strip_prefix("    (?:")?.strip_suffix(")\n")?;
     let pattern = shown.replace(")|(?:", "|");

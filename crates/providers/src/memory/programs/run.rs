@@ -25,7 +25,7 @@ use crate::memory::place::Place;
 pub(super) use crate::memory::reasons::reason;
 use crate::memory::walk::{Last, find_from};
 
-/// The bytes between two pauses in which others go on.
+/// The number of bytes between two pauses for other tasks.
 pub(super) const BYTES_AT_ONCE: usize = 64 << 10;
 
 /// A program that prints as it goes.
@@ -135,7 +135,7 @@ impl ProgramRun<'_> {
         self.find_bytes(held, name.as_bytes(), last)
     }
 
-    /// Finds a name that may be no text.
+    /// Finds a name that may not be UTF-8.
     pub(super) fn find_bytes(&self, held: &HeldFiles<'_>, name: &[u8], last: Last) -> eyot::Result<Place> {
         find_from(&held.tree, held.root, self.cwd, name, last)
     }
@@ -176,7 +176,7 @@ fn help(run: &ProgramRun<'_>, usage: &str) -> Option<String> {
     }
 }
 
-/// The words of a program that is called where there is no command.
+/// The error of a program that runs in an interpreter without a command.
 const NO_COMMAND: &str = "there is no command\n";
 
 /// A program as the interpreter calls it.

@@ -1,5 +1,5 @@
-//! Scripts of `sed` as the interpreter's takes them. In the text of `a`, `c` and `i` it knows no escapes,
-//! and bytes of a letter that are written one by one are letters of their own to it. Scripts in files
+//! Changes to scripts for the interpreter's `sed`. Its text of `a`, `c` and `i` has no escapes, and it takes the escaped bytes
+//! of a UTF-8 character for several characters. Scripts in files
 //! (`-f`) are left as they are: nothing here can read a file.
 
 /// Changes the scripts on a command line.
@@ -22,7 +22,7 @@ pub(super) fn adjust(args: &mut [String]) {
             }
             at += usize::from(matches!(arg.as_str(), "--expression" | "--file" | "--line-length"));
         } else if arg.len() > 1 && arg.starts_with('-') {
-            // The first letter that takes a value, which follows it.
+            // The first option letter with a value. The value follows the letter.
             let letter = arg.find(['e', 'f', 'i', 'l']);
             let kind = letter.map(|letter| arg.as_bytes()[letter]);
             has_script |= matches!(kind, Some(b'e' | b'f'));
@@ -45,7 +45,7 @@ pub(super) fn adjust(args: &mut [String]) {
     }
 }
 
-/// Changes one script. One that can't be read stays as it is.
+/// Changes one script. A script that can't be parsed stays unchanged.
 fn adjusted(script: &str) -> String {
     if !script.contains('\\') {
         return script.to_owned();
@@ -57,14 +57,14 @@ fn adjusted(script: &str) -> String {
     }
 }
 
-/// A script that is read and copied.
+/// A parser that copies a script.
 struct ScriptReader<'a> {
     rest: &'a str,
     out: String,
 }
 
 impl ScriptReader<'_> {
-    /// Reads commands to the end. `None`: this is no script.
+    /// Reads all commands. `None`: this is not a valid script.
     fn script(&mut self) -> Option<()> {
         loop {
             self.copy_while(|letter| letter.is_whitespace() || matches!(letter, ';' | '{' | '}'));
@@ -95,7 +95,7 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// Copies a letter.
+    /// Copies a character.
     fn copy(&mut self) -> Option<char> {
         let letter = self.rest.chars().next()?;
         self.rest = &self.rest[letter.len_utf8()..];
@@ -129,7 +129,7 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// A pattern or a replacement, up to the letter that ends it.
+    /// Copies a pattern or a replacement, up to its delimiter.
     fn part(&mut self, end: char) -> Option<()> {
         loop {
             if let Some((letter, rest)) = letter_of_bytes(self.rest) {
@@ -145,7 +145,7 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// The flags of `s`. One is the name of a file.
+    /// Copies the flags of `s`. After `w` comes the name of a file.
     fn flags(&mut self) {
         self.copy_while(|letter| {
             letter.is_ascii_digit() || matches!(letter, 'g' | 'p' | 'i' | 'I' | 'm' | 'M' | 'e')
@@ -155,10 +155,10 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// The text of a command, up to a line end that no backslash is before.
+    /// Copies the text of a command, up to a line break without a backslash before it.
     fn text(&mut self) {
         self.copy_while(|letter| letter == ' ' || letter == '\t');
-        // The first backslash keeps the spaces behind it.
+        // The first backslash keeps the spaces after it.
         if self.rest.starts_with('\\') {
             self.copy();
             if self.rest.starts_with('\n') {

@@ -1,4 +1,4 @@
-//! `sort`. Text is compared byte by byte, as in the locale C.UTF-8.
+//! `sort`. It compares text byte by byte, as in the locale C.UTF-8.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ const LINES_AT_ONCE: usize = 256;
 /// The bytes that are compared between two pauses, counted for each key.
 const WORK_AT_ONCE: usize = 256 << 10;
 
-/// The most lines that are sorted. Each takes memory, even an empty one.
+/// The most lines that are sorted. Even an empty line takes memory.
 const MAX_LINES: usize = 8 << 20;
 
 pub(super) struct SortProgram;
@@ -72,7 +72,7 @@ impl ShellProgram for SortProgram {
     }
 }
 
-/// Reads the names of the files from a list, in which a zero byte ends each.
+/// Reads file names from a list in which a zero byte ends each name.
 fn listed(list: &str, bytes: Result<ReadBytes, ReadError>) -> Result<Vec<String>, Ending> {
     let refused = |reason: ReadError| Ending::refused(format!("open failed: {}: {reason}", plain(list)));
     let bytes = bytes.map_err(refused)?;
@@ -215,7 +215,7 @@ async fn merged<'a>(
     lines
 }
 
-/// Writes the lines; of those that are alike only the first, if that is asked for.
+/// Writes the lines. With `--unique`, only the first of equal lines is written.
 async fn print(run: &ProgramRun<'_>, options: &SortOptions, lines: &[&[u8]]) -> Result<(), Ending> {
     let mut comparison = PacedComparison::new(run, options);
     let mut out = PacedOutput::new(run);
@@ -246,7 +246,7 @@ async fn print(run: &ProgramRun<'_>, options: &SortOptions, lines: &[&[u8]]) -> 
     }
 }
 
-/// Looks whether a file is sorted.
+/// Checks whether a file is sorted.
 async fn check(
     run: &ProgramRun<'_>,
     options: &SortOptions,

@@ -1,4 +1,4 @@
-//! The keys of `sort`: the part of a line that each takes, and how two of them compare.
+//! The keys of `sort`: their parts of a line, and their order.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, RandomState};
@@ -8,13 +8,13 @@ use super::ls::by_version;
 use super::run::Ending;
 use super::sort_numbers::{compare_general, compare_human, compare_numbers};
 
-/// The order of `-R` is another one in each process.
+/// The random order of `-R`, which differs in each process.
 static RANDOM: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// The meaning of a key.
+/// The kind of comparison of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SortKind {
     Number,
@@ -34,7 +34,7 @@ pub(super) struct KeyOrder {
     pub is_printable: bool,
     pub is_reverse: bool,
     pub kind: Option<SortKind>,
-    /// The second kind that was given, which does not fit the first.
+    /// A second kind of comparison, which is incompatible with the first.
     pub other_kind: Option<SortKind>,
 }
 
@@ -46,7 +46,7 @@ impl KeyOrder {
         self.kind = Some(kind);
     }
 
-    /// Refuses orders that do not go together.
+    /// Refuses incompatible orders.
     pub(super) fn check(self) -> Result<(), Ending> {
         let kinds = || [self.kind, self.other_kind].into_iter().flatten().map(SortKind::letter);
         let is_text = |letter: &char| matches!(letter, 'R' | 'V');
@@ -80,7 +80,7 @@ impl SortKind {
     }
 }
 
-/// Where a key begins, counted from zero.
+/// The start of a key, counted from zero.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyStart {
     pub field: usize,
@@ -88,7 +88,7 @@ pub(super) struct KeyStart {
     pub skips_blanks: bool,
 }
 
-/// Where a key ends; `char` zero is the end of the field.
+/// The end of a key. If `char` is zero, it is the end of the field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyEnd {
     pub field: usize,
@@ -127,7 +127,7 @@ impl SortKey {
         }
     }
 
-    /// The part of a line that the key takes.
+    /// Returns the key's part of a line.
     pub(super) fn of<'a>(&self, line: &'a [u8], separator: Option<u8>) -> &'a [u8] {
         let mut start = field_start(line, self.start.field, separator);
         if self.start.skips_blanks {
@@ -161,7 +161,7 @@ impl SortKey {
 }
 
 impl KeyOrder {
-    /// Compares the letters that count.
+    /// Compares the characters that are not ignored.
     fn letters(self, one: &[u8], other: &[u8], compare: impl Fn(&[u8], &[u8]) -> Ordering) -> Ordering {
         if !self.changes_letters() {
             return compare(one, other);
@@ -201,7 +201,7 @@ fn blanks(text: &[u8]) -> usize {
     text.iter().position(|byte| !is_blank(*byte)).unwrap_or(text.len())
 }
 
-/// The end of the field that begins here: blanks, and what follows them.
+/// Returns the end of the field that begins here. A field is blanks and the text after them.
 fn next_end(line: &[u8], at: usize) -> usize {
     let word = at + blanks(&line[at..]);
     line[word..].iter().position(|byte| is_blank(*byte)).map_or(line.len(), |end| word + end)
@@ -231,7 +231,7 @@ fn field_end(line: &[u8], field: usize, separator: Option<u8>) -> usize {
     }
 }
 
-/// The number of a month; zero is none.
+/// Returns the number of a month, or zero for another text.
 fn month(key: &[u8]) -> usize {
     let name = &key[blanks(key)..];
     let is_name =

@@ -1,4 +1,4 @@
-//! Numbers as `sort` compares them: of any length, in any form, or with the suffix of a size.
+//! The numeric comparisons of `sort`: numbers of any length, general numbers, and sizes with a suffix.
 
 use std::cmp::Ordering;
 
@@ -33,7 +33,7 @@ impl<'a> Decimal<'a> {
         whole.then_with(|| self.part.cmp(other.part))
     }
 
-    /// The sign: minus one, zero or one.
+    /// Returns the sign: minus one, zero or one.
     fn sign(&self) -> i8 {
         match (self.is_zero(), self.is_negative) {
             (true, _) => 0,
@@ -47,7 +47,7 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().take_while(|byte| byte.is_ascii_digit()).count())
 }
 
-/// Compares two numbers of any length. A text that is none is zero.
+/// Compares two numbers of any length. A text that is not a number counts as zero.
 pub(super) fn compare_numbers(one: &[u8], other: &[u8]) -> Ordering {
     let (one, other) = (Decimal::new(one), Decimal::new(other));
     one.sign().cmp(&other.sign()).then_with(|| match one.sign() {
@@ -57,7 +57,7 @@ pub(super) fn compare_numbers(one: &[u8], other: &[u8]) -> Ordering {
     })
 }
 
-/// Compares two sizes: the suffix comes first, then the number.
+/// Compares two sizes, first by suffix and then by number.
 pub(super) fn compare_human(one: &[u8], other: &[u8]) -> Ordering {
     let power = |text: &[u8]| {
         let number = Decimal::new(text);
@@ -71,7 +71,7 @@ pub(super) fn compare_human(one: &[u8], other: &[u8]) -> Ordering {
     sign.then_with(|| power(one).cmp(&power(other))).then_with(|| compare_numbers(one, other))
 }
 
-/// Compares two numbers in any form that C reads. What is none comes first, then what is no number.
+/// Compares two numbers in any form that C can read. Other texts come first, then NaN, then the numbers.
 pub(super) fn compare_general(one: &[u8], other: &[u8]) -> Ordering {
     let (one, other) = (general(one), general(other));
     let rank = |number: Option<f64>| number.map_or(0, |number| if number.is_nan() { 1 } else { 2 });

@@ -47,10 +47,10 @@ const KINDS: &[(&str, char)] = &[
     ("version", 'V'),
 ];
 
-/// The forms of `--check`; the last one says where a file is not sorted.
+/// The values of `--check`. The last one reports the first unsorted line.
 const CHECKS: &[(&str, bool)] = &[("quiet", true), ("silent", true), ("diagnose-first", false)];
 
-/// The letters of orders, as they stand behind a key too.
+/// The letters of orders, which may also follow a key.
 pub(super) const ORDERS: &str = "bdfghiMnRrV";
 
 #[derive(Debug, Default)]
@@ -58,11 +58,11 @@ pub(super) struct SortOptions {
     pub keys: Vec<SortKey>,
     pub order: KeyOrder,
     pub separator: Option<u8>,
-    /// Whether files are only looked at, and whether without words.
+    /// Set if files are only checked; `true`: without messages.
     pub check: Option<bool>,
     pub is_unique: bool,
     pub is_stable: bool,
-    /// The files are in order already.
+    /// Set if the files are already sorted.
     pub is_merge: bool,
     pub end: u8,
     pub output: Option<String>,
@@ -71,7 +71,7 @@ pub(super) struct SortOptions {
 }
 
 impl SortOptions {
-    /// The keys in their order; without any it is the whole line.
+    /// Completes the keys: each inherits the global order, and without keys the whole line is the key.
     fn set_defaults(&mut self) {
         let order = self.order;
         if self.keys.is_empty() {
@@ -148,7 +148,7 @@ fn long(name: &'static str, words: &mut Words, options: &mut SortOptions) -> Res
         "unique" => options.is_unique = true,
         "zero-terminated" => options.end = 0,
         "merge" => options.is_merge = true,
-        // They change how fast it works, not what comes out.
+        // These options affect only the speed, not the output.
         "batch-size" | "buffer-size" | "compress-program" | "parallel" | "temporary-directory" => {
             words.value()?;
         }
@@ -197,7 +197,7 @@ fn set_separator(options: &mut SortOptions, value: &str) -> Result<(), Ending> {
     Ok(())
 }
 
-/// Writes the old form of keys, `+1 -2`, as the new one.
+/// Converts keys in the old form, `+1 -2`, to the new form.
 fn new_forms(args: &[String]) -> Vec<String> {
     let is_old = |arg: &str, sign: char| {
         arg.strip_prefix(sign).is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
@@ -286,7 +286,7 @@ fn key(text: &str) -> Result<SortKey, Ending> {
     Ok(SortKey { start, end, order })
 }
 
-/// Reads the orders of a key. Tells whether blanks in front of the field are left out.
+/// Reads the orders of a key. Returns whether leading blanks of the field are ignored.
 fn orders(rest: &mut &str, order: &mut KeyOrder) -> bool {
     let mut skips_blanks = false;
     while let Some(letter) = rest.chars().next().filter(|letter| ORDERS.contains(*letter)) {

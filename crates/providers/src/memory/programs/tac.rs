@@ -1,4 +1,4 @@
-//! `tac`: lines in reverse order.
+//! `tac`: prints lines in reverse order.
 
 use async_trait::async_trait;
 use memchr::memmem;
@@ -45,7 +45,7 @@ impl ShellProgram for Tac {
             }
             Separator::Pattern(compile(&separator, false).map_err(Ending::refused)?)
         } else {
-            // An empty one stands for the byte zero.
+            // An empty separator stands for a zero byte.
             Separator::Text(if separator.is_empty() { vec![0] } else { separator.into_bytes() })
         };
         let files = or_standard_input(files);
@@ -97,7 +97,7 @@ impl Separator {
     }
 }
 
-/// The places between the parts from the last to the first: behind each separator, or before it.
+/// Returns the positions of the cuts, from the last to the first: after each separator, or before it.
 fn cuts<'a>(bytes: &'a [u8], text: &'a [u8], is_before: bool) -> impl Iterator<Item = usize> + 'a {
     let size = if is_before { 0 } else { text.len() };
     memmem::rfind_iter(bytes, text).map(move |at| at + size)

@@ -1,4 +1,4 @@
-//! `tail`: the end of files. It follows none: `-f` is refused for a file, and means nothing for a pipe.
+//! `tail`: prints the end of files. It does not follow files: `-f` is refused for a file, and has no effect for a pipe.
 
 use async_trait::async_trait;
 
@@ -36,12 +36,12 @@ impl ShellProgram for Tail {
     }
 }
 
-/// The part of a file that is printed.
+/// The part of a file to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastPart {
     Lines(u64),
     Bytes(u64),
-    /// From this line on, counted from one.
+    /// The lines from this one on, counted from one.
     FromLine(u64),
     FromByte(u64),
 }
@@ -59,7 +59,7 @@ impl LastPart {
             },
             Self::Lines(0) => &[],
             Self::Lines(number) => {
-                // The end of the last line is none before it.
+                // The line break at the very end does not begin another line.
                 let before = &bytes[..bytes.len() - usize::from(bytes.ends_with(&[end]))];
                 match memchr::memrchr_iter(end, before).nth(size(number) - 1) {
                     Some(at) => &bytes[at + 1..],
@@ -134,7 +134,7 @@ fn part(value: &str, is_bytes: bool) -> Result<LastPart, Ending> {
     })
 }
 
-/// Reads the old form of the first word: `-5`, `+5`, `-5c`, `-5f`. Tells whether it is one.
+/// Reads an option in the old form: `-5`, `+5`, `-5c`, `-5f`. Returns whether the text is one.
 fn old_form(text: &str, options: &mut Options) -> bool {
     let (is_from, rest) = match (text.strip_prefix('-'), text.strip_prefix('+')) {
         (Some(rest), _) => (false, rest),

@@ -20,7 +20,7 @@ pub(super) struct Targets {
     operands: Vec<String>,
 }
 
-/// The treatment of a target that is there already.
+/// The treatment of an existing target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ExistingTarget {
     #[default]

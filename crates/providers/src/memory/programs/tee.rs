@@ -1,4 +1,4 @@
-//! `tee`: copies its input to files and to its output as it comes.
+//! `tee`: copies its input to files and to its output while it arrives.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ impl ShellProgram for Tee {
     }
 }
 
-/// Makes the files, or empties them. Those that can't be written are told of.
+/// Creates or empties the files. Files that can't be written are reported.
 async fn open(run: &ProgramRun<'_>, names: &[String], is_added: bool) -> Result<(Vec<PathBuf>, i32), Ending> {
     let (mut files, mut status) = (Vec::new(), 0);
     for name in names {

@@ -1,5 +1,4 @@
-//! `tr`: bytes are changed, deleted, or squeezed. It works while its input comes, which it reads to the
-//! end.
+//! `tr`: changes, deletes or squeezes bytes. It works while its input arrives.
 
 use async_trait::async_trait;
 
@@ -32,9 +31,9 @@ impl ShellProgram for Tr {
     }
 }
 
-/// The change of each byte, and the last one that was written.
+/// The change for each byte, and the last written byte.
 struct ByteChanger {
-    /// `None`: it is deleted.
+    /// The new value of each byte; `None`: the byte is deleted.
     changes: [Option<u8>; 256],
     squeezed: [bool; 256],
     last: Option<u8>,
@@ -59,7 +58,7 @@ impl ByteChanger {
 fn parse(args: &[String]) -> Result<ByteChanger, Ending> {
     let (mut is_complement, mut deletes, mut squeezes, mut truncates) = (false, false, false, false);
     let mut sets = Vec::new();
-    // Options end with the first set.
+    // The first set ends the options.
     let options = args.iter().take_while(|arg| arg.len() > 1 && arg.starts_with('-')).count();
     let options = args.iter().take(options).position(|arg| arg == "--").map_or(options, |at| at + 1);
     let mut words = Words::new(&args[..options]);
@@ -110,7 +109,7 @@ fn parse(args: &[String]) -> Result<ByteChanger, Ending> {
     Ok(changer)
 }
 
-/// The bytes that others become, in their order.
+/// Returns the bytes to translate to, in order.
 fn targets(
     first: &ByteSet,
     second: &ByteSet,

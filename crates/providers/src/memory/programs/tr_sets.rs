@@ -4,7 +4,7 @@ use super::byte_classes::{ByteClass, byte_class};
 use super::quoting::curly;
 use super::run::Ending;
 
-/// A set as it was written.
+/// A parsed set.
 #[derive(Debug)]
 pub(super) struct ByteSet(Vec<SetPart>);
 
@@ -12,15 +12,15 @@ pub(super) struct ByteSet(Vec<SetPart>);
 enum SetPart {
     Range(u8, u8),
     Class(ByteClass),
-    /// A byte as often as it says; `None` fills the set up.
+    /// A byte that is repeated this often; `None`: until the set is full.
     Repeat(u8, Option<usize>),
     Equivalent(u8),
 }
 
-/// The most that a repeat adds: no set has more than one of each byte to change.
+/// The most bytes that a repeat adds. Larger sets are not needed, because there are only 256 bytes to translate.
 const MAX_REPEAT: usize = 256;
 
-/// Tells whether a set ends with a backslash that stands for itself.
+/// Returns whether a set ends with an unescaped backslash.
 pub(super) fn ends_with_backslash(text: &str) -> bool {
     (text.len() - text.trim_end_matches('\\').len()) % 2 == 1
 }
@@ -68,7 +68,7 @@ fn shown(byte: u8) -> String {
     }
 }
 
-/// A byte of a set. One behind a backslash has no other meaning.
+/// A byte of a set. An escaped byte has no special meaning.
 #[derive(Debug, Clone, Copy)]
 struct SetByte {
     byte: u8,
@@ -124,7 +124,7 @@ struct OpenBrackets {
     repeats: bool,
 }
 
-/// Reads `[:class:]`, `[=c=]` or `[c*n]`, behind the bracket. `None`: the bracket stands for itself.
+/// Reads `[:class:]`, `[=c=]` or `[c*n]` after its bracket. `None`: the bracket is an ordinary byte.
 fn bracket<'a>(text: &'a [SetByte], open: &mut OpenBrackets) -> Result<Bracket<'a>, Ending> {
     let is = |at: usize, byte: u8| text.get(at).is_some_and(|one| one.byte == byte && !one.is_escaped);
     for (kind, is_open) in [b':', b'='].into_iter().zip(&mut open.classes) {
@@ -173,7 +173,7 @@ fn bracket<'a>(text: &'a [SetByte], open: &mut OpenBrackets) -> Result<Bracket<'
 }
 
 impl ByteSet {
-    /// The bytes in their order. A repeat without a number fills it up to a length.
+    /// Returns the bytes in order. A repeat without a number fills the set up to `len`.
     pub(super) fn bytes(&self, len: usize) -> Vec<u8> {
         let known: usize = self.0.iter().map(|part| part.len().unwrap_or(0)).sum();
         let mut out = Vec::new();
@@ -191,7 +191,7 @@ impl ByteSet {
         out
     }
 
-    /// Tells whether a repeat fills the set up.
+    /// Returns whether the set has a repeat without a number.
     pub(super) fn has_filler(&self) -> bool {
         self.0.iter().any(|part| matches!(part, SetPart::Repeat(_, None)))
     }
@@ -204,7 +204,7 @@ impl ByteSet {
         matches!(self.0.last(), Some(SetPart::Class(_)))
     }
 
-    /// Refuses what can't stand for bytes that others become.
+    /// Refuses parts that are not allowed in the second set of a translation.
     pub(super) fn check_as_target(&self, first: &Self, is_complement: bool) -> Result<(), Ending> {
         if self.0.iter().any(|part| matches!(part, SetPart::Equivalent(_))) {
             return Err(Ending::refused("[=c=] expressions may not appear in string2 when translating"));

@@ -1,4 +1,4 @@
-//! `uniq`: lines that are like the line before are left out, or counted.
+//! `uniq`: leaves out or counts repeated lines.
 
 use async_trait::async_trait;
 
@@ -9,10 +9,10 @@ use super::quoting::{curly, quoted};
 use super::read_bytes::ReadError;
 use super::run::{Ending, ProgramRun, ShellProgram};
 
-/// The lines between two pauses in which others go on.
+/// The number of lines between two pauses for other tasks.
 const LINES_AT_ONCE: u64 = 512;
 
-/// The most that is kept for a file of output.
+/// The largest output file.
 const MAX_FILE_BYTES: usize = 256 << 20;
 
 const LONG: &[&str] = &[
@@ -28,7 +28,7 @@ const LONG: &[&str] = &[
     "zero-terminated",
 ];
 
-/// The places of the empty lines between groups.
+/// The positions of the empty lines around groups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum GroupGap {
     #[default]
@@ -147,7 +147,7 @@ fn parse(args: &[String]) -> Result<Options, Ending> {
                 let gap = gap.map(|gap| choose(GROUP_GAPS, &gap, "--group")).transpose()?;
                 options.group = Some(gap.unwrap_or(GroupGap::Between));
             }
-            // The old form of `-f`: a number alone.
+            // The old form of `-f`: only a number.
             '0'..='9' => {
                 let number = if before.is_ascii_digit() { options.fields } else { 0 };
                 let digit = letter.to_digit(10).and_then(|digit| usize::try_from(digit).ok());
@@ -186,7 +186,7 @@ fn check(options: &Options) -> Result<(), Ending> {
 }
 
 impl Options {
-    /// The part of a line that is compared.
+    /// Returns the part of a line that is compared.
     fn key<'a>(&self, line: &'a [u8]) -> &'a [u8] {
         let mut rest = line;
         for _ in 0..self.fields {
@@ -206,13 +206,13 @@ impl Options {
         if self.ignores_case { one.eq_ignore_ascii_case(other) } else { one == other }
     }
 
-    /// The gap between groups, where all lines of a group are printed.
+    /// Returns the gap between groups, if all lines of a group are printed.
     fn gap(&self) -> Option<GroupGap> {
         self.group.or(self.all_repeated)
     }
 }
 
-/// The groups as they are printed.
+/// The output of groups.
 struct GroupOutput<'a, 'r> {
     run: &'a ProgramRun<'r>,
     options: &'a Options,

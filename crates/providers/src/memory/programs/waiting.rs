@@ -14,7 +14,7 @@ const YES_BYTES: usize = 4096;
 /// Longer than any command lives.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// `sleep`, shown as a task of the command that it is a part of.
+/// `sleep`, which is listed as a task of its command.
 pub(super) struct Sleep(pub CommandPlace);
 
 #[async_trait]

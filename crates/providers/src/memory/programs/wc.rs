@@ -1,4 +1,4 @@
-//! `wc`: lines, words, characters and bytes are counted.
+//! `wc`: counts lines, words, characters and bytes.
 
 use async_trait::async_trait;
 use unicode_width::UnicodeWidthChar;
@@ -13,12 +13,12 @@ use crate::memory::node::{FileAccess, NodeContent};
 use crate::memory::walk::Last;
 
 const TAB: usize = 8;
-/// The width of the numbers about an input that is no file.
+/// The width of the numbers for an input that is not a file.
 const USUAL_WIDTH: usize = 7;
 
 const LONG: &[&str] = &["bytes", "chars", "files0-from", "lines", "max-line-length", "total", "words"];
 
-/// When a line with the sums is printed.
+/// The rule for printing a line with the sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum TotalRule {
     #[default]
@@ -35,7 +35,7 @@ const TOTALS: &[(&str, TotalRule)] = &[
     ("never", TotalRule::Never),
 ];
 
-/// The numbers that are printed, in their order.
+/// The numbers to print, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ShownCounts {
     lines: bool,
@@ -58,7 +58,7 @@ impl ShownCounts {
     }
 }
 
-/// What was counted so far.
+/// The counts so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct TextCounts {
     lines: u64,
@@ -66,7 +66,7 @@ struct TextCounts {
     chars: u64,
     bytes: u64,
     width: usize,
-    /// The width of the line that has no end yet.
+    /// The width of the current line.
     open_width: usize,
     is_in_word: bool,
 }
@@ -117,7 +117,7 @@ struct Options {
     total: TotalRule,
     list: Option<String>,
     files: Vec<String>,
-    /// The input stands for the files: it has no name.
+    /// Set if no files are given and the standard input is counted, which has no name.
     is_input: bool,
 }
 
@@ -174,7 +174,7 @@ fn parse(run: &ProgramRun<'_>) -> Result<Options, Ending> {
     Ok(Options { shown, total, list, files, is_input })
 }
 
-/// Reads the names of the files from a list, in which a zero byte ends each.
+/// Reads file names from a list in which a zero byte ends each name.
 async fn listed(run: &ProgramRun<'_>, list: &str) -> Result<Vec<String>, Ending> {
     match run.read(list).await? {
         Ok(bytes) => {
@@ -186,10 +186,10 @@ async fn listed(run: &ProgramRun<'_>, list: &str) -> Result<Vec<String>, Ending>
     }
 }
 
-/// The width of the numbers: that of the sum of the files' sizes.
+/// Returns the width of the numbers, from the sum of the files' sizes.
 fn width(run: &ProgramRun<'_>, options: &Options) -> usize {
     let is_alone = options.files.len() == 1 && options.shown.number() == 1;
-    // A list that comes bit by bit tells no sizes in advance.
+    // The sizes are not known in advance if the list comes from the standard input.
     if is_alone || options.list.as_deref() == Some("-") {
         return 1;
     }
@@ -242,7 +242,7 @@ async fn count(
     Ok(Ok(counts))
 }
 
-/// The end of a piece, which cuts no letter.
+/// Returns the end of a piece that does not split a character.
 fn piece_end(text: &[u8]) -> usize {
     if text.len() <= BYTES_AT_ONCE {
         return text.len();
@@ -260,7 +260,7 @@ impl TextCounts {
                 self.chars += 1;
                 self.letter(letter);
             }
-            // Bytes that are no letter are a part of a word.
+            // Invalid bytes count as part of a word.
             if !chunk.invalid().is_empty() {
                 self.word_goes_on();
             }

@@ -35,7 +35,7 @@ enum WorkerRequest {
     PrintError(Vec<u8>),
     Input(SyncSender<Option<Vec<u8>>>),
     File(String, SyncSender<ReadFile>),
-    /// A command, its input, and whether its output is wanted back.
+    /// A command to run. With `is_kept`, its output is returned instead of printed.
     Command {
         command: String,
         input: ChildInput,
@@ -170,12 +170,12 @@ impl Worker {
         answered.recv().map_err(|_| unwanted())
     }
 
-    /// Runs a command by a shell, and returns its status.
+    /// Runs a command in a shell, and returns its status.
     pub(super) fn run_command(&self, command: String, input: ChildInput) -> Result<i32, Ending> {
         self.command(command, input, false).map(|(_, status)| status)
     }
 
-    /// Runs a command by a shell, and returns what it printed and its status.
+    /// Runs a command in a shell, and returns its output and its status.
     pub(super) fn command_output(&self, command: String) -> Result<(Vec<u8>, i32), Ending> {
         self.command(command, ChildInput::Empty, true)
     }
@@ -209,7 +209,7 @@ impl Worker {
         answered.recv().map_err(|_| unwanted())
     }
 
-    /// Opens a file to write to it, perhaps empties it.
+    /// Opens a file for output. With `is_emptied`, its content is removed.
     pub(super) fn open_output(&self, name: &[u8], is_emptied: bool) -> eyot::Result<()> {
         let mut held = self.files.lock();
         let place = self.find_in(&held, &self.cwd, name, Last::Follow)?;
@@ -224,7 +224,7 @@ impl Worker {
         }
     }
 
-    /// Adds bytes to a file that was opened. One that has been removed is gone.
+    /// Adds bytes to an open file. If the file was removed, the bytes are lost.
     pub(super) fn append_output(&self, name: &[u8], bytes: &[u8]) -> eyot::Result<()> {
         let mut held = self.files.lock();
         let place = self.find_in(&held, &self.cwd, name, Last::Follow)?;

@@ -43,7 +43,7 @@ pub(super) struct XargsRequest {
     pub is_shown: bool,
     /// A command line that is not full may not be split.
     pub must_fit: bool,
-    /// The program asks at a terminal, and there is none.
+    /// Set if the program asks at a terminal, which does not exist here.
     pub asks: bool,
     pub slot_variable: Option<String>,
     pub command: Vec<String>,

@@ -1,4 +1,4 @@
-//! The reader of calls: of the functions that `awk` has, and of those of the program.
+//! The parser of calls, to the functions of `awk` and to those of the program.
 
 use super::expressions::boxed;
 use super::lexer::AwkToken;
@@ -56,7 +56,7 @@ impl AwkParser {
         Ok(AwkExpr::Function(function, args))
     }
 
-    /// Reads an argument and what ends it, where nothing else may follow.
+    /// Reads an argument, with line breaks around it. Inside of parentheses, `>` and `in` have their usual meaning.
     fn argument(&mut self) -> Parsed<AwkExpr> {
         let was = (std::mem::take(&mut self.is_printing), std::mem::take(&mut self.no_in));
         self.skip_lines();

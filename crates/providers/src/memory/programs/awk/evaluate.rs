@@ -1,4 +1,4 @@
-//! The values of expressions of `awk`.
+//! The evaluation of `awk` expressions.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -74,7 +74,7 @@ impl<'p> AwkMachine<'p> {
         })
     }
 
-    /// The value of an expression that changes something.
+    /// Evaluates an expression with side effects.
     fn change(&mut self, expression: &'p AwkExpr) -> Step<AwkValue> {
         Ok(match expression {
             AwkExpr::Assign(target, value) => {
@@ -132,7 +132,7 @@ impl<'p> AwkMachine<'p> {
         Ok(AwkValue::text(text))
     }
 
-    /// An expression as a pattern.
+    /// Evaluates an expression as a pattern.
     pub(super) fn pattern_of(&mut self, expression: &'p AwkExpr) -> Step<Rc<AwkPattern>> {
         match expression {
             AwkExpr::Pattern(pattern) => Ok(pattern.clone()),
@@ -168,7 +168,7 @@ impl<'p> AwkMachine<'p> {
         })
     }
 
-    /// An error of arguments while the program runs.
+    /// Returns a run-time error with this reason.
     pub(super) fn run_time_error(&mut self, reason: &str) -> AwkHalt {
         self.fatal("run time error", reason)
     }

@@ -1,4 +1,4 @@
-//! The reader of expressions of `awk`, from those that bind least to those that bind most.
+//! The parser of `awk` expressions, from the weakest operators to the strongest.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::pattern::AwkPattern;
 use super::syntax::{Arithmetic, AwkExpr, AwkTarget, Comparison, LineSource};
 use super::text::AwkText;
 
-/// The operators that one level of an expression may have.
+/// The most operators in one level of an expression.
 const MAX_CHAIN: usize = 5000;
 
 pub(super) fn boxed(expression: AwkExpr) -> Box<AwkExpr> {
@@ -35,7 +35,7 @@ impl AwkParser {
         Ok(AwkExpr::Choose(boxed(test), boxed(yes), boxed(no)))
     }
 
-    /// Reads operands with operators between them, from the left.
+    /// Reads operands with operators between them, from left to right.
     fn chain(
         &mut self,
         operand: fn(&mut Self) -> Parsed<AwkExpr>,
@@ -100,7 +100,7 @@ impl AwkParser {
         })
     }
 
-    /// A text that stands for a pattern is compiled at once.
+    /// Compiles a constant text that is used as a pattern.
     pub(super) fn compiled(&mut self, pattern: AwkExpr) -> Parsed<AwkExpr> {
         match pattern {
             AwkExpr::Text(text) => self.pattern(text.bytes()),
@@ -189,7 +189,7 @@ impl AwkParser {
         Ok(make(boxed(self.nested(Self::signed)?)))
     }
 
-    /// An operand, perhaps as a command whose output is read.
+    /// Reads an operand, which may be a command before `| getline`.
     fn piped(&mut self) -> Parsed<AwkExpr> {
         self.chain(Self::power, |parser, left| {
             if !parser.is_at("|") || !matches!(parser.ahead(1), AwkToken::Sign("getline")) {
@@ -211,7 +211,7 @@ impl AwkParser {
         Ok(AwkExpr::Calculate(Arithmetic::Power, boxed(base), boxed(exponent)))
     }
 
-    /// An operand with `++` or `--` before or behind it, or one that gets a value.
+    /// Reads an operand with `++` or `--` before or after it, or an assignment.
     fn stepped(&mut self) -> Parsed<AwkExpr> {
         for (sign, by) in [("++", 1.0), ("--", -1.0)] {
             if self.take(sign) {
@@ -250,7 +250,7 @@ impl AwkParser {
         })
     }
 
-    /// Something that takes a value, if it stands here.
+    /// Reads an assignable expression, if there is one here.
     pub(super) fn optional_target(&mut self) -> Parsed<Option<Box<AwkTarget>>> {
         match self.peek().clone() {
             AwkToken::Sign("$") => self.field().map(|field| Some(Box::new(field))),
@@ -277,7 +277,7 @@ impl AwkParser {
         Ok(AwkTarget::Field(boxed(number)))
     }
 
-    /// A variable, or an element of an array.
+    /// Reads a variable or an element of an array.
     pub(super) fn named(&mut self, name: &str) -> Parsed<AwkTarget> {
         if self.is_at("[") {
             let array = self.array_name(name)?;
@@ -290,7 +290,7 @@ impl AwkParser {
         Ok(AwkTarget::Variable(found))
     }
 
-    /// Reads values up to a closing sign.
+    /// Reads expressions up to a closing sign.
     pub(super) fn list(&mut self, end: &str) -> Parsed<Vec<AwkExpr>> {
         let was = (std::mem::take(&mut self.is_printing), std::mem::take(&mut self.no_in));
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! The functions that `awk` itself has.
+//! The built-in functions of `awk`.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -72,7 +72,7 @@ impl<'p> AwkMachine<'p> {
             }
             AwkFunction::Tolower => return Ok(AwkValue::text(text_or_empty(0).bytes().to_ascii_lowercase())),
             AwkFunction::Toupper => return Ok(AwkValue::text(text_or_empty(0).bytes().to_ascii_uppercase())),
-            // These have forms of their own.
+            // These have their own kinds of expression.
             AwkFunction::Match | AwkFunction::Split | AwkFunction::Sub | AwkFunction::Gsub => 0.0,
         };
         Ok(AwkValue::Number(result))
@@ -169,7 +169,7 @@ impl<'p> AwkMachine<'p> {
         Ok(AwkValue::Number(count(replaced)))
     }
 
-    /// The next number below 1, by the generator splitmix64.
+    /// Returns the next random number below 1, from the generator splitmix64.
     fn next_random(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.random;
@@ -179,7 +179,7 @@ impl<'p> AwkMachine<'p> {
         f64::from(bits) / (f64::from(u32::MAX) + 1.0)
     }
 
-    /// Begins another row of numbers, and returns what the last one began with.
+    /// Seeds the random numbers, and returns the previous seed.
     fn seed_random(&mut self, seed: Option<AwkValue>) -> AwkValue {
         let now = || AwkValue::Number(count(usize::try_from(Timestamp::now().as_second()).unwrap_or(0)));
         let seed = seed.unwrap_or_else(now);
@@ -192,7 +192,7 @@ impl<'p> AwkMachine<'p> {
     }
 }
 
-/// A part of a text, from a place that may lie before it: as mawk 1.3.4 counts, which gives more then.
+/// Returns a part of a text. A start before the text is counted as in mawk 1.3.4, which returns more then.
 fn substr(text: &[u8], start: f64, length: Option<f64>) -> &[u8] {
     let (mut start, mut length) = (whole(start), length.map(whole));
     if length.is_none() && start == -i32::MAX {
@@ -224,7 +224,7 @@ fn replace(out: &mut Vec<u8>, replacement: &[u8], found: &[u8]) {
     }
 }
 
-/// The second of a date such as `1970 01 02 00 00 00`, or -1.
+/// Returns the seconds since 1970 of a date such as `1970 01 02 00 00 00`, or -1.
 fn time_of(text: &str) -> f64 {
     let numbers: Vec<i32> = text.split_whitespace().map(|word| whole(number_of(word.as_bytes()))).collect();
     let [year, month, day, hour, minute, second, ..] = numbers.as_slice() else { return -1.0 };

@@ -1,4 +1,4 @@
-//! The records of an input of `awk`.
+//! Reading of records from the inputs of `awk`.
 
 use std::io::Read;
 use std::rc::Rc;
@@ -11,11 +11,11 @@ use crate::memory::programs::worker::Worker;
 
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What ends a record.
+/// The rule for the end of a record.
 #[derive(Clone)]
 pub(super) enum RecordRule {
     Byte(u8),
-    /// Empty lines.
+    /// Empty lines end a record.
     Paragraphs,
     Pattern(Rc<AwkPattern>),
 }
@@ -24,7 +24,7 @@ pub(super) enum RecordRule {
 pub(super) enum InputSource {
     Standard,
     File(ContentReader),
-    /// All that there is has been read.
+    /// The input has been read completely.
     Over,
 }
 
@@ -33,9 +33,9 @@ pub(super) struct RecordReader {
     source: InputSource,
     buffer: Vec<u8>,
     start: usize,
-    /// The status of the command that it comes from.
+    /// The status of the command that the input comes from.
     pub status: i32,
-    /// The bytes of it that count as those of values do.
+    /// The bytes that are charged to the memory of values.
     counted: usize,
 }
 
@@ -50,7 +50,7 @@ impl RecordReader {
         Self { source, buffer: Vec::new(), start: 0, status: 0, counted: 0 }
     }
 
-    /// An input that is here already.
+    /// Creates a reader for an input that is already in memory.
     pub(super) fn whole(buffer: Vec<u8>, status: i32) -> Self {
         let counted = buffer.len();
         take_bytes(counted);
@@ -83,7 +83,7 @@ impl RecordReader {
         Ok(self.buffer.len() > before)
     }
 
-    /// Reads the next record; `None` is the end.
+    /// Reads the next record, or returns `None` at the end.
     pub(super) fn read(&mut self, worker: &Worker, rule: &RecordRule) -> Result<Option<Vec<u8>>, Ending> {
         if matches!(rule, RecordRule::Paragraphs) {
             self.skip_newlines(worker)?;
@@ -99,7 +99,7 @@ impl RecordReader {
             }
             seen = rest.len();
             if !self.fill(worker)? {
-                // What is left may have its end now that no more comes.
+                // At the end of the input, the rest may contain an end that was not final before.
                 let rest = &self.buffer[self.start..];
                 let (end, next) = match record_end(rest, rule, 0, true) {
                     Some(found) => found,
@@ -128,7 +128,7 @@ impl RecordReader {
     }
 }
 
-/// Finds the end of a record, and the beginning of the next. What was seen before has no end in it.
+/// Finds the end of a record and the beginning of the next. The first `seen` bytes contain no end.
 fn record_end(rest: &[u8], rule: &RecordRule, seen: usize, is_whole: bool) -> Option<(usize, usize)> {
     match rule {
         RecordRule::Byte(byte) => {
@@ -145,7 +145,7 @@ fn record_end(rest: &[u8], rule: &RecordRule, seen: usize, is_whole: bool) -> Op
             let mut from = 0;
             loop {
                 let found = pattern.find_at(rest, from)?;
-                // A match at the end of what is here may go on.
+                // A match at the end of the buffer may continue in the next piece.
                 if found.end == rest.len() && !is_whole {
                     return None;
                 }

@@ -1,8 +1,8 @@
-//! The words of a program of `awk`.
+//! The lexer of `awk`.
 
 use super::number::decimal;
 
-/// A word. Signs and keywords are themselves.
+/// A token. Signs and keywords are kept as their text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AwkToken {
     Sign(&'static str),
@@ -10,16 +10,16 @@ pub(super) enum AwkToken {
     Text(Vec<u8>),
     Pattern(Vec<u8>),
     Name(String),
-    /// A name with `(` right behind it.
+    /// A name directly before `(`.
     CalledName(String),
     /// A closing sign without an opening one.
     Extra(&'static str),
-    /// Nothing can be read here, for this reason.
+    /// An error, with its text.
     Wrong(String),
     End,
 }
 
-/// A word and its line.
+/// A token and its line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlacedToken {
     pub token: AwkToken,
@@ -32,14 +32,14 @@ const KEYWORDS: [&str; 17] = [
 ];
 const MORE_KEYWORDS: [&str; 2] = ["printf", "nextfile"];
 
-/// Longer ones first.
+/// The signs, longer ones first.
 const SIGNS: [&str; 43] = [
     "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "==", "<=", ">=", "!=", "!~", ">>", "{", "}",
     "(", ")", "[", "]", ";", "\n", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?", ":", "~", "$",
     "=", "&", "`", "'",
 ];
 
-/// Reads all words of a program.
+/// Reads all tokens of a program.
 pub(super) fn tokens(program: &[u8]) -> Vec<PlacedToken> {
     let mut lexer = AwkLexer { rest: program, line: 1, can_divide: false };
     let mut all = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn tokens(program: &[u8]) -> Vec<PlacedToken> {
     }
 }
 
-/// Tells whether a `/` behind this word divides.
+/// Returns whether a `/` after this token means division.
 fn ends_operand(token: &AwkToken) -> bool {
     match token {
         AwkToken::Sign(sign) => matches!(*sign, ")" | "]" | "$" | "++" | "--"),
@@ -82,7 +82,7 @@ struct AwkLexer<'a> {
 }
 
 impl AwkLexer<'_> {
-    /// The line of a word that began there or, behind continued lines, below.
+    /// Returns the line of a token that began at line `begun`, or later if continued lines came before it.
     fn token_line(&self, begun: usize) -> usize {
         begun.max(self.line)
     }
@@ -160,7 +160,7 @@ impl AwkLexer<'_> {
         AwkToken::Number(number, shown)
     }
 
-    /// The words about something that does not end in its line.
+    /// Returns the error for a text or a pattern that does not end in its line.
     fn runaway(&self, kind: &str, begin: char, text: &[u8]) -> AwkToken {
         let shown: String = String::from_utf8_lossy(text).chars().take(10).collect();
         AwkToken::Wrong(format!("line {}: runaway {kind} {begin}{shown} ...", self.line))
@@ -190,7 +190,7 @@ impl AwkLexer<'_> {
         let start = &self.rest[1..];
         let mut pattern = Vec::new();
         let mut at = 0;
-        // The place behind the bracket of a set that is open.
+        // The position after the opening bracket of the current set.
         let mut set = None;
         loop {
             match start.get(at) {
@@ -229,13 +229,13 @@ impl AwkLexer<'_> {
     }
 }
 
-/// Tells whether this is a name.
+/// Returns whether this is a name.
 pub(super) fn is_name(name: &[u8]) -> bool {
     let is_letter = |byte: &u8| *byte == b'_' || byte.is_ascii_alphabetic();
     name.first().is_some_and(is_letter) && name.iter().all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }
 
-/// Reads the escapes of a text. Those that are unknown stay as they are.
+/// Resolves the escapes in a text. Unknown escapes stay unchanged.
 pub(super) fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -270,7 +270,7 @@ pub(super) fn unescaped(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads more digits of a byte.
+/// Reads the remaining digits of a byte.
 fn digits(first: u8, rest: &mut &[u8], radix: u32, most: usize) -> u8 {
     let digit = |byte: u8| char::from(byte).to_digit(radix);
     let mut value = digit(first).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A running program of `awk`: its variables, and what they rule.
+//! The state of a running `awk` program: its variables, and the settings that depend on them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,20 +15,20 @@ use super::value::AwkValue;
 use crate::memory::programs::run::Ending;
 use crate::memory::programs::worker::STACK_BYTES;
 
-/// The patterns made of texts that are kept.
+/// The most compiled patterns that are cached.
 const MAX_PATTERNS: usize = 64;
-/// The stack that calls within calls may take.
+/// The most stack that nested calls may take.
 const MAX_STACK_BYTES: usize = STACK_BYTES / 2;
 const LIMIT: &str = "program limit exceeded";
 const TOO_MANY_FIELDS: &str = "maximum number of fields size=1048576";
-/// So often it is looked whether the run must end.
+/// The number of steps between two checks for the end of the run.
 const LOOK_EVERY: u32 = 256;
 
-/// The reason why the statements do not go on.
+/// The reason for leaving the current statements.
 pub(super) enum AwkHalt {
     Next,
     Exit,
-    /// An error, in the words behind the program's name.
+    /// An error, with the text after the program's name.
     Fatal(String),
     Ending(Ending),
 }
@@ -42,7 +42,7 @@ impl From<Ending> for AwkHalt {
 pub(super) type Step<T> = Result<T, AwkHalt>;
 pub(super) type SharedTable = Rc<RefCell<AwkTable>>;
 
-/// The place of a variable.
+/// The storage of a variable.
 #[derive(Clone)]
 pub(super) enum VariableSlot {
     Value(AwkValue),
@@ -55,7 +55,7 @@ impl VariableSlot {
     }
 }
 
-/// Variables in the form in which they are used.
+/// The special variables, in the form in which they are used.
 pub(super) struct AwkSettings {
     pub record: RecordRule,
     pub field_separator: AwkText,
@@ -143,7 +143,7 @@ impl<'p> AwkMachine<'p> {
         machine
     }
 
-    /// Goes on, if the run may go on.
+    /// Checks, from time to time, that the run may continue.
     pub(super) fn tick(&mut self) -> Step<()> {
         self.steps = self.steps.wrapping_add(1);
         if self.steps.is_multiple_of(LOOK_EVERY) {
@@ -153,7 +153,7 @@ impl<'p> AwkMachine<'p> {
         Ok(())
     }
 
-    /// Looks whether a value of this size has room.
+    /// Checks that there is memory for a value of this size.
     pub(super) fn check_room(&self, bytes: usize) -> Step<()> {
         if used_bytes().saturating_add(bytes) > MAX_BYTES {
             return Err(AwkHalt::Fatal("out of memory".to_owned()));
@@ -161,7 +161,7 @@ impl<'p> AwkMachine<'p> {
         Ok(())
     }
 
-    /// Looks whether one more call has room.
+    /// Checks that there is stack for one more call.
     pub(super) fn check_stack(&self) -> Step<()> {
         if self.stack.abs_diff(stack_address()) > MAX_STACK_BYTES {
             return Err(AwkHalt::Fatal("program limit exceeded: eval stack size=1024".to_owned()));
@@ -169,7 +169,7 @@ impl<'p> AwkMachine<'p> {
         Ok(())
     }
 
-    /// An error while the program runs, in mawk's words.
+    /// Returns a run-time error in mawk's words.
     pub(super) fn fatal(&mut self, kind: &str, reason: &str) -> AwkHalt {
         let shown = |slot: &VariableSlot| match slot {
             VariableSlot::Value(value) => {
@@ -263,7 +263,7 @@ impl<'p> AwkMachine<'p> {
         Ok(())
     }
 
-    /// The rule of a separator that is given as text.
+    /// Returns the rule for a field separator that is given as text.
     pub(super) fn field_rule(&mut self, separator: &[u8]) -> Step<FieldRule> {
         Ok(match separator {
             [] => FieldRule::Bytes,
@@ -313,7 +313,7 @@ impl<'p> AwkMachine<'p> {
     pub(super) fn set_field(&mut self, number: f64, value: AwkValue) -> Step<()> {
         let number = self.field_number(number)?;
         if number == 0 {
-            // A number becomes text as it is put into the record.
+            // A number becomes text when it is put into the record.
             let value = match value {
                 AwkValue::Number(_) => AwkValue::Input(self.text_of(&value)),
                 AwkValue::Text(text) => AwkValue::Input(text),
@@ -328,7 +328,7 @@ impl<'p> AwkMachine<'p> {
         Ok(())
     }
 
-    /// The key of an element.
+    /// Evaluates the key of an element.
     pub(super) fn key(&mut self, key: &'p [AwkExpr]) -> Step<TableKey> {
         if let [only] = key {
             let value = self.evaluate(only)?;

@@ -1,4 +1,4 @@
-//! `awk`, as mawk 1.3.4: the one that Debian has. It counts bytes, and its words and numbers are mawk's.
+//! `awk`, as mawk 1.3.4, the version in Debian. It counts bytes, and its messages and numbers are those of mawk.
 
 mod calls;
 mod evaluate;
@@ -36,7 +36,7 @@ use streams::AwkStreams;
 use syntax::AwkProgram;
 use value::AwkValue;
 
-/// The largest program.
+/// The largest size of a program, in bytes.
 const MAX_PROGRAM_BYTES: u64 = 4 << 20;
 const USAGE: &str = "Usage: mawk [Options] [Program] [file ...]\n";
 const VERSION: &str = "mawk 1.3.4 20200120 (Eyot, in memory)\n";
@@ -66,7 +66,7 @@ impl ShellProgram for Awk {
     }
 }
 
-/// One run of a program.
+/// A run of a program.
 struct Script<'a> {
     worker: &'a Worker,
     name: &'a str,
@@ -86,7 +86,7 @@ impl Script<'_> {
         let program = match parser::parse(&program) {
             Ok(program) => program,
             Err(errors) => {
-                // A line of its file is told with the file's name.
+                // Errors in a file's line name the file.
                 let file = options.files.last().map(|file| format!("{file}: ")).unwrap_or_default();
                 for error in errors {
                     self.complain(&format!("{file}{error}"))?;
@@ -108,7 +108,7 @@ impl Script<'_> {
         }
     }
 
-    /// The text of the program, or why there is none.
+    /// Returns the text of the program, or the reason for its absence.
     fn program_text(&self, options: &AwkOptions) -> Result<Result<Vec<u8>, String>, Ending> {
         if let Some(program) = &options.program {
             return Ok(Ok(program.clone().into_bytes()));

@@ -1,10 +1,10 @@
-//! The names of a program of `awk`: which are variables, arrays and functions.
+//! The names in an `awk` program, and whether they are variables, arrays or functions.
 
 use std::collections::HashMap;
 
 use super::syntax::{KNOWN_VARIABLES, VariableRef};
 
-/// What a variable has been used as.
+/// The use of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameUse {
     Unknown,
@@ -19,11 +19,11 @@ struct KnownFunction {
     line: usize,
 }
 
-/// A call, whose arguments are looked at once all functions are known.
+/// A call, whose arguments are checked once all functions are known.
 struct CallSite {
     caller: Option<usize>,
     function: usize,
-    /// The variables that stand alone as arguments.
+    /// The arguments that are a single variable.
     args: Vec<Option<VariableRef>>,
     line: usize,
 }
@@ -34,7 +34,7 @@ pub(super) struct ProgramNames {
     global_places: HashMap<String, usize>,
     functions: Vec<KnownFunction>,
     function_places: HashMap<String, usize>,
-    /// The function whose body is read.
+    /// The function whose body is being read.
     current: Option<usize>,
     calls: Vec<CallSite>,
 }
@@ -53,7 +53,7 @@ impl ProgramNames {
         }
     }
 
-    /// Finds a variable, or begins one.
+    /// Finds or adds a variable.
     pub(super) fn variable(&mut self, name: &str) -> Result<VariableRef, String> {
         let parameters = self.current.map(|at| &self.functions[at].parameters);
         if let Some(at) = parameters.and_then(|all| all.iter().position(|(own, _)| own == name)) {
@@ -77,7 +77,7 @@ impl ProgramNames {
         }
     }
 
-    /// Notes what a variable is used as.
+    /// Records the use of a variable.
     pub(super) fn use_as(&mut self, variable: VariableRef, wanted: NameUse) -> Result<(), String> {
         let place = if matches!(variable, VariableRef::Local(_)) { "local " } else { "" };
         let Some((name, known)) = self.entry(self.current, variable) else { return Ok(()) };
@@ -100,7 +100,7 @@ impl ProgramNames {
         self.function_places.contains_key(name)
     }
 
-    /// Finds a function, or begins one.
+    /// Finds or adds a function.
     pub(super) fn function(&mut self, name: &str, line: usize) -> usize {
         let next = self.functions.len();
         let at = *self.function_places.entry(name.to_owned()).or_insert(next);
@@ -148,8 +148,8 @@ impl ProgramNames {
         self.calls.push(CallSite { caller: self.current, function, args, line });
     }
 
-    /// Finds out which variables are arrays because functions take them as such. Returns the globals, and
-    /// the parameters of all functions.
+    /// Determines which variables are arrays because functions use them as arrays. Returns the globals, and the parameters of
+    /// all functions.
     ///
     /// # Errors
     /// The line, and the reason.
@@ -179,7 +179,7 @@ impl ProgramNames {
         ))
     }
 
-    /// Brings the arguments of a call and the parameters together. Tells whether more is known now.
+    /// Matches the arguments of a call with the parameters. Returns whether this determined another use.
     fn settle(&mut self, call: &CallSite) -> Result<bool, String> {
         let name = self.functions[call.function].name.clone();
         if call.args.len() > self.functions[call.function].parameters.len() {

@@ -1,9 +1,9 @@
-//! Numbers as text, and text as numbers, as the C library has them.
+//! Conversions between numbers and text, as in the C library.
 
-/// Numbers up to this one print as whole numbers.
+/// The largest number that prints as a whole number.
 const MAX_WHOLE: f64 = i32::MAX as f64;
 
-/// Returns the length of what looks like a number at the beginning, behind blanks, and the number.
+/// Reads the number at the beginning of a text, after blanks. Returns the length up to its end, and the value.
 pub(super) fn number_at_start(text: &[u8]) -> (usize, f64) {
     let blanks = text.iter().take_while(|byte| is_blank(**byte)).count();
     let rest = &text[blanks..];
@@ -22,7 +22,7 @@ pub(super) fn number_of(text: &[u8]) -> f64 {
     number_at_start(text).1
 }
 
-/// Tells whether a text of the input is a number.
+/// Returns the value of a text from the input, if the whole text is a number.
 pub(super) fn looks_numeric(text: &[u8]) -> Option<f64> {
     let start = text.iter().position(|byte| !is_blank(*byte))?;
     let end = text.iter().rposition(|byte| !is_blank(*byte))? + 1;
@@ -37,7 +37,7 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
-/// Reads digits with a point and an exponent: how many bytes, and the number.
+/// Reads digits with a point and an exponent. Returns the number of bytes, and the value.
 pub(super) fn decimal(text: &[u8]) -> (usize, f64) {
     let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let whole = digits(0);
@@ -79,18 +79,18 @@ fn word(text: &[u8]) -> Option<(usize, f64)> {
     )
 }
 
-/// Cuts a number to a whole one of 32 bits, as far as it goes.
+/// Converts a number to a whole number of 32 bits, or to the nearest one that fits.
 #[expect(clippy::cast_possible_truncation, reason = "it is cut to what fits")]
 pub(super) fn whole(number: f64) -> i32 {
     if number.is_nan() { -i32::MAX } else { number.clamp(-MAX_WHOLE, MAX_WHOLE) as i32 }
 }
 
-/// Returns the whole number that a number is, if it prints as one.
+/// Returns a number as a whole number, if it prints as one.
 pub(super) fn as_whole(number: f64) -> Option<i32> {
     (number.trunc() == number && number.abs() <= MAX_WHOLE).then(|| whole(number))
 }
 
-/// A number of an operation that has none: the processor makes it a negative one.
+/// Returns the result of an operation. If it is a new NaN, its sign is negative, as on the processor.
 pub(super) fn settled(result: f64, operands: [f64; 2]) -> f64 {
     if result.is_nan() && !operands.iter().any(|operand| operand.is_nan()) {
         return f64::NAN.copysign(-1.0);
@@ -98,7 +98,7 @@ pub(super) fn settled(result: f64, operands: [f64; 2]) -> f64 {
     result
 }
 
-/// The digits of a number without a sign, as a conversion of the C library wants them.
+/// Formats a number without its sign, like a conversion of the C library.
 pub(super) fn digits(number: f64, conversion: u8, precision: usize, keeps_zeros: bool) -> String {
     let number = number.abs();
     let is_upper = conversion.is_ascii_uppercase();

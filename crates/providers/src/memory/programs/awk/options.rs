@@ -3,16 +3,16 @@
 use super::lexer::is_name;
 use crate::memory::programs::run::Ending;
 
-/// The status of a run that can't go on.
+/// The exit status of a run that fails.
 pub(super) const FAILURE: i32 = 2;
 
-/// A command line that was read.
+/// The options of a command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct AwkOptions {
     pub field_separator: Option<String>,
     pub assignments: Vec<String>,
     pub files: Vec<String>,
-    /// The text of the program, unless files have it.
+    /// The text of the program, unless it is in files.
     pub program: Option<String>,
     pub operands: Vec<String>,
     pub shows_version: bool,

@@ -1,23 +1,23 @@
-//! The reader of a program of `awk`: rules, functions and statements.
+//! The parser of `awk` programs: rules, functions and statements.
 
 use super::lexer::{AwkToken, PlacedToken, tokens};
 use super::names::ProgramNames;
 use super::syntax::{AwkProgram, AwkRule, AwkStatement, DefinedFunction, RulePattern};
 
-/// Expressions and statements within others.
+/// The most levels that expressions and statements may nest.
 const MAX_DEPTH: usize = 1000;
 const TOO_DEEP: &str = "the program is nested too deep";
 
-/// Where a statement stands.
+/// The part of the program that a statement is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProgramPart {
-    /// In `BEGIN` or `END`.
+    /// A `BEGIN` or `END` block.
     Around,
     Rule,
     Function,
 }
 
-/// The words about a program that can't be read, line by line.
+/// The error messages about a program, one per line.
 pub(super) type SyntaxError = Vec<String>;
 pub(super) type Parsed<T> = Result<T, SyntaxError>;
 
@@ -69,13 +69,13 @@ pub(super) struct AwkParser {
     pub part: ProgramPart,
     pub loops: usize,
     depth: usize,
-    /// The blocks that are open.
+    /// The number of open blocks.
     pub blocks: usize,
-    /// The parentheses that are open.
+    /// The number of open parentheses.
     pub open: usize,
-    /// A `>` is where `print` prints to.
+    /// Set while a `>` redirects `print` instead of comparing.
     pub is_printing: bool,
-    /// An `in` is that of a loop.
+    /// Set while an `in` belongs to a loop.
     pub no_in: bool,
     errors: SyntaxError,
 }
@@ -129,7 +129,7 @@ impl AwkParser {
         vec![format!("line {}: {reason}", self.line())]
     }
 
-    /// The words about the next word, which does not belong here.
+    /// Returns the error for an unexpected token.
     pub(super) fn unexpected(&self) -> SyntaxError {
         let shown = match self.peek() {
             AwkToken::Wrong(reason) => return vec![reason.clone()],
@@ -150,7 +150,7 @@ impl AwkParser {
         self.error(format!("syntax error at or near {shown}"))
     }
 
-    /// Goes one level down.
+    /// Reads something one level deeper.
     pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == MAX_DEPTH {
             return Err(self.error(TOO_DEEP));

@@ -1,4 +1,4 @@
-//! Patterns of `awk`: extended expressions over bytes as mawk reads them, where the longest match counts.
+//! Patterns of `awk`: extended regular expressions over bytes, with mawk's syntax and the longest match.
 
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
@@ -20,7 +20,7 @@ const BAD_CLASS: &str = "bad class -- [], [^] or [";
 pub(super) struct AwkPattern {
     regex: Regex,
     source: String,
-    /// The first match that the expression finds may be shorter than another one.
+    /// Set if the regex may find a shorter match than the longest one.
     is_ambiguous: bool,
     longest: OnceCell<Option<LongestMatcher>>,
 }
@@ -49,7 +49,7 @@ impl AwkPattern {
         self.regex.is_match(text)
     }
 
-    /// Finds the leftmost longest match that begins there or behind.
+    /// Finds the leftmost longest match that begins at `from` or later.
     pub(super) fn find_at(&self, text: &[u8], from: usize) -> Option<Range<usize>> {
         let found = self.regex.find_at(text, from)?.range();
         if !self.is_ambiguous {
@@ -84,11 +84,11 @@ impl LongestMatcher {
 struct Rewriter<'a> {
     rest: &'a [u8],
     out: String,
-    /// The places where one match may be chosen before another.
+    /// The number of choices between matches of different lengths.
     choices: usize,
-    /// The beginnings of the groups that are open.
+    /// The positions of the open groups.
     open: Vec<usize>,
-    /// The beginning of the last operand in `out`.
+    /// The position of the last operand in `out`.
     operand: Option<usize>,
     after_start: bool,
 }
@@ -179,7 +179,7 @@ fn literal(byte: u8) -> String {
     if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("\\x{byte:02x}") }
 }
 
-/// Reads what stands behind a backslash.
+/// Reads the rest of an escape after the backslash.
 fn escaped(rest: &mut &[u8]) -> u8 {
     let Some((byte, behind)) = rest.split_first() else { return b'\\' };
     *rest = behind;
@@ -208,7 +208,7 @@ fn escaped(rest: &mut &[u8]) -> u8 {
 struct BracketSet([bool; 256]);
 
 impl BracketSet {
-    /// Reads a set behind its bracket. `None`: it does not end, or has an unknown class.
+    /// Reads a set after its opening bracket. `None`: the set does not end, or has an unknown class.
     fn read(rest: &mut &[u8]) -> Option<Self> {
         let mut set = [false; 256];
         let is_negated = rest.strip_prefix(b"^").inspect(|behind| *rest = behind).is_some();

@@ -1,11 +1,11 @@
-//! The places of values: what stands on the left of `=`.
+//! The targets of assignments.
 
 use super::machine::{AwkMachine, SharedTable, Step};
 use super::syntax::{AwkTarget, VariableRef};
 use super::table::TableKey;
 use super::value::AwkValue;
 
-/// Where a value is, once that is known.
+/// The evaluated target of an assignment.
 pub(super) enum ValuePlace {
     Variable(VariableRef),
     Element(SharedTable, TableKey),
@@ -13,7 +13,7 @@ pub(super) enum ValuePlace {
 }
 
 impl<'p> AwkMachine<'p> {
-    /// Finds where a value goes, before the value is worked out.
+    /// Evaluates the target of an assignment. This happens before its value is evaluated.
     pub(super) fn place(&mut self, target: &'p AwkTarget) -> Step<ValuePlace> {
         Ok(match target {
             AwkTarget::Variable(variable) => ValuePlace::Variable(*variable),

@@ -8,10 +8,10 @@ pub(super) const MAX_TEXT: usize = 8192;
 /// The widest field.
 const MAX_WIDTH: usize = 60_000;
 
-/// A value that fills a format.
+/// An argument of a format.
 pub(super) trait FormatArgument {
     fn number(&self) -> f64;
-    /// The number that a character has.
+    /// Returns the character code for `%c`, if the value is a number.
     fn code(&self) -> Option<f64>;
     fn text(&self, format: &AwkText) -> AwkText;
 }
@@ -30,7 +30,7 @@ impl FormatArgument for f64 {
     }
 }
 
-/// The reason why a format can't be filled.
+/// The error of a format.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FormatError {
     TooFewArguments,
@@ -50,7 +50,7 @@ struct FormatField {
     precision: Option<usize>,
 }
 
-/// Fills a format, as far as that goes. Numbers that become text are put by another one.
+/// Fills a format up to the first error. The other format is for numbers that become text.
 pub(super) fn fill(
     out: &mut Vec<u8>,
     format: &[u8],
@@ -130,7 +130,7 @@ fn read_size<'a, A: FormatArgument + 'a>(
     Ok(given.map(|digits| digits.parse().unwrap_or(i32::MAX)))
 }
 
-/// Adds a value. `None`: the conversion is unknown.
+/// Adds a converted value. `None`: the conversion is unknown.
 fn convert(
     out: &mut Vec<u8>,
     field: FormatField,
@@ -170,7 +170,7 @@ fn pad(out: &mut Vec<u8>, field: FormatField, text: &[u8], filler: u8) {
     }
 }
 
-/// Adds a number with its sign in front, zeros behind that.
+/// Adds a number with its sign, and with zeros after the sign if they are wanted.
 fn pad_number(out: &mut Vec<u8>, field: FormatField, sign: &str, digits: &str, takes_zeros: bool) {
     let missing = field.width.saturating_sub(sign.len() + digits.len());
     if field.has_zeros && takes_zeros && !field.is_left {
@@ -222,7 +222,7 @@ fn float(out: &mut Vec<u8>, field: FormatField, conversion: u8, number: f64) {
     pad_number(out, field, sign_of(field, number.is_sign_negative()), &digits, number.is_finite());
 }
 
-/// The text of a number by a format such as `%.6g`.
+/// Formats a number with a format such as `%.6g`.
 pub(super) fn number(format: &[u8], number: f64) -> Vec<u8> {
     let usual = AwkText::from("%.6g");
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! The reading of records: those of the command line's files, and those of `getline`.
+//! Reading of records from the files of the command line, and with `getline`.
 
 use super::input::{InputSource, RecordReader};
 use super::lexer::{is_name, unescaped};
@@ -77,7 +77,7 @@ impl<'p> AwkMachine<'p> {
         self.set_global(syntax::FILENAME, AwkValue::text(name))
     }
 
-    /// Carries out an operand such as `name=value`. Returns `false` if it is none.
+    /// Carries out an operand such as `name=value`. Returns `false` if the operand is a file.
     pub(super) fn assign_operand(&mut self, operand: &[u8]) -> Step<bool> {
         let Some(at) = operand.iter().position(|byte| *byte == b'=') else { return Ok(false) };
         let name = &operand[..at];
@@ -146,7 +146,7 @@ impl<'p> AwkMachine<'p> {
         Ok(AwkValue::Number(1.0))
     }
 
-    /// The next record of a file or command. The inner error: there is none of this name.
+    /// Returns the next record of a file or command. The inner error means that it can't be read.
     fn line_of(&mut self, is_command: bool, name: &[u8]) -> Step<Result<Option<Vec<u8>>, ()>> {
         self.tick()?;
         let worker = self.streams.worker;

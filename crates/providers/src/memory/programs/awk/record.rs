@@ -1,4 +1,4 @@
-//! The record that is worked on, and its fields.
+//! The current record, and its fields.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -7,21 +7,21 @@ use super::pattern::AwkPattern;
 use super::text::AwkText;
 use super::value::AwkValue;
 
-/// The most fields of a record.
+/// The most fields in a record.
 pub(super) const MAX_FIELDS: usize = 1 << 20;
 
-/// What stands between fields.
+/// The rule for the separators between fields.
 #[derive(Clone)]
 pub(super) enum FieldRule {
     Blanks,
     Byte(u8),
-    /// Nothing: each byte is a field.
+    /// No separator: each byte is a field.
     Bytes,
     Pattern(Rc<AwkPattern>),
 }
 
 impl FieldRule {
-    /// Splits a text into its pieces. Those behind the most that a record may have are left out, but for one.
+    /// Splits a text into pieces. At most one piece more than the limit is returned, which shows that there are too many.
     pub(super) fn split(&self, text: &[u8]) -> Vec<Range<usize>> {
         const MOST: usize = MAX_FIELDS + 1;
         match self {
@@ -76,14 +76,14 @@ fn pattern_pieces(text: &[u8], pattern: &AwkPattern) -> Vec<Range<usize>> {
     pieces
 }
 
-/// The record and its fields, each made of the other when it is asked for.
+/// The record and its fields. Each is made from the other when it is needed.
 pub(super) struct AwkRecord {
     text: AwkValue,
-    /// The text is to be made of the fields.
+    /// Set if the text must be rebuilt from the fields.
     is_stale: bool,
     fields: Vec<AwkValue>,
     is_split: bool,
-    /// The rule that held when the record came.
+    /// The rule that applied when the record was read.
     rule: FieldRule,
 }
 
@@ -98,14 +98,14 @@ impl AwkRecord {
         }
     }
 
-    /// Takes another record.
+    /// Sets the record.
     pub(super) fn set(&mut self, text: AwkValue) {
         self.text = text;
         self.is_stale = false;
         self.is_split = false;
     }
 
-    /// Sets the rule for records to come, and for one that is set but not split: that keeps its own.
+    /// Sets the rule for later records. The current record is split with the old rule first.
     pub(super) fn set_rule(&mut self, rule: FieldRule) {
         self.split();
         self.rule = rule;
@@ -136,7 +136,7 @@ impl AwkRecord {
         self.fields.extend(pieces.into_iter().map(|piece| AwkValue::input(&text.bytes()[piece])));
     }
 
-    /// Tells whether the record has more fields than it may have.
+    /// Returns whether the record has too many fields.
     pub(super) fn has_too_many(&self) -> bool {
         self.fields.len() > MAX_FIELDS
     }
@@ -146,13 +146,13 @@ impl AwkRecord {
         self.fields.len()
     }
 
-    /// The field with this number, from 1.
+    /// Returns the field with this number, counted from 1.
     pub(super) fn field(&mut self, number: usize) -> AwkValue {
         self.split();
         self.fields.get(number - 1).cloned().unwrap_or(AwkValue::Unset)
     }
 
-    /// Sets a field. Returns `false` if there can't be so many.
+    /// Sets a field. Returns `false` if that would be too many fields.
     pub(super) fn set_field(&mut self, number: usize, value: AwkValue) -> bool {
         self.split();
         if number > self.fields.len() && !self.set_count(number) {
@@ -163,7 +163,7 @@ impl AwkRecord {
         true
     }
 
-    /// Cuts the fields, or adds empty ones. Returns `false` if there can't be so many.
+    /// Removes fields, or adds empty ones. Returns `false` if that would be too many fields.
     pub(super) fn set_count(&mut self, count: usize) -> bool {
         if count > MAX_FIELDS {
             return false;

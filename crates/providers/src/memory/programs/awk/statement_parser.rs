@@ -1,4 +1,4 @@
-//! The reader of statements of `awk`.
+//! The parser of `awk` statements.
 
 use super::lexer::AwkToken;
 use super::names::NameUse;
@@ -26,7 +26,7 @@ impl AwkParser {
         Ok(all)
     }
 
-    /// The statement or block below another one.
+    /// Reads the statement or block inside another statement.
     fn body(&mut self) -> Parsed<Vec<AwkStatement>> {
         self.skip_lines();
         if self.is_at("{") {
@@ -132,7 +132,7 @@ impl AwkParser {
         Ok(AwkStatement::For { first, test, step, body: self.loop_body()? })
     }
 
-    /// Reads `key in array)`, if it stands here.
+    /// Reads `key in array)`, if it is here.
     fn key_loop(&mut self) -> Parsed<Option<(AwkTarget, VariableRef)>> {
         let ahead = [self.ahead(0), self.ahead(1), self.ahead(2), self.ahead(3)];
         let [AwkToken::Name(key), AwkToken::Sign("in"), AwkToken::Name(array), AwkToken::Sign(")")] = ahead
@@ -158,7 +158,7 @@ impl AwkParser {
         Ok(found)
     }
 
-    /// A statement without others in it.
+    /// Reads a statement that contains no others.
     fn simple(&mut self) -> Parsed<AwkStatement> {
         let AwkToken::Sign(sign) = *self.peek() else {
             return Ok(AwkStatement::Expression(self.expression()?));
@@ -247,7 +247,7 @@ impl AwkParser {
         Ok(AwkStatement::Print { args, is_formatted, output })
     }
 
-    /// Tells whether the values of `print` end here.
+    /// Returns whether the arguments of `print` end here.
     pub(super) fn ends_print(&self) -> bool {
         matches!(self.peek(), AwkToken::End | AwkToken::Sign("\n" | ";" | "}" | ">" | ">>" | "|"))
     }

@@ -1,11 +1,11 @@
-//! The statements of `awk`, as they run.
+//! The execution of `awk` statements.
 
 use super::machine::{AwkHalt, AwkMachine, Step};
 use super::printf::FormatError;
 use super::syntax::{AwkExpr, AwkStatement, OutputKind, RulePattern};
 use super::value::AwkValue;
 
-/// How statements go on.
+/// The control flow after a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     On,
@@ -144,7 +144,7 @@ impl<'p> AwkMachine<'p> {
         Ok(line)
     }
 
-    /// Fills a format. What was filled before an error is printed too.
+    /// Fills a format. Text from before an error is printed too.
     fn formatted(&mut self, args: &'p [AwkExpr]) -> Step<Vec<u8>> {
         let mut values = Vec::with_capacity(args.len());
         for argument in args {
@@ -160,7 +160,7 @@ impl<'p> AwkMachine<'p> {
         }
     }
 
-    /// Fills the format that is the first of these values.
+    /// Fills the format in the first value with the other values.
     pub(super) fn fill(&mut self, out: &mut Vec<u8>, values: &[AwkValue], name: &str) -> Step<()> {
         let Some((format, values)) = values.split_first() else { return Ok(()) };
         let format = self.text_of(format);
@@ -177,7 +177,7 @@ impl<'p> AwkMachine<'p> {
         })
     }
 
-    /// Runs the rules for the record.
+    /// Runs the rules for the current record.
     pub(super) fn rules(&mut self) -> Step<()> {
         let program = self.program;
         for rule in &program.rules {

@@ -1,4 +1,4 @@
-//! The files and commands that a script of `awk` reads and writes.
+//! The files and commands that an `awk` program reads and writes.
 
 use std::collections::HashMap;
 
@@ -9,30 +9,30 @@ use crate::memory::programs::children::ChildInput;
 use crate::memory::programs::run::{Ending, reason};
 use crate::memory::programs::worker::Worker;
 
-/// Output waits until there is so much of it.
+/// The size of the output buffer.
 const WAITING_BYTES: usize = 64 << 10;
-/// The most that waits for a command.
+/// The most output that is kept for a command.
 const MAX_COMMAND_BYTES: usize = 128 << 20;
 
-/// A file or command that is written to.
+/// A file or command that is open for output.
 struct OpenOutput {
     name: Vec<u8>,
     kind: OutputKind,
     waiting: Vec<u8>,
 }
 
-/// All that is open.
+/// The open files and commands.
 pub(super) struct AwkStreams<'w> {
     pub worker: &'w Worker,
     stdout: Vec<u8>,
-    /// The last one that was used is the first.
+    /// The open outputs, the last used one first.
     outputs: Vec<OpenOutput>,
     inputs: HashMap<(bool, Vec<u8>), RecordReader>,
-    /// Nothing of the standard input has been read.
+    /// Set while nothing of the standard input has been read.
     pub has_whole_input: bool,
 }
 
-/// Why a name can't be opened for output.
+/// The reason for a failure to open an output.
 pub(super) type OpenFailure = &'static str;
 
 impl<'w> AwkStreams<'w> {
@@ -59,7 +59,7 @@ impl<'w> AwkStreams<'w> {
         self.worker.print(std::mem::take(&mut self.stdout))
     }
 
-    /// Writes to a file or command, which is opened if it is not.
+    /// Writes to a file or command, and opens it if needed.
     pub(super) fn print_to(
         &mut self,
         kind: OutputKind,
@@ -91,7 +91,7 @@ impl<'w> AwkStreams<'w> {
         open.waiting.extend_from_slice(bytes);
         take_bytes(bytes.len());
         if is_command && open.waiting.len() > MAX_COMMAND_BYTES {
-            return Err(Ending::with_status("what waits for a command takes too much memory", 2));
+            return Err(Ending::with_status("the output for a command takes too much memory", 2));
         }
         if !is_command && open.waiting.len() >= WAITING_BYTES {
             return flush_file(self.worker, open).map_or_else(|failure| Ok(Err(failure)), |()| Ok(Ok(())));
@@ -99,7 +99,7 @@ impl<'w> AwkStreams<'w> {
         Ok(Ok(()))
     }
 
-    /// Writes what waits, but not to commands. Returns why a file can't be written.
+    /// Writes the buffered output, except for commands. The inner error: a file can't be written.
     pub(super) fn flush(&mut self) -> Result<Result<(), OpenFailure>, Ending> {
         self.flush_stdout()?;
         for open in self.outputs.iter_mut().filter(|open| open.kind != OutputKind::Command) {
@@ -110,7 +110,7 @@ impl<'w> AwkStreams<'w> {
         Ok(Ok(()))
     }
 
-    /// Ends an output.
+    /// Closes an output.
     fn end_output(&mut self, mut open: OpenOutput) -> Result<i32, Ending> {
         if open.kind != OutputKind::Command {
             return Ok(flush_file(self.worker, &mut open).map_or(-1, |()| 0));
@@ -119,7 +119,7 @@ impl<'w> AwkStreams<'w> {
         self.worker.run_command(text_of(&open.name), ChildInput::Bytes(open.waiting))
     }
 
-    /// Closes everything with a name. Returns the status, or -1 if nothing had it.
+    /// Closes everything that is open under a name. Returns the status, or -1 if nothing was open.
     pub(super) fn close(&mut self, name: &[u8]) -> Result<i32, Ending> {
         let mut status = -1;
         while let Some(at) = self.outputs.iter().position(|open| open.name == name) {
@@ -161,7 +161,7 @@ impl<'w> AwkStreams<'w> {
         self.worker.run_command(text_of(command), input)
     }
 
-    /// An input by its name. `None`: it can't be read.
+    /// Returns the input with a name, and opens it if needed. `None`: it can't be read.
     pub(super) fn input(
         &mut self,
         is_command: bool,

@@ -1,11 +1,11 @@
-//! The parts of a program of `awk`, with its names found.
+//! The syntax tree of an `awk` program, with resolved names.
 
 use std::rc::Rc;
 
 use super::pattern::AwkPattern;
 use super::text::AwkText;
 
-/// The variables that `awk` itself knows: their numbers are their places here.
+/// The built-in variables of `awk`. Their position here is their number.
 pub(super) const KNOWN_VARIABLES: [&str; 16] = [
     "NF", "NR", "FNR", "FS", "OFS", "ORS", "RS", "SUBSEP", "CONVFMT", "OFMT", "FILENAME", "RSTART",
     "RLENGTH", "ARGC", "ARGV", "ENVIRON",
@@ -34,7 +34,7 @@ pub(super) enum VariableRef {
     Local(usize),
 }
 
-/// Something that takes a value.
+/// An expression that can be assigned to.
 pub(super) enum AwkTarget {
     Variable(VariableRef),
     Element(VariableRef, Vec<AwkExpr>),
@@ -61,7 +61,7 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
-/// The functions that `awk` itself has.
+/// The built-in functions of `awk`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AwkFunction {
     Atan2,
@@ -91,7 +91,7 @@ pub(super) enum AwkFunction {
     Toupper,
 }
 
-/// The functions by their names, with the arguments that they take.
+/// The built-in functions by name, with the fewest and the most arguments.
 pub(super) const FUNCTIONS: [(&str, AwkFunction, usize, usize); 25] = [
     ("atan2", AwkFunction::Atan2, 2, 2),
     ("close", AwkFunction::Close, 1, 1),
@@ -120,9 +120,9 @@ pub(super) const FUNCTIONS: [(&str, AwkFunction, usize, usize); 25] = [
     ("toupper", AwkFunction::Toupper, 1, 1),
 ];
 
-/// An argument of a function of the program.
+/// An argument of a call to a function of the program.
 pub(super) enum CallArgument {
-    /// A name alone, which may be an array.
+    /// A single name, which may be an array.
     Name(VariableRef),
     Value(AwkExpr),
 }
@@ -141,7 +141,7 @@ pub(super) enum AwkExpr {
     Get(AwkTarget),
     Assign(Box<AwkTarget>, Box<AwkExpr>),
     Change(Arithmetic, Box<AwkTarget>, Box<AwkExpr>),
-    /// Adds 1 or -1. The value is that before where it stands behind.
+    /// `++` or `--`. After the operand, the value is the one from before the change.
     Step {
         target: Box<AwkTarget>,
         by: f64,
@@ -175,11 +175,11 @@ pub(super) enum AwkExpr {
     },
     Getline(LineSource, Option<Box<AwkTarget>>),
     Group(Box<AwkExpr>),
-    /// The values of `(a, b)`, until it is known what they are for.
+    /// The expressions of `(a, b)`, before their use is known.
     List(Vec<AwkExpr>),
 }
 
-/// Where `print` prints.
+/// The kind of redirection of `print`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum OutputKind {
     File,
@@ -207,13 +207,13 @@ pub(super) enum AwkStatement {
 pub(super) enum RulePattern {
     Always,
     If(AwkExpr),
-    /// A range has a number.
+    /// A range, with its number.
     Range(usize, AwkExpr, AwkExpr),
 }
 
 pub(super) struct AwkRule {
     pub pattern: RulePattern,
-    /// `None` prints the record.
+    /// The statements; `None`: the rule prints the record.
     pub body: Option<Vec<AwkStatement>>,
 }
 
@@ -221,18 +221,18 @@ pub(super) struct AwkRule {
 #[derive(Default)]
 pub(super) struct DefinedFunction {
     pub body: Vec<AwkStatement>,
-    /// Whether each of the parameters is an array.
+    /// The parameters, each `true` if it is an array.
     pub parameters: Vec<bool>,
 }
 
-/// A program that was read.
+/// A parsed program.
 #[derive(Default)]
 pub(super) struct AwkProgram {
     pub begin: Vec<Vec<AwkStatement>>,
     pub rules: Vec<AwkRule>,
     pub end: Vec<Vec<AwkStatement>>,
     pub functions: Vec<DefinedFunction>,
-    /// The names of the variables, and whether they are arrays.
+    /// The names of the variables, each with `true` if it is an array.
     pub globals: Vec<(String, bool)>,
     pub ranges: usize,
 }

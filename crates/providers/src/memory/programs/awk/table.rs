@@ -1,17 +1,17 @@
-//! Arrays of `awk`. `for (key in array)` goes through them in mawk's order, which scripts print: so the
-//! keys hang in lists below their hashes as there, the last that was found in front.
+//! Arrays of `awk`. `for (key in array)` iterates in the same order as mawk, because scripts print that order. So keys are in
+//! linked lists by their hashes as in mawk, with the last found key in front.
 
 use super::text::{AwkText, return_bytes, take_bytes};
 use super::value::AwkValue;
 
 const FIRST_LISTS: usize = 64;
-/// The average length of a list before their number doubles.
+/// The average length of the lists at which their number doubles.
 const MAX_AVERAGE: usize = 12;
-/// Taken by an entry beside its texts.
+/// The memory of an entry without its texts.
 const ENTRY_BYTES: usize = 96;
 const NONE: u32 = u32::MAX;
 
-/// A key: numbers are found as such until somebody asks for a text.
+/// A key. Numbers are looked up as numbers until their text is needed.
 #[derive(Clone)]
 pub(super) enum TableKey {
     Number(i32),
@@ -38,7 +38,7 @@ const EMPTY: ListHeads = ListHeads { by_text: NONE, by_number: NONE };
 /// An array.
 #[derive(Default)]
 pub(super) struct AwkTable {
-    /// What `split` made, with the numbers from 1 as keys, until another key comes.
+    /// The pieces from `split`, with the keys 1, 2, 3 and so on, until another key is used.
     pieces: Vec<AwkValue>,
     entries: Vec<TableEntry>,
     free: Vec<u32>,
@@ -63,7 +63,7 @@ impl AwkTable {
         *self = Self::default();
     }
 
-    /// Takes the place of all entries.
+    /// Replaces all entries.
     pub(super) fn set_pieces(&mut self, pieces: Vec<AwkValue>) {
         self.clear();
         take_bytes(pieces.len() * ENTRY_BYTES);
@@ -74,7 +74,7 @@ impl AwkTable {
         self.entry(key, false).is_some()
     }
 
-    /// The value of a key, which is there from now on.
+    /// Returns the value of a key, which is created if needed.
     pub(super) fn value(&mut self, key: &TableKey) -> &mut AwkValue {
         match self.piece(key) {
             Some(at) => &mut self.pieces[at],
@@ -110,7 +110,7 @@ impl AwkTable {
         }
     }
 
-    /// Makes entries of the pieces, and lists.
+    /// Turns the pieces into entries, and creates the lists.
     fn prepare(&mut self) {
         if self.lists.is_empty() {
             let mut lists = FIRST_LISTS;
@@ -219,7 +219,7 @@ impl AwkTable {
         at
     }
 
-    /// Gives the entries that have numbers alone their texts.
+    /// Adds the texts to entries that have only numbers.
     fn give_texts(&mut self) {
         if self.has_numbers {
             for list in 0..self.lists.len() {
@@ -239,7 +239,7 @@ impl AwkTable {
         self.has_texts = true;
     }
 
-    /// Doubles the number of lists where they have become long.
+    /// Doubles the number of lists if they have become long.
     fn grow(&mut self) {
         let old = self.lists.len();
         if self.len <= old * MAX_AVERAGE {
@@ -312,7 +312,7 @@ impl AwkTable {
         }
     }
 
-    /// Takes an entry out of a list, and returns the list's first one.
+    /// Removes an entry from a list, and returns the new first entry.
     fn unhang(&mut self, first: u32, entry: u32, next: impl Fn(&mut TableEntry) -> &mut u32) -> u32 {
         let behind = *next(&mut self.entries[entry as usize]);
         if first == entry {
@@ -330,7 +330,7 @@ impl AwkTable {
         first
     }
 
-    /// Lists the keys in their order.
+    /// Returns the keys in mawk's order.
     pub(super) fn keys(&mut self) -> Vec<AwkText> {
         if self.len() == 0 {
             return Vec::new();

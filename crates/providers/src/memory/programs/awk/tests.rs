@@ -1,11 +1,11 @@
-//! Programs that the real mawk has run: ours print the same.
+//! Comparison with recorded runs of the real mawk.
 
 use eyot::{ExecOptions, Sandbox, SandboxSpec};
 use serde::Deserialize;
 
 use crate::memory::MemoryProvider;
 
-/// One run, and what it printed.
+/// A run of mawk, with its output.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MawkRun {

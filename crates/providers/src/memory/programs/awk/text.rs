@@ -1,28 +1,28 @@
-//! Text of a script of `awk`: bytes that are shared, and counted while they live.
+//! Text of an `awk` program: shared bytes, which are counted while they live.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The bytes that the values of one run may take.
+/// The most bytes that the values of one run may take.
 pub(super) const MAX_BYTES: usize = 128 << 20;
-/// Taken by a value beside its bytes.
+/// The memory of a value without its bytes.
 const VALUE_BYTES: usize = 80;
 
 thread_local! {
     static USED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Returns what the values of this thread's run take.
+/// Returns the bytes that the values of this thread's run take.
 pub(super) fn used_bytes() -> usize {
     USED.get()
 }
 
-/// Counts bytes that something beside text takes.
+/// Counts bytes that are not text.
 pub(super) fn take_bytes(bytes: usize) {
     USED.set(USED.get().saturating_add(bytes));
 }
 
-/// Gives such bytes back.
+/// Takes such bytes off the count.
 pub(super) fn return_bytes(bytes: usize) {
     USED.set(USED.get().saturating_sub(bytes));
 }
@@ -35,7 +35,7 @@ impl Drop for CountedBytes {
     }
 }
 
-/// Bytes of a value.
+/// The text of a value.
 #[derive(Clone)]
 pub(super) struct AwkText(Rc<CountedBytes>);
 

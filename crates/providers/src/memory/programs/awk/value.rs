@@ -1,4 +1,4 @@
-//! Values of a script of `awk`.
+//! Values of an `awk` program.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ pub(super) enum AwkValue {
     Unset,
     Number(f64),
     Text(AwkText),
-    /// Text of the input, which is a number where it looks like one.
+    /// Text from the input, which counts as a number if it looks like one.
     Input(AwkText),
 }
 
@@ -37,7 +37,7 @@ impl AwkValue {
         }
     }
 
-    /// The number that it is, and not only begins with.
+    /// Returns the value as a number, if the whole value is one.
     pub(super) fn as_number(&self) -> Option<f64> {
         match self {
             Self::Unset => Some(0.0),
@@ -58,7 +58,7 @@ impl AwkValue {
         }
     }
 
-    /// The text of it. Numbers that are not whole are put by a format.
+    /// Returns the value as text. Numbers that are not whole are formatted.
     pub(super) fn to_text(&self, format: &AwkText) -> AwkText {
         match self {
             Self::Unset => AwkText::from(""),
@@ -67,7 +67,7 @@ impl AwkValue {
         }
     }
 
-    /// Adds the text of it to bytes.
+    /// Adds the value's text to bytes.
     pub(super) fn append_to(&self, out: &mut Vec<u8>, format: &AwkText) {
         match self {
             Self::Unset => {}
@@ -76,7 +76,7 @@ impl AwkValue {
         }
     }
 
-    /// Compares as numbers where both are numbers.
+    /// Compares two values, as numbers if both are numbers.
     pub(super) fn compare(&self, other: &Self, format: &AwkText) -> Ordering {
         if let (Some(left), Some(right)) = (self.as_number(), other.as_number())
             && !matches!((self, other), (Self::Text(_), _) | (_, Self::Text(_)))
@@ -101,7 +101,7 @@ impl FormatArgument for AwkValue {
     }
 }
 
-/// The text of a number.
+/// Returns the text of a number.
 pub(super) fn number_text(number: f64, format: &[u8]) -> Vec<u8> {
     match as_whole(number) {
         Some(whole) => whole.to_string().into_bytes(),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::text::DiffText;
 
-/// The note behind a last line without a newline.
+/// The note after a last line without a newline.
 const INCOMPLETE: &[u8] = b"\n\\ No newline at end of file\n";
 
 /// Writes lines with a mark in front.

@@ -101,7 +101,7 @@ pub(super) struct Inputs<'a> {
     open: Option<Box<dyn BufRead + 'a>>,
     reader: JqReader,
     ready: VecDeque<JqValue>,
-    /// The fault behind the values that are ready.
+    /// The error that follows the values that are ready.
     wrong: Option<String>,
     has_ended: bool,
     /// The file that is read; the standard input has no name.

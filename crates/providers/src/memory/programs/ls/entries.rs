@@ -11,7 +11,7 @@ use crate::memory::programs::facts::{NodeFacts, ShownNodeKind, look};
 use crate::memory::programs::run::{ProgramRun, reason};
 use crate::memory::walk::Last;
 
-/// The names of what a script is made to run begin so.
+/// The prefix of the names of internal programs, which are not listed.
 const INNER_NAMES: &[u8] = b"__eyot_";
 
 /// A name, and what it leads to.
@@ -20,7 +20,7 @@ pub(super) struct Entry {
     pub name: Vec<u8>,
     /// `None` if nothing is known.
     pub facts: Option<NodeFacts>,
-    /// The target of a link, if that is asked for.
+    /// The target of a link, if it is needed.
     pub target: Option<NodeFacts>,
 }
 
@@ -80,13 +80,13 @@ pub(super) async fn list(
     }
 }
 
-/// Tells whether the shell itself has more in this directory: its programs, the files of the host's name.
+/// Returns whether the shell provides more files in this directory: its programs, or the files with the host's name.
 fn has_more_beyond(place: &Place) -> bool {
     let names: Vec<&[u8]> = place.names.iter().map(Vec::as_slice).collect();
     matches!(names.as_slice(), [b"bin" | b"etc"] | [b"usr", b"bin"])
 }
 
-/// Adds what the shell itself has in a directory. Tells whether there is one.
+/// Adds the files that the shell provides in a directory. Returns whether the directory exists.
 async fn add_beyond(run: &ProgramRun<'_>, options: &Options, path: &[u8], folder: &mut Folder) -> bool {
     let name = String::from_utf8_lossy(path);
     let Some(found) = run.list_beyond(&name).await else { return false };

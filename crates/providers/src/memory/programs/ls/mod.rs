@@ -63,7 +63,7 @@ struct DirectoryListing<'a> {
     options: Options,
     painter: Painter,
     status: i32,
-    /// Something stands above the next directory.
+    /// Set if something was printed before the next directory.
     has_printed: bool,
 }
 

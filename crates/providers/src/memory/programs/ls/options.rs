@@ -62,7 +62,7 @@ pub(super) struct Options {
     pub files: Vec<String>,
 }
 
-/// The parts of a message, before they are put together.
+/// The options as given, before they are combined.
 #[derive(Debug, Default)]
 struct GivenOptions {
     sort: Option<Sort>,
