@@ -39,7 +39,7 @@ pub struct AgentFile {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct AgentFront {
+struct AgentFrontMatter {
     description: Option<String>,
     model: Option<String>,
     tools: Option<String>,
@@ -94,13 +94,13 @@ impl AgentFile {
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let place = Path::new(name).with_extension("md");
         let (front, body) = match split(text) {
-            Some((yaml, body)) if yaml.trim().is_empty() => (AgentFront::default(), body),
+            Some((yaml, body)) if yaml.trim().is_empty() => (AgentFrontMatter::default(), body),
             Some((yaml, body)) => {
                 let front = serde_saphyr::from_str(yaml);
                 let why = |error| format!("begins with YAML that can't be read: {error}");
                 (front.map_err(|error| invalid(&place, &why(error)))?, body)
             }
-            None => (AgentFront::default(), text),
+            None => (AgentFrontMatter::default(), text),
         };
         let instructions = body.trim();
         if instructions.is_empty() {

@@ -17,7 +17,7 @@ use crate::conversation::{Conversation, ConversationEntry};
 use crate::journal::{EventScope, RunJournal};
 use crate::model::{Model, ThinkingLevel};
 use crate::sandbox_access::{AgentSandbox, SandboxAccess};
-use session::{SessionConfig, SessionInner, SessionPlace, no_sandbox, thinking_of};
+use session::{SessionConfig, SessionIdentity, SessionInner, no_sandbox, thinking_of};
 
 use crate::skill::PackagedSkill;
 use crate::step::{SessionStep, StepKind};
@@ -90,13 +90,13 @@ pub(crate) struct HarnessInner {
 
 /// The way to open a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SessionMode {
+enum SessionOpenMode {
     Get,
     Create,
     GetOrCreate,
 }
 
-impl SessionMode {
+impl SessionOpenMode {
     fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -201,17 +201,17 @@ impl Harness {
 
     /// Returns the session with this name, and creates it if needed.
     pub async fn session_named(&self, name: &str) -> Result<Session> {
-        self.inner.clone().open(name, SessionMode::GetOrCreate).await
+        self.inner.clone().open(name, SessionOpenMode::GetOrCreate).await
     }
 
     /// Returns the session with this name. `not_found`: there is none.
     pub async fn existing_session(&self, name: &str) -> Result<Session> {
-        self.inner.clone().open(name, SessionMode::Get).await
+        self.inner.clone().open(name, SessionOpenMode::Get).await
     }
 
     /// Creates the session with this name. `already_exists`: there is one.
     pub async fn new_session(&self, name: &str) -> Result<Session> {
-        self.inner.clone().open(name, SessionMode::Create).await
+        self.inner.clone().open(name, SessionOpenMode::Create).await
     }
 
     /// Deletes the session with this name and its conversation. A missing session is not an error.
@@ -262,7 +262,7 @@ impl HarnessInner {
     }
 
     /// Opens a session. In a run that goes on it is opened as it was then.
-    async fn open(self: Arc<Self>, name: &str, mode: SessionMode) -> Result<Session> {
+    async fn open(self: Arc<Self>, name: &str, mode: SessionOpenMode) -> Result<Session> {
         if name.is_empty() || name.starts_with("task:") {
             let message = format!("use session `{name}`: a name must not be empty or begin with `task:`");
             return Err(Error::new(ErrorKind::Invalid, message));
@@ -270,7 +270,7 @@ impl HarnessInner {
         let mut step = self.session_step(name, SessionStep::Open, mode.name())?;
         if let Some(known) = step.known_end() {
             known?;
-            return self.find(name, SessionMode::GetOrCreate, None).await;
+            return self.find(name, SessionOpenMode::GetOrCreate, None).await;
         }
         let done = step.ended(outcome_of(Ok(())));
         let found = Arc::clone(&self).find(name, mode, Some(done)).await;
@@ -286,7 +286,7 @@ impl HarnessInner {
     async fn find(
         self: Arc<Self>,
         name: &str,
-        mode: SessionMode,
+        mode: SessionOpenMode,
         step: Option<Vec<StoreChange>>,
     ) -> Result<Session> {
         let key = self.key_of(name);
@@ -294,12 +294,14 @@ impl HarnessInner {
         self.scope.journal().written().await?;
         let open = self.open_session(name);
         let is_there = match mode {
-            SessionMode::GetOrCreate => true,
+            SessionOpenMode::GetOrCreate => true,
             _ => open.is_some() || self.store.conversation(&key).await?.is_some(),
         };
         match (mode, is_there) {
-            (SessionMode::Get, false) => return Err(self.about(name, ErrorKind::NotFound, "does not exist")),
-            (SessionMode::Create, true) => {
+            (SessionOpenMode::Get, false) => {
+                return Err(self.about(name, ErrorKind::NotFound, "does not exist"));
+            }
+            (SessionOpenMode::Create, true) => {
                 return Err(self.about(name, ErrorKind::AlreadyExists, "already exists"));
             }
             _ => {}
@@ -316,7 +318,7 @@ impl HarnessInner {
         let kept = self.store.conversation(&key).await?;
         let conversation = Conversation::from_entries(kept.unwrap_or_default());
         let (source, scope) = (self.source.clone(), self.scope.of_session(name));
-        let place = SessionPlace { name: name.to_owned(), key, source, scope, depth: 0 };
+        let place = SessionIdentity { name: name.to_owned(), key, source, scope, depth: 0 };
         let session = SessionInner::new(place, Arc::clone(&self), self.config.clone(), conversation);
         let mut sessions = self.sessions();
         // Another caller may have opened it meanwhile.
@@ -352,7 +354,7 @@ impl HarnessInner {
         self.scope.journal().written().await?;
         let kept = self.store.conversation(&key).await?.unwrap_or_default();
         let scope = parent.scope.of_task(&parent.name, task_id, &name);
-        let place = SessionPlace { name, key, source, scope, depth: parent.depth + 1 };
+        let place = SessionIdentity { name, key, source, scope, depth: parent.depth + 1 };
         let conversation = Conversation::from_entries(kept);
         Ok(Arc::new(SessionInner::new(place, Arc::clone(self), config, conversation)))
     }

@@ -71,7 +71,7 @@ pub use redaction::register_secret;
 pub use run::{AgentContext, Agents, RunHandle};
 pub use sandbox_access::AgentSandbox;
 pub use scripted::{ScriptedModel, ScriptedTurn};
-pub use skill::{PackagedSkill, SkillHead};
+pub use skill::{PackagedSkill, SkillMetadata};
 pub use step::{AgentStep, SessionStep, StepFailure, StepKind, StepOutcome};
 pub use store::{
     AgentStore, DEFAULT_RUN_LIMIT, EngineStore, MemoryStore, RunFilter, RunLease, RunRecord, RunStatus,

@@ -25,7 +25,7 @@ use crate::redaction::{redact, redact_value};
 use crate::step::RunSteps;
 use crate::store::{AgentStore, RunLease, RunRecord, RunStatus, StoreChange};
 use crate::unfinished::UnfinishedWork;
-use past::RunPast;
+use past::RunHistory;
 
 type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
 
@@ -124,7 +124,7 @@ impl Agents {
         let scope = EventScope::of_run(journal);
         scope.emit(run_start(&record));
         scope.journal().written().await?;
-        Ok(self.start(handler, record, scope, events, RunPast::default()))
+        Ok(self.start(handler, record, scope, events, RunHistory::default()))
     }
 
     /// Goes on with the runs whose process is gone, the oldest first. Those of agents that are not registered stay as they
@@ -147,7 +147,7 @@ impl Agents {
         };
         let Ok(handler) = self.handler(&record.agent_name) else { return Ok(None) };
         let Some(lease) = self.store.take_run(id).await? else { return Ok(None) };
-        let mut past = RunPast::read(self.store.as_ref(), id).await?;
+        let mut past = RunHistory::read(self.store.as_ref(), id).await?;
         let steps = RunSteps::known(self.store.steps(id).await?);
         let run = self.journal_run(lease, steps, std::mem::take(&mut past.unfinished));
         let journal = RunJournal::start(Some(run), past.next_index, Arc::clone(&self.store));
@@ -170,7 +170,7 @@ impl Agents {
         record: RunRecord,
         scope: EventScope,
         events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
-        past: RunPast,
+        past: RunHistory,
     ) -> RunHandle {
         let (id, abort) = (record.run_id.clone(), scope.journal().abort());
         let inner = RunInner {

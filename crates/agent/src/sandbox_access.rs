@@ -36,12 +36,12 @@ impl AgentSandbox {
 #[derive(Clone)]
 pub(crate) struct SandboxAccess {
     pool: SandboxPool,
-    place: SandboxPlace,
+    place: AttachedSandbox,
     cwd: Option<SandboxPath>,
 }
 
 #[derive(Clone)]
-enum SandboxPlace {
+enum AttachedSandbox {
     Nowhere,
     Handle(Sandbox),
     InPool,
@@ -51,15 +51,15 @@ impl SandboxAccess {
     /// Finds or creates the sandbox. The sandbox is never destroyed here.
     pub(crate) async fn find(sandbox: AgentSandbox, instance: &str, cwd: Option<&str>) -> Result<Self> {
         let (pool, place) = match sandbox {
-            AgentSandbox::None => (without_sandboxes()?, SandboxPlace::Nowhere),
+            AgentSandbox::None => (without_sandboxes()?, AttachedSandbox::Nowhere),
             AgentSandbox::Provider(provider, spec) => {
                 let name = spec.name.clone().map_or_else(|| sandbox_name(instance), Ok)?;
                 let spec = SandboxSpec { name: Some(name), ..*spec };
                 let (handle, _) = Sandbox::get_or_create(provider.as_ref(), spec).await?;
-                (SandboxPool::open(provider, PoolOptions::default())?, SandboxPlace::Handle(handle))
+                (SandboxPool::open(provider, PoolOptions::default())?, AttachedSandbox::Handle(handle))
             }
-            AgentSandbox::Sandbox(handle) => (without_sandboxes()?, SandboxPlace::Handle(handle)),
-            AgentSandbox::Pool(pool) => (pool, SandboxPlace::InPool),
+            AgentSandbox::Sandbox(handle) => (without_sandboxes()?, AttachedSandbox::Handle(handle)),
+            AgentSandbox::Pool(pool) => (pool, AttachedSandbox::InPool),
         };
         let source = Self { pool, place, cwd: None };
         match cwd {
@@ -80,8 +80,10 @@ impl SandboxAccess {
     /// Returns the sandbox, if there is one.
     pub(crate) async fn sandbox(&self) -> Result<Option<Sandbox>> {
         match self.place {
-            SandboxPlace::Nowhere => Ok(None),
-            SandboxPlace::Handle(_) | SandboxPlace::InPool => self.context().sandbox(None).await.map(Some),
+            AttachedSandbox::Nowhere => Ok(None),
+            AttachedSandbox::Handle(_) | AttachedSandbox::InPool => {
+                self.context().sandbox(None).await.map(Some)
+            }
         }
     }
 
@@ -89,8 +91,8 @@ impl SandboxAccess {
     pub(crate) fn context(&self) -> ToolContext {
         let context = ToolContext::new(self.pool.clone());
         let context = match &self.place {
-            SandboxPlace::Handle(handle) => context.with_handle(handle.clone()),
-            SandboxPlace::InPool | SandboxPlace::Nowhere => context,
+            AttachedSandbox::Handle(handle) => context.with_handle(handle.clone()),
+            AttachedSandbox::InPool | AttachedSandbox::Nowhere => context,
         };
         match &self.cwd {
             Some(cwd) => context.with_cwd(cwd.clone()),
@@ -101,14 +103,14 @@ impl SandboxAccess {
     /// Returns the default tools of the sandbox: the provider's toolset, or `coding` if the provider has none.
     pub(crate) fn default_toolset(&self) -> Result<Option<Toolset>> {
         match self.place {
-            SandboxPlace::Nowhere => Ok(None),
-            SandboxPlace::InPool if self.pool.provider().tools().is_some() => {
+            AttachedSandbox::Nowhere => Ok(None),
+            AttachedSandbox::InPool if self.pool.provider().tools().is_some() => {
                 default_tools(self.pool.provider().as_ref()).map(Some)
             }
-            SandboxPlace::Handle(_) if self.pool.provider().tools().is_some() => {
+            AttachedSandbox::Handle(_) if self.pool.provider().tools().is_some() => {
                 default_tools(self.pool.provider().as_ref()).map(Some)
             }
-            SandboxPlace::Handle(_) | SandboxPlace::InPool => toolset("coding").map(Some),
+            AttachedSandbox::Handle(_) | AttachedSandbox::InPool => toolset("coding").map(Some),
         }
     }
 }

@@ -30,14 +30,14 @@ const BASE64_LINE: usize = 76;
 /// A skill that comes with the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackagedSkill {
-    head: SkillHead,
+    head: SkillMetadata,
     body: String,
     files: BTreeMap<String, Bytes>,
 }
 
 /// The front matter of a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkillHead {
+pub struct SkillMetadata {
     /// The name: at most 64 lowercase letters, digits and single hyphens.
     pub name: String,
     /// The description, at most 1,024 characters.
@@ -91,7 +91,7 @@ impl PackagedSkill {
     }
 
     /// Returns the front matter of its `SKILL.md`.
-    pub fn head(&self) -> &SkillHead {
+    pub fn head(&self) -> &SkillMetadata {
         &self.head
     }
 
@@ -203,14 +203,14 @@ pub(crate) async fn discover(sandbox: &Sandbox) -> Result<Vec<KnownSkill>> {
 
 /// Parses the `SKILL.md` of the folder `directory` into its front matter and its instructions. An `invalid` error says what
 /// is wrong and what to write instead.
-pub(crate) fn parse(text: &str, place: &str, directory: &str) -> Result<(SkillHead, String)> {
+pub(crate) fn parse(text: &str, place: &str, directory: &str) -> Result<(SkillMetadata, String)> {
     let Some((yaml, body)) = split(text) else {
         let why = "has no front matter: start it with `---`, give `name` and `description`, and close it with `---`";
         return Err(invalid(place, why));
     };
     let front: FrontMatter = serde_saphyr::from_str(yaml)
         .map_err(|error| invalid(place, &format!("begins with YAML that can't be read: {error}")))?;
-    let head = SkillHead {
+    let head = SkillMetadata {
         name: required(front.name, place, "name")?,
         description: required(front.description, place, "description")?,
         license: optional(front.license, place, "license")?,

@@ -36,7 +36,7 @@ impl SessionContext {
                 refuse_duplicate(&skills, &skill)?;
                 skills.push(skill);
             }
-            place = Some(WorkspacePlace::look(sandbox).await?);
+            place = Some(WorkspaceListing::look(sandbox).await?);
         }
         let system_prompt = compose(instructions, &workspace_instructions, &skills, place.as_ref());
         Ok(Self { system_prompt, skills })
@@ -45,12 +45,12 @@ impl SessionContext {
 
 /// A working directory and its listing.
 #[derive(Debug)]
-struct WorkspacePlace {
+struct WorkspaceListing {
     cwd: String,
     names: Vec<String>,
 }
 
-impl WorkspacePlace {
+impl WorkspaceListing {
     async fn look(sandbox: &Sandbox) -> Result<Self> {
         let listed = match sandbox.list(".").await {
             Ok(entries) => entries,
@@ -86,7 +86,7 @@ fn compose(
     instructions: Option<&str>,
     workspace_instructions: &[String],
     skills: &[KnownSkill],
-    place: Option<&WorkspacePlace>,
+    place: Option<&WorkspaceListing>,
 ) -> String {
     let mut lines = vec![PREAMBLE.to_owned()];
     let joined = workspace_instructions.join("\n\n");
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_workspace_is_described_by_its_instructions_and_its_listing() {
-        let place = WorkspacePlace { cwd: "/workspace".into(), names: vec!["a".into(), "b".into()] };
+        let place = WorkspaceListing { cwd: "/workspace".into(), names: vec!["a".into(), "b".into()] };
         let prompt = compose(None, &["Use tabs.".into(), "Use spaces.".into()], &[], Some(&place));
         assert!(prompt.contains("\n\nUse tabs.\n\nUse spaces.\n\nDate: "), "{prompt}");
         assert!(prompt.ends_with("Working directory: /workspace\n\nDirectory structure:\na\nb"), "{prompt}");

@@ -62,7 +62,7 @@ pub(crate) struct SessionConfig {
 }
 
 pub(crate) struct SessionInner {
-    place: SessionPlace,
+    place: SessionIdentity,
     pub(crate) harness: Arc<HarnessInner>,
     pub(crate) config: SessionConfig,
     conversation: Mutex<Conversation>,
@@ -73,7 +73,7 @@ pub(crate) struct SessionInner {
 }
 
 /// The identity of a session: its name, its key and its depth.
-pub(crate) struct SessionPlace {
+pub(crate) struct SessionIdentity {
     pub(crate) name: String,
     /// The conversation's key in the store.
     pub(crate) key: String,
@@ -84,9 +84,9 @@ pub(crate) struct SessionPlace {
 }
 
 impl std::ops::Deref for SessionInner {
-    type Target = SessionPlace;
+    type Target = SessionIdentity;
 
-    fn deref(&self) -> &SessionPlace {
+    fn deref(&self) -> &SessionIdentity {
         &self.place
     }
 }
@@ -259,7 +259,7 @@ impl Session {
 
 impl SessionInner {
     pub(crate) fn new(
-        place: SessionPlace,
+        place: SessionIdentity,
         harness: Arc<HarnessInner>,
         config: SessionConfig,
         conversation: Conversation,

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::events::{EventStream, events_of};
 use super::failure::{HttpFailure, MAX_MESSAGE_BYTES};
-use super::questions::{AnswerGuard, WaitingRequests};
+use super::questions::{AnswerGuard, PendingRequests};
 use super::secrets::ConnectionSecrets;
 use crate::http::shown_url;
 
@@ -49,7 +49,7 @@ pub(super) struct McpHttpClient {
     last_failure: Arc<Mutex<Option<HttpFailure>>>,
     /// Set once the server no longer knows the session.
     is_forgotten: Arc<AtomicBool>,
-    waiting: WaitingRequests,
+    waiting: PendingRequests,
     /// The time from which on another stream of notifications may be opened.
     next_stream: Arc<Mutex<Option<Instant>>>,
 }
@@ -83,7 +83,7 @@ impl McpHttpClient {
             stop,
             last_failure: Arc::default(),
             is_forgotten: Arc::default(),
-            waiting: WaitingRequests::default(),
+            waiting: PendingRequests::default(),
             next_stream: Arc::default(),
         })
     }

@@ -13,10 +13,10 @@ const MAX_WAITING: usize = 64;
 
 /// The number of waiting requests. Clones share the count.
 #[derive(Clone, Default)]
-pub(super) struct WaitingRequests(Arc<AtomicUsize>);
+pub(super) struct PendingRequests(Arc<AtomicUsize>);
 
 /// A guard for the answer to one request. Dropping it takes the request off the count.
-pub(super) struct AnswerGuard(WaitingRequests);
+pub(super) struct AnswerGuard(PendingRequests);
 
 /// The fields of a message that show its kind.
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct MessageKind {
     method: Option<IgnoredAny>,
 }
 
-impl WaitingRequests {
+impl PendingRequests {
     /// Counts a message if it is a request. Too many waiting requests are a failure, because they are kept in memory.
     pub(super) fn count(&self, message: &str) -> Result<(), HttpFailure> {
         let is_request = serde_json::from_str::<MessageKind>(message)
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn only_requests_count_and_answers_make_room() {
-        let waiting = WaitingRequests::default();
+        let waiting = PendingRequests::default();
         for _ in 0..2 * MAX_WAITING {
             waiting.count(r#"{"jsonrpc":"2.0","method":"notifications/message"}"#).unwrap();
             waiting.count(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).unwrap();

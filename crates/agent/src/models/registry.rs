@@ -144,9 +144,9 @@ impl fmt::Debug for ProviderRegistration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderRegistration")
             .field("api", &self.api)
-            .field("base_url", &HiddenUrl(&self.base_url))
+            .field("base_url", &RedactedUrl(&self.base_url))
             .field("api_key", &self.api_key)
-            .field("headers", &HiddenHeaders(&self.headers))
+            .field("headers", &RedactedHeaders(&self.headers))
             .field("provider", &self.provider)
             .field("models", &self.models)
             .finish_non_exhaustive()
@@ -156,27 +156,27 @@ impl fmt::Debug for ProviderRegistration {
 impl fmt::Debug for ModelProviderSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelProviderSettings")
-            .field("base_url", &self.base_url.as_deref().map(HiddenUrl))
+            .field("base_url", &self.base_url.as_deref().map(RedactedUrl))
             .field("api_key", &self.api_key)
-            .field("headers", &HiddenHeaders(&self.headers))
+            .field("headers", &RedactedHeaders(&self.headers))
             .field("store_responses", &self.store_responses)
             .finish()
     }
 }
 
 /// A `Debug` view of headers without their values.
-struct HiddenHeaders<'a>(&'a BTreeMap<String, String>);
+struct RedactedHeaders<'a>(&'a BTreeMap<String, String>);
 
-impl fmt::Debug for HiddenHeaders<'_> {
+impl fmt::Debug for RedactedHeaders<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.0.keys().map(|name| (name, REDACTED))).finish()
     }
 }
 
 /// An address without user, password, query and long parts of its path.
-struct HiddenUrl<'a>(&'a str);
+struct RedactedUrl<'a>(&'a str);
 
-impl fmt::Debug for HiddenUrl<'_> {
+impl fmt::Debug for RedactedUrl<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Url::parse(self.0) {
             Ok(url) => write!(f, "{:?}", shown_url(&url)),

@@ -15,7 +15,7 @@ const EVENT_PAGE: u64 = 1_000;
 
 /// The past of a resumed run.
 #[derive(Debug, Default)]
-pub(super) struct RunPast {
+pub(super) struct RunHistory {
     pub(super) next_index: u64,
     /// The number of log lines that the handler has written.
     pub(super) logs: u64,
@@ -26,7 +26,7 @@ pub(super) struct RunPast {
     begun: BTreeMap<String, SystemTime>,
 }
 
-impl RunPast {
+impl RunHistory {
     pub(super) async fn read(store: &dyn AgentStore, run: &str) -> Result<Self> {
         let mut past = Self::default();
         loop {

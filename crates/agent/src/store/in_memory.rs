@@ -15,13 +15,13 @@ use crate::step::AgentStep;
 /// A store in the memory of this process.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    kept: Mutex<KeptAgents>,
+    kept: Mutex<StoredAgents>,
 }
 
 #[derive(Debug, Default)]
-struct KeptAgents {
+struct StoredAgents {
     conversations: HashMap<String, MemoryConversation>,
-    runs: BTreeMap<String, KeptRun>,
+    runs: BTreeMap<String, MemoryRun>,
 }
 
 #[derive(Debug, Default)]
@@ -32,20 +32,20 @@ struct MemoryConversation {
 }
 
 #[derive(Debug)]
-struct KeptRun {
+struct MemoryRun {
     record: RunRecord,
     events: Vec<AgentEvent>,
     steps: BTreeMap<(String, u64), AgentStep>,
 }
 
 impl MemoryStore {
-    fn lock(&self) -> MutexGuard<'_, KeptAgents> {
+    fn lock(&self) -> MutexGuard<'_, StoredAgents> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl KeptAgents {
-    fn active(&mut self, lease: Option<&RunLease>) -> Result<&mut KeptRun> {
+impl StoredAgents {
+    fn active(&mut self, lease: Option<&RunLease>) -> Result<&mut MemoryRun> {
         let id = lease.map(RunLease::id).unwrap_or_default();
         let run = self.runs.get_mut(id).filter(|run| run.record.status == RunStatus::Active);
         run.ok_or_else(|| Error::new(ErrorKind::Conflict, format!("write run `{id}`: it has ended")))
@@ -106,7 +106,7 @@ impl AgentStore for MemoryStore {
         if kept.runs.contains_key(&id) {
             return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a run `{id}`")));
         }
-        kept.runs.insert(id.clone(), KeptRun { record: run, events: Vec::new(), steps: BTreeMap::new() });
+        kept.runs.insert(id.clone(), MemoryRun { record: run, events: Vec::new(), steps: BTreeMap::new() });
         Ok(RunLease { id: id.into(), kept: None })
     }
 

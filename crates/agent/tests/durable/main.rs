@@ -135,7 +135,7 @@ struct Folder {
 }
 
 /// The parts of a stored run that the tests check.
-struct KeptRun {
+struct MemoryRun {
     status: RunStatus,
     error_name: Option<String>,
     result: Value,
@@ -144,7 +144,7 @@ struct KeptRun {
     events: Vec<AgentEvent>,
 }
 
-impl KeptRun {
+impl MemoryRun {
     /// Checks that it did the same work as the other one, with the same result.
     fn is_like(&self, other: &Self, what: &str) -> Check {
         // A command that was interrupted is an error, which the handler goes on from.
@@ -192,7 +192,7 @@ impl Folder {
     }
 
     /// Returns the only run.
-    fn run(&self) -> Result<KeptRun, Failed> {
+    fn run(&self) -> Result<MemoryRun, Failed> {
         let store = EngineStore::new(Store::open(self.path().join("eyot.db"))?);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -200,12 +200,12 @@ impl Folder {
             let events = store.events(&record.run_id, 0, 100_000).await?;
             let operations = operations(&events);
             let error_name = record.error.map(|error| error.name);
-            Ok(KeptRun { status: record.status, error_name, result: record.result, operations, events })
+            Ok(MemoryRun { status: record.status, error_name, result: record.result, operations, events })
         })
     }
 
     /// Checks that the run came to its end, that nothing was done twice, and that its events have no gap and no duplicate.
-    fn check(&self, what: &str) -> Result<KeptRun, Failed> {
+    fn check(&self, what: &str) -> Result<MemoryRun, Failed> {
         let run = self.run()?;
         let problems = [
             (run.status != RunStatus::Completed)

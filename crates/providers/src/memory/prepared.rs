@@ -8,7 +8,7 @@ use bashkit::{Bash, ShellState};
 use tokio::runtime::{Builder, Runtime};
 
 use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT, USER, blank};
-use super::programs::{self, CommandPlace};
+use super::programs::{self, CommandSlot};
 use super::shell_factory::ShellFactory;
 use super::shell_files::ShellFiles;
 
@@ -22,11 +22,11 @@ const NO_HOST: &str = "localhost";
 /// The prepared interpreters of a provider.
 pub(super) struct PreparedShells {
     factory: ShellFactory,
-    waiting: Mutex<WaitingShells>,
+    waiting: Mutex<ShellPool>,
 }
 
 #[derive(Default)]
-struct WaitingShells {
+struct ShellPool {
     shells: Vec<PreparedShell>,
     runtimes: Vec<Runtime>,
 }
@@ -37,11 +37,11 @@ pub(super) struct PreparedShell {
     /// The state that a script would start with.
     state: ShellState,
     files: ShellFiles,
-    command: CommandPlace,
+    command: CommandSlot,
 }
 
 // Dropping a runtime normally blocks until its threads end, which is not allowed in async code.
-impl Drop for WaitingShells {
+impl Drop for ShellPool {
     fn drop(&mut self) {
         self.runtimes.drain(..).for_each(Runtime::shutdown_background);
     }
@@ -57,7 +57,7 @@ impl PreparedShells {
         Self { factory, waiting: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WaitingShells> {
+    fn lock(&self) -> MutexGuard<'_, ShellPool> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,7 +124,7 @@ impl PreparedShells {
 
 impl PreparedShell {
     fn new(factory: &ShellFactory) -> Self {
-        let (files, command) = (ShellFiles::default(), CommandPlace::default());
+        let (files, command) = (ShellFiles::default(), CommandSlot::default());
         let builder = blank(factory, files.clone(), NO_HOST, MAX_LIVE_BYTES, NO_TIMEOUT);
         let bash = programs::install(builder, &command, None).build();
         Self { state: bash.shell_state(), bash, files, command }

@@ -18,30 +18,30 @@ use crate::model::{Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, 
 use crate::usage::TokenUsage;
 
 /// A summary that a model wrote.
-struct WrittenSummary {
+struct CompactionSummary {
     text: String,
     usage: TokenUsage,
 }
 
 impl Operation {
     pub(super) async fn compact(&self) -> AgentResult<()> {
-        self.settle();
+        self.close_interrupted_work();
         let is_compaction = |entry: &ConversationEntry| matches!(entry, ConversationEntry::Compaction(_));
         if self.is_resumed && self.session.lock().entries_from(self.from).iter().any(is_compaction) {
             return Ok(());
         }
         let model = self.model(None, "compact")?;
-        self.try_make_shorter(&model, CompactionReason::Manual).await
+        self.try_compact(&model, CompactionReason::Manual).await
     }
 
     /// Compacts the conversation. If that fails, the running call continues with the conversation as it is.
-    pub(super) async fn make_shorter(&self, model: &Arc<dyn Model>, reason: CompactionReason) {
-        if let Err(error) = self.try_make_shorter(model, reason).await {
+    pub(super) async fn compact_or_log(&self, model: &Arc<dyn Model>, reason: CompactionReason) {
+        if let Err(error) = self.try_compact(model, reason).await {
             self.log(LogLevel::Error, format!("the conversation could not be made shorter: {error}"));
         }
     }
 
-    async fn try_make_shorter(&self, model: &Arc<dyn Model>, reason: CompactionReason) -> AgentResult<()> {
+    async fn try_compact(&self, model: &Arc<dyn Model>, reason: CompactionReason) -> AgentResult<()> {
         let options = &self.session.config.compaction;
         let limits = CompactionLimits::new(options, model.info());
         let (plan, first_kept, previous) = {
@@ -115,7 +115,7 @@ impl Operation {
             .into_iter()
             .flatten()
             .fold(TokenUsage::default(), |sum, written| sum + written.usage);
-        let text = |written: &Option<WrittenSummary>| written.as_ref().map(|written| written.text.clone());
+        let text = |written: &Option<CompactionSummary>| written.as_ref().map(|written| written.text.clone());
         Ok((plan.summary(text(&older).as_deref(), text(&prefix).as_deref()), usage))
     }
 
@@ -124,7 +124,7 @@ impl Operation {
         model: &Arc<dyn Model>,
         request: String,
         max_tokens: u32,
-    ) -> AgentResult<WrittenSummary> {
+    ) -> AgentResult<CompactionSummary> {
         let request = ModelRequest {
             system_prompt: Some(SUMMARY_INSTRUCTIONS.to_owned()),
             messages: vec![ChatMessage::user(request)],
@@ -156,7 +156,7 @@ impl Operation {
                 "the model did not write a complete summary",
             )));
         }
-        Ok(WrittenSummary { text: turn.text(), usage: turn.usage })
+        Ok(CompactionSummary { text: turn.text(), usage: turn.usage })
     }
 }
 

@@ -55,9 +55,9 @@ impl OperationResult for () {
 }
 
 /// A guard that reserves the session for one operation. Dropping it frees the session.
-struct OperationPlace<'a>(&'a SessionInner);
+struct OperationGuard<'a>(&'a SessionInner);
 
-impl Drop for OperationPlace<'_> {
+impl Drop for OperationGuard<'_> {
     fn drop(&mut self) {
         *self.0.active() = None;
         self.0.ended.notify_waiters();
@@ -125,7 +125,7 @@ impl SessionInner {
     }
 
     /// Takes the session's place for an operation. The end of one that was aborted is waited for.
-    async fn begin(&self, kind: OperationKind, abort: &AbortSwitch) -> AgentResult<OperationPlace<'_>> {
+    async fn begin(&self, kind: OperationKind, abort: &AbortSwitch) -> AgentResult<OperationGuard<'_>> {
         loop {
             let ended = self.ended.notified();
             if let Some(place) = self.try_begin(kind, abort)? {
@@ -136,7 +136,7 @@ impl SessionInner {
     }
 
     /// `None`: an operation that was aborted has not ended yet.
-    fn try_begin(&self, kind: OperationKind, abort: &AbortSwitch) -> AgentResult<Option<OperationPlace<'_>>> {
+    fn try_begin(&self, kind: OperationKind, abort: &AbortSwitch) -> AgentResult<Option<OperationGuard<'_>>> {
         if self.is_over() {
             return Err(AgentError::conflict(format!("session `{}` has been deleted", self.name)));
         }
@@ -150,7 +150,7 @@ impl SessionInner {
             }
             None => *active = Some((kind, abort.clone())),
         }
-        Ok(Some(OperationPlace(self)))
+        Ok(Some(OperationGuard(self)))
     }
 
     /// Runs the operation, and aborts it when the budget's time is over or the run is aborted.

@@ -78,7 +78,7 @@ impl Operation {
             (self.model(model, &asked)?, thinking.unwrap_or(self.session.config.thinking));
         let toolbox = Toolbox::new(self, tools, results.as_ref(), skill.as_ref(), &model)?;
         let call = PromptCall { model, thinking, toolbox, asked, source };
-        self.settle();
+        self.close_interrupted_work();
         if !self.has_begun() {
             let text = if results.is_some() { text + "\n" + FOOTER } else { text };
             self.say(text, images, call.source);

@@ -15,7 +15,7 @@ use crate::usage::TokenUsage;
 impl Operation {
     /// Finishes the work that an earlier process left open in the conversation. A turn that was being written is reported as
     /// failed and asked for again later. Tool calls that were running are answered as interrupted.
-    pub(super) fn settle(&self) {
+    pub(super) fn close_interrupted_work(&self) {
         self.end_unfinished();
         let open = self.session.lock().unanswered_calls();
         for call in open {

@@ -54,7 +54,7 @@ impl OperationResult for ShellResult {
 
 impl Operation {
     pub(super) async fn shell(&self, command: String, options: ShellOptions) -> AgentResult<ShellResult> {
-        self.settle();
+        self.close_interrupted_work();
         if self.has_begun() {
             return self.kept_result(&command);
         }

@@ -41,7 +41,7 @@ struct TaskArguments {
 
 /// Starts tasks in sessions of their own.
 #[derive(Clone)]
-struct TaskGiver {
+struct TaskStarter {
     session: Arc<SessionInner>,
     scope: EventScope,
     /// The id of the task, if an earlier process started it.
@@ -60,7 +60,7 @@ impl Operation {
 
     pub(super) async fn task(&self, text: String, options: TaskOptions) -> AgentResult<TaskOutcome> {
         let (session, scope) = (Arc::clone(&self.session), self.scope.clone());
-        let giver = TaskGiver { session, scope, known: self.known_task() };
+        let giver = TaskStarter { session, scope, known: self.known_task() };
         let aborted = async {
             self.abort.aborted().await;
             self.abort.reason().to_owned()
@@ -76,7 +76,7 @@ pub(super) fn task_tool(
     model: &Arc<dyn Model>,
 ) -> Result<ToolDef> {
     let (session, scope) = (Arc::clone(&operation.session), operation.scope.clone());
-    let giver = TaskGiver { session, scope, known: None };
+    let giver = TaskStarter { session, scope, known: None };
     let names: Vec<&str> =
         operation.session.config.subagents.iter().map(|agent| agent.name.as_str()).collect();
     let available = if names.is_empty() {
@@ -106,7 +106,7 @@ pub(super) fn task_tool(
     Ok(ToolDef::new("task", &format!("{DESCRIPTION}{available}"), schema, run)?.handling_cancel())
 }
 
-impl TaskGiver {
+impl TaskStarter {
     async fn answer(
         self,
         context: ToolContext,

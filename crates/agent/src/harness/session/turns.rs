@@ -68,7 +68,7 @@ impl Operation {
                     if error.kind == ModelErrorKind::ContextOverflow && !was_shortened =>
                 {
                     was_shortened = true;
-                    self.make_shorter(&call.model, CompactionReason::Overflow).await;
+                    self.compact_or_log(&call.model, CompactionReason::Overflow).await;
                 }
                 TurnFailure::Model { error, had_begun: true }
                     if error.kind.is_transient() && cuts < MAX_CUTS =>
@@ -111,9 +111,9 @@ impl Operation {
         }
         let limits = CompactionLimits::new(&self.session.config.compaction, call.model.info());
         if is_too_long {
-            self.make_shorter(&call.model, CompactionReason::Overflow).await;
+            self.compact_or_log(&call.model, CompactionReason::Overflow).await;
         } else if limits.is_nearly_full(context_tokens(&usage)) {
-            self.make_shorter(&call.model, CompactionReason::Threshold).await;
+            self.compact_or_log(&call.model, CompactionReason::Threshold).await;
         }
         Ok(is_last)
     }

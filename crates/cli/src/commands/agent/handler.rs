@@ -27,7 +27,7 @@ pub(super) struct AgentTask {
     pub(super) task: String,
     pub(super) model: String,
     /// The file of the agent. A process that resumes the run reads it again, so that no header value gets into the store.
-    pub(super) agent: Option<AgentPlace>,
+    pub(super) agent: Option<AgentFileRef>,
     tools: Option<String>,
     mcp: Vec<String>,
     instructions: Option<String>,
@@ -43,12 +43,12 @@ pub(super) struct AgentTask {
 /// The folder and the name of an agent's file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AgentPlace {
+pub(super) struct AgentFileRef {
     pub(super) folder: PathBuf,
     pub(super) name: String,
 }
 
-impl AgentPlace {
+impl AgentFileRef {
     pub(super) fn read(&self) -> eyot::Result<AgentFile> {
         AgentFile::read(&self.folder, &self.name)
     }
@@ -59,7 +59,7 @@ impl AgentTask {
     pub(super) fn new(
         task: &str,
         model: String,
-        agent: Option<AgentPlace>,
+        agent: Option<AgentFileRef>,
         args: &AgentWorkArgs,
         before: Option<&Self>,
     ) -> Self {
@@ -108,7 +108,7 @@ pub(super) fn register(agents: &Agents, pool: SandboxPool) -> eyot::Result<()> {
 async fn work(context: AgentContext, pool: SandboxPool) -> AgentResult<Value> {
     let task = AgentTask::of_payload(context.payload())
         .map_err(|error| eyot::Error::invalid("payload", format!("is not a task: {error}")))?;
-    let agent = task.agent.as_ref().map(AgentPlace::read).transpose()?;
+    let agent = task.agent.as_ref().map(AgentFileRef::read).transpose()?;
     let toolset = task.toolset(agent.as_ref(), &pool)?;
     let mut servers: Vec<(String, McpServerOptions)> = task.mcp.iter().enumerate().map(numbered).collect();
     servers.extend(agent.iter().flat_map(|agent| agent.mcp.clone()));

@@ -19,7 +19,7 @@ use crate::args::{AgentArgs, AgentCommand, AgentWorkArgs, SpecArgs};
 use crate::context::Context;
 use crate::errors::{Failure, USAGE};
 use crate::signals::Signals;
-use handler::{AGENT, AgentPlace, AgentTask};
+use handler::{AGENT, AgentFileRef, AgentTask};
 use render::Renderer;
 
 /// The exit code if the agent did not finish its task.
@@ -44,10 +44,10 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
     };
     let known = before.as_ref().and_then(|before| AgentTask::of_payload(&before.payload).ok());
     let place = match &args.agent {
-        Some(name) => Some(AgentPlace { folder: agents_folder()?, name: name.clone() }),
+        Some(name) => Some(AgentFileRef { folder: agents_folder()?, name: name.clone() }),
         None => known.as_ref().and_then(|known| known.agent.clone()),
     };
-    let file = place.as_ref().map(AgentPlace::read).transpose();
+    let file = place.as_ref().map(AgentFileRef::read).transpose();
     let file = file.map_err(|error| Failure::with_code(error, USAGE))?;
     let mut task = task(&args, place, file.as_ref(), before.as_ref(), known.as_ref())?;
     let provider = file.as_ref().and_then(|file| file.provider.clone());
@@ -113,7 +113,7 @@ fn agents_folder() -> Result<PathBuf, Failure> {
 /// Returns the task of a new run, or `None` if the previous run is to be resumed.
 fn task(
     args: &AgentWorkArgs,
-    agent: Option<AgentPlace>,
+    agent: Option<AgentFileRef>,
     file: Option<&AgentFile>,
     before: Option<&RunRecord>,
     known: Option<&AgentTask>,

@@ -31,7 +31,7 @@ const PASS: &str = "__eyot_child_input";
 const END: &str = "__eyot_child_end";
 
 /// A function that installs our own programs in an interpreter, optionally without one of them.
-pub(super) type InstallPrograms = fn(BashBuilder, &CommandPlace, Option<&str>) -> BashBuilder;
+pub(super) type InstallPrograms = fn(BashBuilder, &CommandSlot, Option<&str>) -> BashBuilder;
 
 /// Access for programs to start children.
 #[derive(Clone)]
@@ -44,9 +44,9 @@ pub(in crate::memory) struct Children {
 
 /// A slot for the command of an interpreter. It is empty until the interpreter gets a command.
 #[derive(Clone, Default)]
-pub(in crate::memory) struct CommandPlace(Arc<OnceLock<Children>>);
+pub(in crate::memory) struct CommandSlot(Arc<OnceLock<Children>>);
 
-impl CommandPlace {
+impl CommandSlot {
     /// Fills the slot. Only the first call has an effect.
     pub(in crate::memory) fn fill(&self, children: Children) {
         self.0.get_or_init(|| children);
@@ -58,7 +58,7 @@ impl CommandPlace {
     }
 }
 
-impl From<Children> for CommandPlace {
+impl From<Children> for CommandSlot {
     fn from(children: Children) -> Self {
         Self(Arc::new(OnceLock::from(children)))
     }

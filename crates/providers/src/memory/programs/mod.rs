@@ -102,7 +102,7 @@ use super::input::JobInput;
 use super::interpreters::Interpreters;
 use checksums::{Algorithm, ChecksumFamily, Checksums};
 use children::Children;
-pub(super) use children::CommandPlace;
+pub(super) use children::CommandSlot;
 use run::{InstalledProgram, LiveOutput, ShellProgram};
 
 /// The programs that work on files or text, by their names.
@@ -184,7 +184,7 @@ pub(super) fn children_of(shells: Interpreters) -> Children {
 }
 
 /// Gives an interpreter the programs of ours, perhaps without one of those that are reworded.
-pub(super) fn install(builder: BashBuilder, command: &CommandPlace, without: Option<&str>) -> BashBuilder {
+pub(super) fn install(builder: BashBuilder, command: &CommandSlot, without: Option<&str>) -> BashBuilder {
     let builder = builder
         .before_tool(Box::new(adjusted::adjust))
         .builtin("sleep", Box::new(waiting::Sleep(command.clone())))

@@ -64,7 +64,7 @@ impl ShellProgram for Paste {
             }
         }
         let rests = texts.iter().map(|text| &**text).collect();
-        let mut pasting = Pasting { delimiters, end, rests, out: PacedOutput::new(run) };
+        let mut pasting = PasteRun { delimiters, end, rests, out: PacedOutput::new(run) };
         if is_serial {
             pasting.one_by_one(&owners).await?;
         } else {
@@ -109,14 +109,14 @@ fn parse_delimiters(text: &str) -> Result<Vec<Vec<u8>>, Ending> {
     Ok(all)
 }
 
-struct Pasting<'a, 'r> {
+struct PasteRun<'a, 'r> {
     delimiters: Vec<Vec<u8>>,
     end: u8,
     rests: Vec<&'a [u8]>,
     out: PacedOutput<'a, 'r>,
 }
 
-impl<'a> Pasting<'a, '_> {
+impl<'a> PasteRun<'a, '_> {
     /// Takes the next line of a text.
     fn line(&mut self, text: usize) -> Option<&'a [u8]> {
         next_line(&mut self.rests[text], self.end)

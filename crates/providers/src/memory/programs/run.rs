@@ -11,7 +11,7 @@ use bashkit::{
 };
 
 use super::argument_limits;
-use super::children::{Children, CommandPlace};
+use super::children::{Children, CommandSlot};
 pub(super) use super::ending::Ending;
 use super::options::Words;
 use super::pace::Pace;
@@ -184,7 +184,7 @@ const NO_COMMAND: &str = "there is no command\n";
 pub(super) struct InstalledProgram {
     pub name: &'static str,
     pub program: &'static dyn ShellProgram,
-    pub command: CommandPlace,
+    pub command: CommandSlot,
 }
 
 impl InstalledProgram {

@@ -7,7 +7,7 @@ use bashkit::{
     Builtin, BuiltinContext, Command, CommandContext, CommandStatus, ExecResult, ExecutionPlan, SubCommand,
 };
 
-use super::children::CommandPlace;
+use super::children::CommandSlot;
 
 /// The bytes that `yes` writes at once.
 const YES_BYTES: usize = 4096;
@@ -15,7 +15,7 @@ const YES_BYTES: usize = 4096;
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// `sleep`, which is listed as a task of its command.
-pub(super) struct Sleep(pub CommandPlace);
+pub(super) struct Sleep(pub CommandSlot);
 
 #[async_trait]
 impl Builtin for Sleep {

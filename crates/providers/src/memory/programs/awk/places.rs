@@ -6,7 +6,7 @@ use super::table::TableKey;
 use super::value::AwkValue;
 
 /// The evaluated target of an assignment.
-pub(super) enum ValuePlace {
+pub(super) enum AssignmentTarget {
     Variable(VariableRef),
     Element(SharedTable, TableKey),
     Field(f64),
@@ -14,37 +14,37 @@ pub(super) enum ValuePlace {
 
 impl<'p> AwkMachine<'p> {
     /// Evaluates the target of an assignment. This happens before its value is evaluated.
-    pub(super) fn place(&mut self, target: &'p AwkTarget) -> Step<ValuePlace> {
+    pub(super) fn place(&mut self, target: &'p AwkTarget) -> Step<AssignmentTarget> {
         Ok(match target {
-            AwkTarget::Variable(variable) => ValuePlace::Variable(*variable),
+            AwkTarget::Variable(variable) => AssignmentTarget::Variable(*variable),
             AwkTarget::Element(array, key) => {
                 let key = self.key(key)?;
-                ValuePlace::Element(self.array(*array), key)
+                AssignmentTarget::Element(self.array(*array), key)
             }
-            AwkTarget::Field(number) => ValuePlace::Field(self.evaluate(number)?.number()),
+            AwkTarget::Field(number) => AssignmentTarget::Field(self.evaluate(number)?.number()),
         })
     }
 
-    pub(super) fn get_from(&mut self, place: &ValuePlace) -> Step<AwkValue> {
+    pub(super) fn get_from(&mut self, place: &AssignmentTarget) -> Step<AwkValue> {
         Ok(match place {
-            ValuePlace::Variable(variable) => {
+            AssignmentTarget::Variable(variable) => {
                 let value = self.get(*variable);
                 self.check_fields()?;
                 value
             }
-            ValuePlace::Element(table, key) => table.borrow_mut().value(key).clone(),
-            ValuePlace::Field(number) => self.field(*number)?,
+            AssignmentTarget::Element(table, key) => table.borrow_mut().value(key).clone(),
+            AssignmentTarget::Field(number) => self.field(*number)?,
         })
     }
 
-    pub(super) fn put(&mut self, place: &ValuePlace, value: AwkValue) -> Step<()> {
+    pub(super) fn put(&mut self, place: &AssignmentTarget, value: AwkValue) -> Step<()> {
         match place {
-            ValuePlace::Variable(variable) => self.set(*variable, value),
-            ValuePlace::Element(table, key) => {
+            AssignmentTarget::Variable(variable) => self.set(*variable, value),
+            AssignmentTarget::Element(table, key) => {
                 *table.borrow_mut().value(key) = value;
                 Ok(())
             }
-            ValuePlace::Field(number) => self.set_field(*number, value),
+            AssignmentTarget::Field(number) => self.set_field(*number, value),
         }
     }
 }
