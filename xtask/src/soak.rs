@@ -27,7 +27,7 @@ enum Work {
 
 const PARTS: [Part; 10] = [
     Part { name: "threats", work: Work::Tests(&["probes/threats"]) },
-    Part { name: "floods", work: Work::Tests(&["guest/program_exec"]) },
+    Part { name: "floods", work: Work::Tests(&["guest/program_exec", "providers/runaway"]) },
     Part { name: "kills", work: Work::Tests(&["native/pool", "engine/processes", "agent/durable"]) },
     Part { name: "docker", work: Work::Tests(&["providers/docker"]) },
     Part { name: "images", work: Work::Tests(&["cli/registry"]) },

@@ -131,13 +131,15 @@ impl Shared {
     /// The tests inside libraries and programs, and all targets that make no sandboxes.
     fn quick(&self) -> Job<'_> {
         Job::new("quick", || {
+            let target_of = |built: &Built| TARGETS.iter().find(|target| target.id() == built.id());
             let is_quick = |built: &&Built| {
-                let target = TARGETS.iter().find(|target| target.id() == built.id());
-                let is_listed = target.is_some_and(|target| target.tier == Tier::Quick);
+                let is_listed = target_of(built).is_some_and(|target| target.tier == Tier::Quick);
                 built.kind == Kind::UnitTests || (built.kind == Kind::Tests && is_listed)
             };
             let programs = self.built()?.iter().filter(is_quick);
-            all_of(programs.map(|built| self.test(as_root(built, 2, self.scratch.as_ref()))))
+            // Other jobs run beside these.
+            let threads = |built: &Built| target_of(built).map_or(2, |target| target.threads.min(2));
+            all_of(programs.map(|built| self.test(as_root(built, threads(built), self.scratch.as_ref()))))
         })
         .needs(&["build"])
     }

@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -74,6 +75,21 @@ pub struct StandInRequest {
 struct StandInState {
     turns: VecDeque<StandInTurn>,
     requests: Vec<StandInRequest>,
+    answers_dropped: usize,
+}
+
+/// Counts an answer that its client leaves before the end.
+struct AnswerGuard {
+    state: Arc<Mutex<StandInState>>,
+    is_whole: AtomicBool,
+}
+
+impl Drop for AnswerGuard {
+    fn drop(&mut self) {
+        if !self.is_whole.load(Ordering::Relaxed) {
+            lock(&self.state).answers_dropped += 1;
+        }
+    }
 }
 
 /// The vendor that a stand-in imitates.
@@ -105,7 +121,7 @@ impl StandIn {
     async fn start(vendor: Vendor, below: &str, turns: VecDeque<StandInTurn>) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         let url = format!("http://{}{below}", listener.local_addr()?);
-        let state = Arc::new(Mutex::new(StandInState { turns, requests: Vec::new() }));
+        let state = Arc::new(Mutex::new(StandInState { turns, ..StandInState::default() }));
         let task = tokio::spawn(serve(listener, vendor, state.clone())).abort_handle();
         Ok(Self { url, state, task })
     }
@@ -123,6 +139,11 @@ impl StandIn {
     /// Returns the number of turns of the script that are left.
     pub fn turns_left(&self) -> usize {
         lock(&self.state).turns.len()
+    }
+
+    /// Returns the number of answers that their clients left before the end.
+    pub fn answers_dropped(&self) -> usize {
+        lock(&self.state).answers_dropped
     }
 
     /// Returns all requests so far, in order. Requests that failed are included.
@@ -185,7 +206,8 @@ async fn answer(
     let turn = next.unwrap_or_else(|| {
         StandInTurn::failure(400, "invalid_request_error", "the stand-in has no more turns")
     });
-    Ok(turn_response(turn, api, &asked.body["model"]))
+    let guard = AnswerGuard { state, is_whole: AtomicBool::new(false) };
+    Ok(turn_response(turn, api, &asked.body["model"], guard))
 }
 
 /// The headers by their names. One that was sent twice has both values.
@@ -243,8 +265,14 @@ fn failure_response(failure: StandInFailure) -> Response<AnswerBody> {
     response.body(body).unwrap_or_default()
 }
 
-fn turn_response(turn: StandInTurn, api: VendorApi, model: &Value) -> Response<AnswerBody> {
+fn turn_response(
+    turn: StandInTurn,
+    api: VendorApi,
+    model: &Value,
+    guard: AnswerGuard,
+) -> Response<AnswerBody> {
     if let Some(failure) = turn.failure {
+        guard.is_whole.store(true, Ordering::Relaxed);
         return failure_response(failure);
     }
     let mut frames: Vec<io::Result<String>> = match &turn.ending {
@@ -260,10 +288,15 @@ fn turn_response(turn: StandInTurn, api: VendorApi, model: &Value) -> Response<A
         TurnEnding::Error(error_type) => frames.push(Ok(error_frame(api, error_type))),
     }
     let delay = turn.frame_delay;
-    let body = stream::iter(frames).then(move |frame| async move {
-        // The pause sends each frame before the next one is made. Otherwise a failing body would lose earlier frames.
-        tokio::time::sleep(delay.max(Duration::from_millis(1))).await;
-        frame.map(|frame| Frame::data(Bytes::from(frame)))
+    let (last, guard) = (frames.len(), Arc::new(guard));
+    let body = stream::iter(frames.into_iter().zip(1..)).then(move |(frame, number)| {
+        let guard = Arc::clone(&guard);
+        async move {
+            // The pause sends each frame before the next one is made. Otherwise a failing body would lose earlier frames.
+            tokio::time::sleep(delay.max(Duration::from_millis(1))).await;
+            guard.is_whole.store(number == last, Ordering::Relaxed);
+            frame.map(|frame| Frame::data(Bytes::from(frame)))
+        }
     });
     let response = Response::builder().header("content-type", "text/event-stream");
     response.body(StreamBody::new(body).boxed_unsync()).unwrap_or_default()

@@ -1,7 +1,5 @@
 //! Calls over both transports.
 
-use std::time::{Duration, Instant};
-
 use axum::http::StatusCode;
 use eyot_agent::{McpServerOptions, connect_mcp_server};
 use eyot_tools::{ToolOutput, ToolProgress};
@@ -102,12 +100,10 @@ async fn a_call_out_of_time_is_an_error_answer_and_others_go_on() {
             let is_slow = asked.message["params"]["arguments"]["slow"] == true;
             is_slow.then_some(Reply::Never)
         });
-        let options = McpServerOptions { timeout_ms: 200, ..options(&server, spoken) };
+        let options = McpServerOptions { timeout_ms: 2_000, ..options(&server, spoken) };
         let connection = connect_mcp_server("stub", options).await.unwrap();
-        let began = Instant::now();
         let output = call(&connection, "mcp__stub__echo", json!({"slow": true})).await;
-        assert!(output.is_error && output.as_text().contains("within 0.2 s"), "{output:?}");
-        assert!(began.elapsed() < Duration::from_secs(5));
+        assert!(output.is_error && output.as_text().contains("within 2 s"), "{output:?}");
         told_to_stop(&server).await;
         assert!(!call(&connection, "mcp__stub__echo", json!({})).await.is_error);
     }

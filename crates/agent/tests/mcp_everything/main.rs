@@ -16,6 +16,7 @@ use eyot_tools::{ToolContext, ToolOutput, Toolset, handle_tool_call};
 use libtest_mimic::{Arguments, Failed, Trial};
 use npm::{Missing, NpmPackages};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// The time after which a wait counts as hanging.
 const HANG: Duration = Duration::from_secs(60);
@@ -175,6 +176,19 @@ impl Server {
         Ok(connect_mcp_server("everything", self.options()).await?)
     }
 
+    /// Connects until the server offers every tool that has a row.
+    async fn connect_until_all_are_there(&self) -> Result<McpConnection, Failed> {
+        let began = Instant::now();
+        loop {
+            let connection = self.connect().await?;
+            let offers = |name: &str| connection.tools().iter().any(|tool| tool.name() == offered_name(name));
+            let missing = rows().into_iter().find(|(name, ..)| !offers(name)).map(|(name, ..)| name);
+            let Some(missing) = missing else { return Ok(connection) };
+            ensure(began.elapsed() < HANG, format!("`{missing}` is not offered"))?;
+            connection.close().await;
+        }
+    }
+
     async fn restart(mut self) -> Result<Self, Failed> {
         self.child.kill()?;
         self.child.wait()?;
@@ -191,9 +205,8 @@ impl Drop for Server {
 
 async fn every_tool_is_called(server: Server) -> Result<(), Failed> {
     let connection = server.connect().await?;
-    // The server adds some tools shortly after the handshake, so a second list may be longer.
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let later = server.connect().await?;
+    // The server adds some tools shortly after the handshake, so a later list may be longer.
+    let later = server.connect_until_all_are_there().await?;
     for connection in [&connection, &later] {
         for tool in connection.tools() {
             let has_row = rows().iter().any(|(name, ..)| offered_name(name) == tool.name());
@@ -219,18 +232,20 @@ async fn every_tool_is_called(server: Server) -> Result<(), Failed> {
 
 async fn a_long_call_is_cancelled(server: Server) -> Result<(), Failed> {
     let connection = server.connect().await?;
-    let context = context()?;
+    let goes_on = Arc::new(Notify::new());
+    let heard = Arc::clone(&goes_on);
+    let context = context()?.with_progress(move |_| heard.notify_one());
     let began = Instant::now();
-    let calling =
-        call_in(&context, &connection, "trigger-long-running-operation", json!({"duration": 50, "steps": 5}));
+    let arguments = json!({"duration": 50, "steps": 500});
+    let calling = call_in(&context, &connection, "trigger-long-running-operation", arguments);
     let cancelling = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        goes_on.notified().await;
         context.cancel.cancel();
     };
     let (output, ()) = tokio::join!(calling, cancelling);
     let output = output?;
     ensure(output.is_error && output.as_text().contains("was cancelled"), output.as_text())?;
-    ensure(began.elapsed() < Duration::from_secs(10), "it took too long")?;
+    ensure(began.elapsed() < HANG, "it took too long")?;
     let output = call(&connection, "echo", json!({"message": "on"})).await?;
     ensure(output.as_text() == "Echo: on", output.as_text())
 }

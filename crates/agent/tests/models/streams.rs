@@ -178,6 +178,12 @@ async fn dropping_the_stream_ends_the_request() {
     let turn = StandInTurn::text(&"word ".repeat(100)).slowed(Duration::from_millis(50));
     let vendor = Vendor::playing(ModelApi::AnthropicMessages, [turn]).await;
     let stream = vendor.model.stream(hello()).await.unwrap();
+    assert_eq!(vendor.stand_in.answers_dropped(), 0);
     drop(stream);
-    assert_eq!(vendor.stand_in.turns_left(), 0);
+    let ended = async {
+        while vendor.stand_in.answers_dropped() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("the request is still open");
 }

@@ -88,12 +88,3 @@ async fn an_answer_that_ends_before_it_began_is_asked_for_again() {
         assert_eq!(vendor.stand_in.requests().len(), 2);
     }
 }
-
-#[tokio::test]
-async fn dropping_the_future_ends_the_waiting() {
-    let turns = [StandInTurn::rate_limited(Duration::from_secs(30)), StandInTurn::text("x")];
-    let vendor = Vendor::with(ModelApi::AnthropicMessages, quick(), turns).await;
-    let asked = tokio::time::timeout(Duration::from_millis(500), vendor.model.stream(hello())).await;
-    assert!(asked.is_err());
-    assert_eq!(vendor.stand_in.turns_left(), 1);
-}

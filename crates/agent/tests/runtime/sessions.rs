@@ -1,6 +1,7 @@
 //! Sessions: their names, their conversations, and commands of the caller.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use eyot_agent::{
     AgentStore, ChatMessage, Conversation, HarnessOptions, MemoryStore, PromptOptions, ScriptedTurn,
@@ -59,7 +60,14 @@ async fn a_tool_call_that_was_going_on_when_its_process_ended_is_said_to_be_inte
     // The first process is lost here: its session never finishes anything.
     let lost = tokio::spawn(call);
     while events.next().await.is_some_and(|event| event.kind.name() != "tool_call") {}
-    first.session.conversation();
+    // An event is told before it is written.
+    let key = "agent-session:[\"i\",\"default\",\"default\"]";
+    let written = async {
+        while store.conversation(key).await.unwrap().is_none_or(|entries| entries.len() < 3) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), written).await.expect("the answer is not written");
     let second = agent_with([ScriptedTurn::text("ok")], options()).await;
     second.session.prompt("go on", PromptOptions::default()).await.unwrap();
     let results = tool_results(&second.model.requests()[0]);

@@ -1,12 +1,11 @@
 //! Tools of a prompt: they run concurrently, their answers keep the order, and a failing tool does not end the run.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use eyot_agent::{HarnessOptions, PromptOptions, ScriptedTurn};
-use eyot_tools::{ToolDef, ToolOutput, toolset};
+use eyot_tools::{ToolContext, ToolDef, ToolOutput, toolset};
 use serde_json::{Value, json};
-use tokio::sync::Barrier;
+use tokio::sync::{Barrier, Notify};
 
 use crate::support::{agent, agent_with, in_memory, tool_results};
 
@@ -26,18 +25,21 @@ fn with_tools(tools: Vec<ToolDef>) -> PromptOptions {
 async fn calls_of_one_turn_run_at_the_same_time_and_their_answers_keep_the_order() {
     let barrier = Arc::new(Barrier::new(2));
     let (first, second) = (Arc::clone(&barrier), barrier);
+    let quick_ended = Arc::new(Notify::new());
+    let quick_ends = Arc::clone(&quick_ended);
     let slow = ToolDef::new("slow", "Ends last.", schema(), move |_, _| {
-        let barrier = Arc::clone(&first);
+        let (barrier, quick_ended) = (Arc::clone(&first), Arc::clone(&quick_ended));
         async move {
             barrier.wait().await;
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            quick_ended.notified().await;
             Ok(ToolOutput::text("slow"))
         }
     });
     let quick = ToolDef::new("quick", "Ends first.", schema(), move |_, _| {
-        let barrier = Arc::clone(&second);
+        let (barrier, quick_ends) = (Arc::clone(&second), Arc::clone(&quick_ends));
         async move {
             barrier.wait().await;
+            quick_ends.notify_one();
             Ok(ToolOutput::text("quick"))
         }
     });
@@ -71,9 +73,15 @@ async fn a_tool_that_fails_panics_or_is_unknown_is_an_answer() {
 #[tokio::test]
 async fn a_tool_that_takes_too_long_is_ended_and_the_model_hears_of_it() {
     let options = HarnessOptions { tool_timeout_ms: Some(50), ..in_memory() };
-    let turn = ScriptedTurn::call("1", "bash", json!({"command": "echo half; sleep 60"}));
+    let endless =
+        ToolDef::new("endless", "Ends when it is cancelled.", schema(), async |context: ToolContext, _| {
+            context.cancel.cancelled().await;
+            Ok(ToolOutput::text("half"))
+        });
+    let tools = with_tools(vec![endless.unwrap().handling_cancel()]);
+    let turn = ScriptedTurn::call("1", "endless", json!({}));
     let agent = agent_with([turn, ScriptedTurn::text("ok")], options).await;
-    agent.session.prompt("go", PromptOptions::default()).await.unwrap();
+    agent.session.prompt("go", tools).await.unwrap();
     let (text, is_error) = tool_results(&agent.model.requests()[1]).remove(0);
     assert!(is_error && text.contains("was stopped after 50 ms") && text.contains("half"), "{text}");
 }
