@@ -18,6 +18,10 @@ from eyot import AsyncClient, AsyncSandbox, Client, Sandbox, Unsupported
 from eyot._local_server import LocalServer, find_binary
 
 
+# A kernel or a host may leave these out. Without anything else the native provider is broken, and no test is skipped for it.
+MAY_BE_MISSING_NATIVELY = {"network_egress"}
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     if find_binary() is None:
         pytest.exit("these tests need a server: set EYOT_BIN to the program `eyot`", returncode=3)
@@ -37,6 +41,9 @@ def skip_what_the_provider_lacks(request: pytest.FixtureRequest) -> None:
     lacks = needs - request.getfixturevalue("capable_of")
     if lacks:
         provider = request.getfixturevalue("client").capabilities().provider
+        missing_natively = lacks - MAY_BE_MISSING_NATIVELY
+        if provider == "native" and missing_natively:
+            pytest.fail(f"the native provider does not say that it has {', '.join(sorted(missing_natively))}")
         pytest.skip(f"a sandbox of the provider `{provider}` has no {', '.join(sorted(lacks))}")
 
 
