@@ -79,12 +79,12 @@ struct StandInState {
 }
 
 /// Counts an answer that its client leaves before the end.
-struct AnswerGuard {
+struct OpenAnswer {
     state: Arc<Mutex<StandInState>>,
     is_whole: AtomicBool,
 }
 
-impl Drop for AnswerGuard {
+impl Drop for OpenAnswer {
     fn drop(&mut self) {
         if !self.is_whole.load(Ordering::Relaxed) {
             lock(&self.state).answers_dropped += 1;
@@ -206,7 +206,7 @@ async fn answer(
     let turn = next.unwrap_or_else(|| {
         StandInTurn::failure(400, "invalid_request_error", "the stand-in has no more turns")
     });
-    let guard = AnswerGuard { state, is_whole: AtomicBool::new(false) };
+    let guard = OpenAnswer { state, is_whole: AtomicBool::new(false) };
     Ok(turn_response(turn, api, &asked.body["model"], guard))
 }
 
@@ -269,7 +269,7 @@ fn turn_response(
     turn: StandInTurn,
     api: VendorApi,
     model: &Value,
-    guard: AnswerGuard,
+    guard: OpenAnswer,
 ) -> Response<AnswerBody> {
     if let Some(failure) = turn.failure {
         guard.is_whole.store(true, Ordering::Relaxed);
