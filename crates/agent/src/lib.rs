@@ -13,6 +13,7 @@ mod compaction;
 mod conversation;
 mod credentials;
 mod event;
+mod event_limit;
 mod event_reader;
 mod failure;
 mod front_matter;

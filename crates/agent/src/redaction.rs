@@ -56,14 +56,23 @@ pub(crate) fn redact_value(value: Value) -> Value {
 
 /// Returns an event without registered secrets.
 pub(crate) fn redact_event(kind: AgentEventKind) -> AgentEventKind {
-    let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone();
-    if secrets.is_empty() {
-        return kind;
+    let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+    let is_clean = |text: &str| !secrets.iter().any(|secret| text.contains(secret.as_str()));
+    // Most events are pieces of text.
+    match &kind {
+        _ if secrets.is_empty() => return kind,
+        AgentEventKind::TextDelta { text } | AgentEventKind::ThinkingDelta { delta: text }
+            if is_clean(text) =>
+        {
+            return kind;
+        }
+        _ => {}
     }
     let Ok(value) = serde_json::to_value(&kind) else { return kind };
     if !has_secret(&value, &secrets) {
         return kind;
     }
+    drop(secrets);
     serde_json::from_value(redact_value(value)).unwrap_or(AgentEventKind::Log {
         level: LogLevel::Warn,
         message: "an event is left out: a secret is in an unexpected part of it".to_owned(),

@@ -273,13 +273,12 @@ impl AgentContext {
     /// `already_exists`: the run has a harness with this name.
     pub async fn init(&self, options: HarnessOptions) -> Result<Harness> {
         let name = options.name.clone().unwrap_or_else(|| DEFAULT_NAME.to_owned());
-        let is_new = self.harnesses().insert(name.clone());
-        if !is_new {
+        let Some(place) = HarnessName::take(self, &name) else {
             let message = format!("init() has already been called with name \"{name}\" in this run");
             return Err(
                 Error::new(ErrorKind::AlreadyExists, message).with_hint("give the harness another name")
             );
-        }
+        };
         let options = HarnessOptions { instance_id: Some(self.instance_id().to_owned()), ..options };
         let journal = self.inner.scope.journal().clone();
         let abort = journal.abort();
@@ -288,13 +287,10 @@ impl AgentContext {
             () = abort.aborted() => Err(Error::new(ErrorKind::Cancelled, abort.reason())),
             made = Harness::new(options, Arc::clone(&self.inner.store), journal) => made,
         };
-        match &made {
-            Ok(harness) => {
-                harness.restore_budget(self.inner.used_before.get(&name).copied().unwrap_or_default());
-            }
-            Err(_) => drop(self.harnesses().remove(&name)),
-        }
-        made
+        let harness = made?;
+        harness.restore_budget(self.inner.used_before.get(&name).copied().unwrap_or_default());
+        place.keep();
+        Ok(harness)
     }
 
     /// Writes a line into the log of the run.
@@ -309,6 +305,32 @@ impl AgentContext {
 
     fn harnesses(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.inner.harnesses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The name of a harness that is made. Dropped before it is kept, it is free again.
+struct HarnessName<'a> {
+    context: &'a AgentContext,
+    name: Option<String>,
+}
+
+impl<'a> HarnessName<'a> {
+    /// `None`: the run has a harness of this name.
+    fn take(context: &'a AgentContext, name: &str) -> Option<Self> {
+        let is_new = context.harnesses().insert(name.to_owned());
+        is_new.then(|| Self { context, name: Some(name.to_owned()) })
+    }
+
+    fn keep(mut self) {
+        self.name = None;
+    }
+}
+
+impl Drop for HarnessName<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            self.context.harnesses().remove(name);
+        }
     }
 }
 

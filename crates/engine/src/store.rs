@@ -39,7 +39,9 @@ use eyot::{Error, ErrorKind, Result};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use rustix::fs::statvfs;
 
-pub use agent_runs::{AgentChange, AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus};
+pub use agent_runs::{
+    AgentChange, AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus, MAX_ENDED_RUNS_PER_INSTANCE,
+};
 pub use anchors::Anchor;
 pub use claim::Claim;
 pub use keys::KeyRow;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunStatus, StoreChange};
 use crate::conversation::ConversationEntry;
 use crate::event::AgentEvent;
+use crate::event_limit::stored_event;
 use crate::step::AgentStep;
 
 /// The store of agents in the engine's store. It outlives the process, and another process may resume its runs.
@@ -119,7 +120,7 @@ fn change(change: StoreChange) -> Result<AgentChange> {
         StoreChange::Event(event) => AgentChange::Event {
             number: event.event_index,
             kind: event.kind.name().to_owned(),
-            event: json(&*event)?,
+            event: json(&stored_event(&event))?,
         },
         StoreChange::Step { session, number, step } => {
             AgentChange::Step { session, number, step: json(&step)? }

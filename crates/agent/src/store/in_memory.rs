@@ -5,10 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use eyot::{Error, ErrorKind, Result};
+use eyot_engine::store::MAX_ENDED_RUNS_PER_INSTANCE;
 
 use super::{AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunStatus, StoreChange};
 use crate::conversation::ConversationEntry;
 use crate::event::AgentEvent;
+use crate::event_limit::stored_event;
 use crate::message::timestamp_ms;
 use crate::step::AgentStep;
 
@@ -51,30 +53,60 @@ impl StoredAgents {
         run.ok_or_else(|| Error::new(ErrorKind::Conflict, format!("write run `{id}`: it has ended")))
     }
 
-    fn begin(&mut self, lease: Option<&RunLease>, key: String) -> Result<()> {
-        let run = lease.map(|lease| lease.id().to_owned());
-        let conversation = self.conversations.entry(key).or_default();
-        let is_active =
-            |id: &&String| self.runs.get(*id).is_some_and(|run| run.record.status == RunStatus::Active);
-        if let Some(other) =
-            conversation.run.as_ref().filter(is_active).filter(|id| run.as_ref() != Some(*id))
-        {
-            let message = format!("the conversation is in use by run `{other}`");
-            let hint = "wait for the end of that run, or use another session";
-            return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
+    /// Checks that a change can be made, so that of several all are made or none.
+    fn check(&mut self, lease: Option<&RunLease>, change: &StoreChange) -> Result<()> {
+        match change {
+            StoreChange::Begin { key } => self.check_claim(lease, key),
+            StoreChange::Append { .. } | StoreChange::Delete { .. } => Ok(()),
+            StoreChange::Event(_) | StoreChange::Step { .. } | StoreChange::End { .. } => {
+                self.active(lease).map(drop)
+            }
         }
-        conversation.run = run;
-        Ok(())
+    }
+
+    /// Checks that no other active run has the conversation.
+    fn check_claim(&self, lease: Option<&RunLease>, key: &str) -> Result<()> {
+        let is_active =
+            |id: &str| self.runs.get(id).is_some_and(|run| run.record.status == RunStatus::Active);
+        let owner = self.conversations.get(key).and_then(|conversation| conversation.run.as_deref());
+        match owner.filter(|id| is_active(id) && lease.map(RunLease::id) != Some(*id)) {
+            None => Ok(()),
+            Some(other) => {
+                let message = format!("the conversation is in use by run `{other}`");
+                let hint = "wait for the end of that run, or use another session";
+                Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
+            }
+        }
+    }
+
+    fn begin(&mut self, lease: Option<&RunLease>, key: String) {
+        self.conversations.entry(key).or_default().run = lease.map(|lease| lease.id().to_owned());
+    }
+
+    /// Forgets the oldest runs of an instance that have ended.
+    fn forget_old_runs(&mut self, instance: &str) {
+        let ended =
+            |run: &&MemoryRun| run.record.instance_id == instance && run.record.status != RunStatus::Active;
+        let mut runs: Vec<(u64, String)> = self
+            .runs
+            .values()
+            .filter(ended)
+            .map(|run| (run.record.started_ms, run.record.run_id.clone()))
+            .collect();
+        runs.sort_unstable_by(|a, b| b.cmp(a));
+        for (_, id) in runs.into_iter().skip(MAX_ENDED_RUNS_PER_INSTANCE) {
+            self.runs.remove(&id);
+        }
     }
 
     fn apply(&mut self, lease: Option<&RunLease>, change: StoreChange) -> Result<()> {
         match change {
-            StoreChange::Begin { key } => self.begin(lease, key)?,
+            StoreChange::Begin { key } => self.begin(lease, key),
             StoreChange::Append { key, entry } => {
                 self.conversations.entry(key).or_default().entries.push(*entry);
             }
             StoreChange::Delete { key } => drop(self.conversations.remove(&key)),
-            StoreChange::Event(event) => self.active(lease)?.events.push((*event).clone()),
+            StoreChange::Event(event) => self.active(lease)?.events.push(stored_event(&event)),
             StoreChange::Step { session, number, step } => {
                 self.active(lease)?.steps.insert((session, number), *step);
             }
@@ -83,6 +115,8 @@ impl StoredAgents {
                 record.status = if error.is_none() { RunStatus::Completed } else { RunStatus::Errored };
                 record.ended_ms = Some(timestamp_ms());
                 (record.result, record.error) = (result, error);
+                let instance = record.instance_id.clone();
+                self.forget_old_runs(&instance);
             }
         }
         Ok(())
@@ -97,6 +131,7 @@ impl AgentStore for MemoryStore {
 
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {
         let mut kept = self.lock();
+        changes.iter().try_for_each(|change| kept.check(lease, change))?;
         changes.into_iter().try_for_each(|change| kept.apply(lease, change))
     }
 

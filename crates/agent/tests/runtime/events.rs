@@ -1,7 +1,7 @@
 //! Events: listeners get all events in order, and can't disturb the agent.
 
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use eyot_agent::{AgentEvent, PromptOptions, ScriptedTurn, ShellOptions, observe, register_secret};
@@ -30,13 +30,29 @@ async fn events_are_numbered_without_a_gap_and_say_where_they_happened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscriber_that_panics_or_is_slow_harms_nobody_and_hears_the_rest() {
+async fn a_subscriber_that_panics_or_is_slow_goes_on_hearing_and_harms_no_other() {
     let options = |name: &str| HarnessOptions { name: Some(name.into()), ..in_memory() };
-    let (sender, heard) = mpsc::channel::<String>();
-    let sender = Mutex::new(sender);
+    let ((sender, heard), (panicking, heard_in_panic)) =
+        (mpsc::channel::<String>(), mpsc::channel::<String>());
+    let (sender, panicking) = (Mutex::new(sender), Mutex::new(panicking));
     let of_test = |event: &AgentEvent| event.harness.as_deref() == Some("observed");
-    let _panics = observe(move |event| assert!(!of_test(event), "a subscriber panics on purpose")).unwrap();
-    let _slow = observe(|_| std::thread::sleep(Duration::from_millis(50))).unwrap();
+    let _panics = observe(move |event| {
+        if of_test(event) {
+            panicking
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .send(event.kind.name().to_owned())
+                .unwrap();
+            panic!("a subscriber panics on purpose");
+        }
+    })
+    .unwrap();
+    let _slow = observe(move |event| {
+        if of_test(event) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    })
+    .unwrap();
     let hears = observe(move |event| {
         if of_test(event) {
             sender.lock().unwrap().send(event.kind.name().to_owned()).unwrap();
@@ -46,9 +62,11 @@ async fn a_subscriber_that_panics_or_is_slow_harms_nobody_and_hears_the_rest() {
     let agent = agent_with([ScriptedTurn::text("ok")], options("observed")).await;
     agent.session.prompt("go", PromptOptions::default()).await.unwrap();
     let expected = ["operation_start", "text_delta", "turn", "operation", "idle"];
-    let names: Vec<String> =
-        expected.iter().map(|_| heard.recv_timeout(Duration::from_secs(10)).unwrap()).collect();
-    assert_eq!(names, expected);
+    for heard in [heard, heard_in_panic] {
+        let names: Vec<String> =
+            expected.iter().map(|_| heard.recv_timeout(Duration::from_secs(10)).unwrap()).collect();
+        assert_eq!(names, expected);
+    }
     assert_eq!(hears.missed(), 0);
 }
 

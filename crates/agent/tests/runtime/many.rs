@@ -43,23 +43,24 @@ fn agents(store: Arc<dyn AgentStore>, turns: usize) -> Agents {
 /// has them.
 async fn run_at_once(agents: &Agents, count: usize) {
     let runs = (0..count).map(|at| async move {
-        let mut run = agents.run("works", &format!("i{at}"), json!({})).await.unwrap();
+        let mut run = agents.run("works", &format!("i{at}"), json!({})).await.expect("a run");
         let mut numbers = Vec::new();
         while let Some(event) = run.next_event().await {
             numbers.push(event.event_index);
         }
         assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{numbers:?}");
-        let kept = agents.store().events(run.id(), 0, 10_000).await.unwrap();
+        let kept = agents.store().events(run.id(), 0, 10_000).await.expect("the events");
         assert!(kept.iter().map(|event| event.event_index).eq(numbers));
-        assert_eq!(run.result().await.unwrap(), json!("ok"));
+        assert_eq!(run.result().await.expect("a result"), json!("ok"));
     });
     join_all(runs).await;
 }
 
 fn resident_mib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+    let status = std::fs::read_to_string("/proc/self/status").expect("the state of this process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+    let kib: Option<u64> = line.split_whitespace().next().and_then(|kib| kib.parse().ok());
+    kib.expect("a number") / 1024
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -134,6 +134,7 @@ async fn a_working_directory_is_that_of_tools_files_and_the_prompt() {
     let provider: Arc<dyn SandboxProvider> = Arc::new(MemoryProvider::default());
     let ready = Sandbox::create(provider.as_ref(), SandboxSpec::default()).await.unwrap();
     ready.write("project/AGENTS.md", "Use tabs.").await.unwrap();
+    ready.write("project/CLAUDE.md", "Be brief.").await.unwrap();
     let options = HarnessOptions {
         sandbox: AgentSandbox::Sandbox(ready.clone()),
         cwd: Some("project".into()),
@@ -146,10 +147,12 @@ async fn a_working_directory_is_that_of_tools_files_and_the_prompt() {
     assert_eq!(tool_results(&requests[1])[0].0, cwd);
     let system = requests[0].system_prompt.clone().unwrap();
     assert!(
-        system.contains("Use tabs.") && system.contains(&format!("Working directory: {cwd}")),
+        system.contains("Use tabs.")
+            && system.contains("Be brief.")
+            && system.contains(&format!("Working directory: {cwd}")),
         "{system}"
     );
-    assert!(system.ends_with("Directory structure:\nAGENTS.md"), "{system}");
+    assert!(system.ends_with("Directory structure:\nAGENTS.md\nCLAUDE.md"), "{system}");
     assert_eq!(agent.harness.sandbox().await.unwrap().cwd().as_str(), cwd);
 }
 

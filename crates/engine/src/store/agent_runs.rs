@@ -24,6 +24,9 @@ const WRITE: &str = "write a run of an agent";
 const SELECT: &str =
     "SELECT id, instance, agent, status, payload, result, error, started_ms, ended_ms FROM agent_runs";
 
+/// The number of runs of an instance that are kept after their end. Older ones are deleted with their events.
+pub const MAX_ENDED_RUNS_PER_INSTANCE: usize = 50;
+
 /// The runs that this process holds.
 static HELD: LazyLock<Mutex<HashSet<(StoreIdentity, String)>>> = LazyLock::new(Mutex::default);
 
@@ -409,9 +412,20 @@ fn apply(transaction: &Transaction<'_>, lease: Option<&AgentRunLease>, change: &
             let sql =
                 "UPDATE agent_runs SET status = ?2, result = ?3, error = ?4, ended_ms = ?5, owner = NULL
                        WHERE id = ?1";
-            execute(transaction, sql, params![run()?, status.as_str(), result, error, now_ms()])
+            execute(transaction, sql, params![run()?, status.as_str(), result, error, now_ms()])?;
+            delete_old_runs(transaction, run()?)
         }
     }
+}
+
+/// Deletes the oldest runs of this one's instance that have ended.
+fn delete_old_runs(transaction: &Transaction<'_>, run: &str) -> Result<()> {
+    let sql = "DELETE FROM agent_runs WHERE id IN (
+                   SELECT id FROM agent_runs
+                   WHERE instance = (SELECT instance FROM agent_runs WHERE id = ?1) AND status != 'active'
+                   ORDER BY started_ms DESC, id DESC LIMIT -1 OFFSET ?2)";
+    let kept = i64::try_from(MAX_ENDED_RUNS_PER_INSTANCE).unwrap_or(i64::MAX);
+    execute(transaction, sql, params![run, kept])
 }
 
 fn begin(transaction: &Transaction<'_>, key: &str) -> Result<()> {
@@ -527,6 +541,22 @@ mod tests {
         let end = AgentChange::End { status: AgentRunStatus::Completed, result: None, error: None };
         store.write_agents(Some(&first), &[end]).unwrap();
         begins(Some(&second)).unwrap();
+    }
+
+    #[test]
+    fn an_instance_keeps_its_last_fifty_runs() {
+        let store = Store::in_memory().unwrap();
+        for number in 0..=MAX_ENDED_RUNS_PER_INSTANCE {
+            let started_ms = i64::try_from(number).unwrap();
+            let row = AgentRunRow { started_ms, ..run(&format!("r{number}")) };
+            let lease = store.begin_agent_run(&row).unwrap();
+            let end = AgentChange::End { status: AgentRunStatus::Completed, result: None, error: None };
+            store.write_agents(Some(&lease), &[event(0), end]).unwrap();
+            let is_over = number == MAX_ENDED_RUNS_PER_INSTANCE;
+            assert_eq!(store.agent_run("r0").unwrap().is_none(), is_over, "{number}");
+        }
+        assert!(store.agent_events("r0", 0, 1).unwrap().is_empty());
+        assert_eq!(store.agent_events("r1", 0, 1).unwrap().len(), 1);
     }
 
     #[test]
