@@ -17,7 +17,6 @@ import pytest
 from eyot import AsyncClient, AsyncSandbox, Client, Sandbox, Unsupported
 from eyot._local_server import LocalServer, find_binary
 
-
 # A kernel or a host may leave these out. Without anything else the native provider is broken, and no test is skipped for it.
 MAY_BE_MISSING_NATIVELY = {"network_egress"}
 
