@@ -72,7 +72,8 @@ fn parsed(input: Value) -> Result<Value, String> {
     }
 }
 
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
+/// Returns the message of a panic.
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it panicked")
 }

@@ -28,7 +28,7 @@ mod set;
 mod workspace;
 
 pub use anthropic::{AnthropicToolsOptions, anthropic_tools};
-pub use call::handle_tool_call;
+pub use call::{handle_tool_call, panic_message};
 pub use clip::{ClippedText, MAX_TEXT_BYTES, clip};
 pub use coding::{bash_answer, show_lines};
 pub use context::{ToolContext, ToolProgress};

@@ -1,7 +1,12 @@
 //! Calls that are aborted or dropped, and their effects on the conversation.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use eyot_agent::{AgentError, ModelEvent, PromptOptions, ScriptedTurn};
+use eyot_tools::{ToolDef, ToolOutput};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::support::{agent, names, tool_results};
 
@@ -81,4 +86,37 @@ async fn a_session_does_one_thing_at_a_time() {
     };
     let (_, error) = tokio::join!(call, second);
     assert_eq!(error.to_string(), "session `default` is already running prompt");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_the_end_of_an_aborted_one_can_be_aborted() {
+    let (begun, released) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, waits) = (Arc::clone(&begun), Arc::clone(&released));
+    let schema = json!({"type": "object"});
+    let slow = ToolDef::new("slow", "Hears of no cancel.", schema, move |_, _: serde_json::Value| {
+        let (begins, waits) = (Arc::clone(&begins), Arc::clone(&waits));
+        async move {
+            begins.notify_one();
+            waits.notified().await;
+            Ok(ToolOutput::text("done"))
+        }
+    });
+    let tools = vec![slow.unwrap().handling_cancel()];
+    let agent = agent([ScriptedTurn::call("1", "slow", json!({}))]).await;
+    let first = agent.session.prompt("go", PromptOptions { tools, ..PromptOptions::default() });
+    tokio::select! {
+        _ = first => unreachable!("the tool does not end"),
+        () = begun.notified() => {}
+    }
+    let second = agent.session.prompt("too", PromptOptions::default());
+    let abort = second.aborter();
+    let both = async {
+        tokio::join!(second, async {
+            tokio::task::yield_now().await;
+            abort("enough");
+        })
+    };
+    let (ended, ()) = tokio::time::timeout(Duration::from_secs(20), both).await.expect("it still waits");
+    assert!(matches!(ended.unwrap_err(), AgentError::Aborted(reason) if reason == "enough"));
+    released.notify_one();
 }

@@ -1,10 +1,10 @@
 //! Operations of a session: one at a time, each with a start event and an end event.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+use eyot_tools::panic_message;
 use futures_util::FutureExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -131,7 +131,10 @@ impl SessionInner {
             if let Some(place) = self.try_begin(kind, abort)? {
                 return Ok(place);
             }
-            ended.await;
+            tokio::select! {
+                () = ended => {}
+                () = abort.aborted() => return Err(abort.error()),
+            }
         }
     }
 
@@ -243,11 +246,6 @@ fn ended<T: OperationResult>(
             usage: None,
         },
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
 }
 
 /// Returns the time since `since`, in milliseconds.
