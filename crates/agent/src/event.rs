@@ -40,6 +40,24 @@ pub struct AgentEvent {
     pub operation_id: Option<String>,
 }
 
+#[cfg(test)]
+impl AgentEvent {
+    /// An event of this kind, of nowhere.
+    pub(crate) fn of_kind(kind: AgentEventKind) -> Self {
+        Self {
+            kind,
+            run_id: None,
+            event_index: 0,
+            timestamp: String::new(),
+            session: None,
+            parent_session: None,
+            task_id: None,
+            harness: None,
+            operation_id: None,
+        }
+    }
+}
+
 /// The place in a run that an event comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct EventOrigin {

@@ -77,23 +77,9 @@ impl LongField<'_> {
 mod tests {
     use super::*;
 
-    fn event(kind: AgentEventKind) -> AgentEvent {
-        AgentEvent {
-            kind,
-            run_id: None,
-            event_index: 0,
-            timestamp: String::new(),
-            session: None,
-            parent_session: None,
-            task_id: None,
-            harness: None,
-            operation_id: None,
-        }
-    }
-
     #[test]
     fn an_event_at_the_limit_stays_as_it_is_and_a_longer_one_is_cut() {
-        let of = |length: usize| event(AgentEventKind::TextDelta { text: "x".repeat(length) });
+        let of = |length: usize| AgentEvent::of_kind(AgentEventKind::TextDelta { text: "x".repeat(length) });
         let room = MAX_STORED_EVENT_BYTES - size_of(&of(0));
         assert_eq!(stored_event(&of(room)), of(room));
         let AgentEventKind::TextDelta { text } = stored_event(&of(room + 1)).kind else { panic!() };
@@ -111,7 +97,9 @@ mod tests {
             result: long.clone(),
             duration_ms: 0,
         };
-        let AgentEventKind::ToolCall { result, .. } = stored_event(&event(call)).kind else { panic!() };
+        let AgentEventKind::ToolCall { result, .. } = stored_event(&AgentEvent::of_kind(call)).kind else {
+            panic!()
+        };
         assert_eq!(
             (&result["truncated"], &result["originalSize"]),
             (&json!(true), &json!(long.to_string().len()))

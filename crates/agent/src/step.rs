@@ -29,9 +29,9 @@ pub enum StepKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionStep {
-    /// It was opened, or made.
+    /// The session was opened, or created.
     Open,
-    /// It was deleted.
+    /// The session was deleted.
     Delete,
 }
 

@@ -41,6 +41,7 @@ use rustix::fs::statvfs;
 
 pub use agent_runs::{
     AgentChange, AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus, MAX_ENDED_RUNS_PER_INSTANCE,
+    conversation_in_use,
 };
 pub use anchors::Anchor;
 pub use claim::Claim;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use eyot::{Error, ErrorKind, Result};
-use eyot_engine::store::MAX_ENDED_RUNS_PER_INSTANCE;
+use eyot_engine::store::{MAX_ENDED_RUNS_PER_INSTANCE, conversation_in_use};
 
 use super::{AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunStatus, StoreChange};
 use crate::conversation::ConversationEntry;
@@ -71,11 +71,7 @@ impl StoredAgents {
         let owner = self.conversations.get(key).and_then(|conversation| conversation.run.as_deref());
         match owner.filter(|id| is_active(id) && lease.map(RunLease::id) != Some(*id)) {
             None => Ok(()),
-            Some(other) => {
-                let message = format!("the conversation is in use by run `{other}`");
-                let hint = "wait for the end of that run, or use another session";
-                Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
-            }
+            Some(other) => Err(conversation_in_use(other)),
         }
     }
 

@@ -41,7 +41,7 @@ struct SpanEnd<'a> {
     failure: Option<(&'a str, Option<&'a str>)>,
 }
 
-/// What a model said about a turn.
+/// The answer of a model about a turn.
 struct TurnOutcome<'a> {
     model: Option<&'a str>,
     usage: Option<&'a TokenUsage>,

@@ -35,17 +35,7 @@ mod tests {
             error: None,
             duration_ms,
         };
-        AgentEvent {
-            kind,
-            run_id: None,
-            event_index: 0,
-            timestamp: timestamp.to_owned(),
-            session: None,
-            parent_session: None,
-            task_id: None,
-            harness: None,
-            operation_id: None,
-        }
+        AgentEvent { timestamp: timestamp.to_owned(), ..AgentEvent::of_kind(kind) }
     }
 
     #[test]

@@ -11,13 +11,13 @@ use super::agent_tracer::AgentTracer;
 use super::{MAX_OPEN_SPANS, TraceOptions};
 use crate::event::AgentEvent;
 
-struct Heard {
+struct HeardEvent {
     tracer: AgentTracer<SdkTracer>,
     exporter: InMemorySpanExporter,
     _provider: SdkTracerProvider,
 }
 
-impl Heard {
+impl HeardEvent {
     fn new() -> Self {
         let exporter = InMemorySpanExporter::default();
         let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
@@ -65,7 +65,7 @@ fn operation(kind: &str, duration_ms: u64) -> Value {
 
 #[test]
 fn work_that_began_before_the_tracing_begins_with_its_first_event() {
-    let mut heard = Heard::new();
+    let mut heard = HeardEvent::new();
     heard.hear(5, json!({"type": "text_delta", "text": "no span begins with a piece of text"}));
     heard.hear(10, tool_call("1", 2_000));
     heard.hear(11, operation("shell", 4_000));
@@ -84,7 +84,7 @@ fn work_that_began_before_the_tracing_begins_with_its_first_event() {
 
 #[test]
 fn the_end_of_a_run_ends_what_is_left_of_it_and_nothing_follows() {
-    let mut heard = Heard::new();
+    let mut heard = HeardEvent::new();
     heard.hear(1, json!({"type": "operation_start", "operationKind": "prompt"}));
     heard.hear(2, tool_start("1"));
     heard.hear(3, json!({"type": "task_start", "prompt": "p", "taskId": "t"}));
@@ -102,7 +102,7 @@ fn the_end_of_a_run_ends_what_is_left_of_it_and_nothing_follows() {
 
 #[test]
 fn the_end_of_an_operation_ends_what_is_left_of_it() {
-    let mut heard = Heard::new();
+    let mut heard = HeardEvent::new();
     heard.hear(1, json!({"type": "operation_start", "operationKind": "prompt"}));
     heard.hear(2, tool_start("1"));
     heard.hear(3, tool_start("1"));
@@ -112,7 +112,7 @@ fn the_end_of_an_operation_ends_what_is_left_of_it() {
 
 #[test]
 fn a_run_with_too_many_open_spans_loses_the_oldest() {
-    let mut heard = Heard::new();
+    let mut heard = HeardEvent::new();
     heard.hear(1, json!({"type": "operation_start", "operationKind": "prompt"}));
     for call in 0..MAX_OPEN_SPANS {
         heard.hear(2, tool_start(&call.to_string()));
@@ -124,7 +124,7 @@ fn a_run_with_too_many_open_spans_loses_the_oldest() {
 
 #[test]
 fn events_that_say_nothing_of_where_they_happened_are_no_reason_to_panic() {
-    let mut heard = Heard::new();
+    let mut heard = HeardEvent::new();
     let kinds = [
         json!({"type": "run_start", "instanceId": "i", "agentName": "a", "startedAt": "", "payload": null}),
         tool_start("1"),

@@ -433,6 +433,12 @@ fn begin(transaction: &Transaction<'_>, key: &str) -> Result<()> {
     execute(transaction, sql, params![key, now_ms()])
 }
 
+/// Returns the error for a conversation that another active run writes.
+pub fn conversation_in_use(run: &str) -> Error {
+    let message = format!("the conversation is in use by run `{run}`");
+    Error::new(ErrorKind::Conflict, message).with_hint("wait for the end of that run, or use another session")
+}
+
 /// Makes a conversation a run's own. Without a run it must be nobody's.
 fn claim_conversation(transaction: &Transaction<'_>, key: &str, run: Option<&str>) -> Result<()> {
     let sql = "SELECT run FROM agent_conversations AS conversation JOIN agent_runs ON agent_runs.id = run
@@ -441,9 +447,7 @@ fn claim_conversation(transaction: &Transaction<'_>, key: &str, run: Option<&str
     let other: Option<String> =
         statement.query_row(params![key, run], |row| row.get(0)).optional().map_err(failed(WRITE))?;
     if let Some(other) = other {
-        let message = format!("the conversation is in use by run `{other}`");
-        let hint = "wait for the end of that run, or use another session";
-        return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
+        return Err(conversation_in_use(&other));
     }
     execute(transaction, "UPDATE agent_conversations SET run = ?2 WHERE key = ?1", params![key, run])
 }

@@ -83,7 +83,7 @@ struct OutputTurn {
     number: usize,
     /// The model is the one that is asked.
     is_own: bool,
-    /// Its reasoning goes back: the ids of its other items belong to that, and are sent where that is sent.
+    /// Set if the reasoning goes back. The ids of the other items belong to it, and are sent only with it.
     reasons: bool,
     is_stored: bool,
 }

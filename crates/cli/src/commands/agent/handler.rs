@@ -35,7 +35,7 @@ pub(super) struct AgentTask {
     /// The provider of its sandbox.
     #[serde(default)]
     pub(super) provider: Option<String>,
-    /// Its sandbox was made with options that are not the default ones. They may hold secrets, so they are not kept.
+    /// Set if the sandbox was created with options of its own. They may hold secrets, so they are not kept.
     #[serde(default)]
     pub(super) has_own_spec: bool,
 }

@@ -44,7 +44,7 @@ pub async fn run(args: &AgentLsArgs, context: &Context) -> Result<u8, Failure> {
 struct ListedRun {
     #[serde(flatten)]
     run: RunRecord,
-    /// Its process is gone: `--continue` goes on with it.
+    /// Set if the process is gone: `--continue` resumes the run.
     is_interrupted: bool,
 }
 

@@ -39,7 +39,7 @@ impl From<Vec<u8>> for ReadBytes {
 /// The reason why a file can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadError {
-    /// It can be opened, but not read.
+    /// The file can be opened, but not read.
     IsDirectory,
     NotFound,
     /// The words in which programs say why.
