@@ -21,8 +21,8 @@ use super::{Store, failed};
 
 const READ: &str = "read the runs of agents";
 const WRITE: &str = "write a run of an agent";
-const SELECT: &str =
-    "SELECT id, instance, agent, status, payload, result, error, started_ms, ended_ms FROM agent_runs";
+const SELECT: &str = "SELECT id, pool, instance, agent, sandbox, status, payload, options, result, error, started_ms, ended_ms
+                      FROM agent_runs";
 
 /// The number of runs of an instance that are kept after their end. Older ones are deleted with their events.
 pub const MAX_ENDED_RUNS_PER_INSTANCE: usize = 50;
@@ -35,14 +35,20 @@ static HELD: LazyLock<Mutex<HashSet<(StoreIdentity, String)>>> = LazyLock::new(M
 pub struct AgentRunRow {
     /// The id.
     pub id: String,
+    /// The pool whose callers may see the run.
+    pub pool: Option<String>,
     /// The agent's instance.
     pub instance: String,
     /// The agent.
     pub agent: String,
+    /// The sandbox that the agent works in.
+    pub sandbox: Option<String>,
     /// The state.
     pub status: AgentRunStatus,
     /// The input, as JSON.
     pub payload: String,
+    /// What the caller asked for beside the input, as JSON.
+    pub options: Option<String>,
     /// The result, as JSON.
     pub result: Option<String>,
     /// The failure, as JSON.
@@ -172,6 +178,8 @@ pub struct AgentRunFilter {
     pub agent: Option<String>,
     /// Runs of this instance.
     pub instance: Option<String>,
+    /// Runs of these pools; `None`: all runs.
+    pub pools: Option<Vec<String>>,
     /// Runs that come after this one in the list, given as its start and its id.
     pub before: Option<(i64, String)>,
     /// The most runs to return.
@@ -188,8 +196,12 @@ impl Store {
             if select_one(transaction, &run.id)?.is_some() {
                 return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a run `{}`", run.id)));
             }
-            let sql = "INSERT INTO agent_runs VALUES (?1, ?2, ?3, 'active', ?4, NULL, NULL, ?5, NULL, ?6, 1)";
-            let values = params![run.id, run.instance, run.agent, run.payload, run.started_ms, json(&owner)?];
+            let sql = "INSERT INTO agent_runs
+                           (id, pool, instance, agent, sandbox, status, payload, options, started_ms, owner, lease)
+                       VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?7, ?8, ?9, 1)";
+            let AgentRunRow { id, pool, instance, agent, sandbox, payload, options, started_ms, .. } = run;
+            let owner = json(&owner)?;
+            let values = params![id, pool, instance, agent, sandbox, payload, options, started_ms, owner];
             execute(transaction, sql, values)
         });
         lease.is_over.store(begun.is_err(), Ordering::Relaxed);
@@ -286,7 +298,7 @@ impl Store {
 
     /// Returns the runs that match a filter, the newest first.
     pub fn agent_runs(&self, filter: &AgentRunFilter) -> Result<Vec<AgentRunRow>> {
-        let AgentRunFilter { status, agent, instance, before, limit } = filter;
+        let AgentRunFilter { status, agent, instance, pools, before, limit } = filter;
         let (mut wanted, mut values): (Vec<String>, Vec<Box<dyn ToSql>>) = (Vec::new(), Vec::new());
         let mut add = |column: &str, value: String| {
             values.push(Box::new(value));
@@ -300,6 +312,10 @@ impl Store {
         }
         if let Some(instance) = instance {
             add("instance", instance.clone());
+        }
+        if let Some(pools) = pools {
+            values.push(Box::new(json(pools)?));
+            wanted.push(format!("pool IN (SELECT value FROM json_each(?{}))", values.len()));
         }
         if let Some((started_ms, id)) = before {
             values.extend([Box::new(*started_ms) as Box<dyn ToSql>, Box::new(id.clone())]);
@@ -315,6 +331,27 @@ impl Store {
             let rows = statement.query_map(values, from_row).map_err(failed(READ))?;
             rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
         })
+    }
+
+    /// Returns the instances of an agent that have runs, sorted, from the one behind `after` on.
+    pub fn agent_instances(
+        &self,
+        agent: &str,
+        pools: Option<&[String]>,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<String>> {
+        let pools = pools.map(|pools| json(&pools)).transpose()?;
+        let sql = "SELECT DISTINCT instance FROM agent_runs
+                   WHERE agent = ?1 AND instance > ?2
+                       AND (?3 IS NULL OR pool IN (SELECT value FROM json_each(?3)))
+                   ORDER BY instance LIMIT ?4";
+        self.texts(sql, params![agent, after, pools, to_sql(limit)])
+    }
+
+    /// Tells whether a task of this process holds the run.
+    pub fn holds_agent_run(&self, id: &str) -> bool {
+        held().contains(&(self.identity.clone(), id.to_owned()))
     }
 
     /// Returns at most `limit` events of a run, from the number `from` on, as JSON.
@@ -422,7 +459,8 @@ fn apply(transaction: &Transaction<'_>, lease: Option<&AgentRunLease>, change: &
 fn delete_old_runs(transaction: &Transaction<'_>, run: &str) -> Result<()> {
     let sql = "DELETE FROM agent_runs WHERE id IN (
                    SELECT id FROM agent_runs
-                   WHERE instance = (SELECT instance FROM agent_runs WHERE id = ?1) AND status != 'active'
+                   WHERE (agent, instance) = (SELECT agent, instance FROM agent_runs WHERE id = ?1)
+                       AND pool IS (SELECT pool FROM agent_runs WHERE id = ?1) AND status != 'active'
                    ORDER BY started_ms DESC, id DESC LIMIT -1 OFFSET ?2)";
     let kept = i64::try_from(MAX_ENDED_RUNS_PER_INSTANCE).unwrap_or(i64::MAX);
     execute(transaction, sql, params![run, kept])
@@ -461,10 +499,13 @@ fn select_one(transaction: &Transaction<'_>, id: &str) -> Result<Option<AgentRun
 fn from_row(row: &Row<'_>) -> rusqlite::Result<AgentRunRow> {
     Ok(AgentRunRow {
         id: row.get("id")?,
+        pool: row.get("pool")?,
         instance: row.get("instance")?,
         agent: row.get("agent")?,
+        sandbox: row.get("sandbox")?,
         status: row::parsed(row, "status", AgentRunStatus::from_name)?,
         payload: row.get("payload")?,
+        options: row.get("options")?,
         result: row.get("result")?,
         error: row.get("error")?,
         started_ms: row.get("started_ms")?,
@@ -487,10 +528,13 @@ mod tests {
     fn run(id: &str) -> AgentRunRow {
         AgentRunRow {
             id: id.to_owned(),
+            pool: None,
             instance: "i".into(),
             agent: "a".into(),
+            sandbox: None,
             status: AgentRunStatus::Active,
             payload: "{}".into(),
+            options: None,
             result: None,
             error: None,
             started_ms: 1,
@@ -561,6 +605,30 @@ mod tests {
         }
         assert!(store.agent_events("r0", 0, 1).unwrap().is_empty());
         assert_eq!(store.agent_events("r1", 0, 1).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_pool_sees_its_own_runs_and_instances() {
+        let store = Store::in_memory().unwrap();
+        let begin = |id: &str, pool: Option<&str>, instance: &str| {
+            let row = AgentRunRow { pool: pool.map(str::to_owned), instance: instance.into(), ..run(id) };
+            store.begin_agent_run(&row).unwrap()
+        };
+        let _leases = [begin("r1", Some("p"), "x"), begin("r2", Some("q"), "y"), begin("r3", None, "z")];
+        let pools = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let of = |pools: Option<Vec<String>>| -> Vec<String> {
+            let filter = AgentRunFilter { pools, limit: 10, ..AgentRunFilter::default() };
+            store.agent_runs(&filter).unwrap().into_iter().map(|row| row.id).collect()
+        };
+        assert_eq!(of(Some(pools(&["p"]))), ["r1"]);
+        assert!(of(Some(Vec::new())).is_empty());
+        assert_eq!(of(None).len(), 3);
+        let instances = |pools: Option<&[String]>, after: &str, limit| {
+            store.agent_instances("a", pools, after, limit).unwrap()
+        };
+        assert_eq!(instances(Some(&pools(&["p", "q"])), "", 10), ["x", "y"]);
+        assert_eq!(instances(None, "x", 1), ["y"]);
+        assert!(store.holds_agent_run("r1") && !store.holds_agent_run("r9"));
     }
 
     #[test]

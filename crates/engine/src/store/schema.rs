@@ -15,6 +15,7 @@ const MIGRATION_STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0006_process.sql")),
     M::up(include_str!("migrations/0007_agents.sql")),
     M::up(include_str!("migrations/0008_conversation_run.sql")),
+    M::up(include_str!("migrations/0009_runs_of_pools.sql")),
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(MIGRATION_STEPS);
 
