@@ -3,6 +3,8 @@
 //! The kinds, the fields and the order of events are those of Flue 0.7.1. The JSON of an event is one object with the fields
 //! of its kind and of [`AgentEvent`].
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -318,7 +320,41 @@ impl OperationKind {
     }
 }
 
+/// A time in milliseconds since 1970 (UTC), as events have it.
+pub(crate) fn rfc3339(ms: u64) -> String {
+    let time = UNIX_EPOCH + Duration::from_millis(ms);
+    humantime::format_rfc3339_millis(time).to_string()
+}
+
+/// The time that a text of [`rfc3339`] says.
+#[cfg(feature = "router")]
+pub(crate) fn parse_rfc3339(text: &str) -> Option<u64> {
+    let since = humantime::parse_rfc3339(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
+}
+
 impl AgentEventKind {
+    /// The names on the wire.
+    pub const NAMES: [&str; 17] = [
+        "run_start",
+        "text_delta",
+        "thinking_start",
+        "thinking_delta",
+        "thinking_end",
+        "tool_start",
+        "tool_call",
+        "turn",
+        "task_start",
+        "task",
+        "compaction_start",
+        "compaction",
+        "operation_start",
+        "operation",
+        "log",
+        "idle",
+        "run_end",
+    ];
+
     /// The name on the wire.
     pub fn name(&self) -> &'static str {
         match self {

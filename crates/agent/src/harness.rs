@@ -21,7 +21,7 @@ use session::{SessionConfig, SessionIdentity, SessionInner, no_sandbox, thinking
 
 use crate::skill::PackagedSkill;
 use crate::step::{SessionStep, StepKind};
-use crate::store::{AgentStore, MemoryStore, StoreChange};
+use crate::store::{AgentStore, MemoryStore, RunRecord, StoreChange};
 use crate::subagent::Subagent;
 use crate::system_prompt::SessionContext;
 use crate::task_session::task_session;
@@ -77,6 +77,7 @@ pub struct Harness {
 pub(crate) struct HarnessInner {
     name: String,
     instance_id: String,
+    owner: Option<ConversationOwner>,
     store: Arc<dyn AgentStore>,
     scope: EventScope,
     source: SandboxAccess,
@@ -86,6 +87,12 @@ pub(crate) struct HarnessInner {
     pub(crate) tool_timeout_ms: Option<u64>,
     /// The sessions that somebody holds. They hold the harness, so it does not hold them.
     sessions: Mutex<HashMap<String, Weak<SessionInner>>>,
+}
+
+/// The owner of an instance's conversations, if the run is of a pool. The same instance of another pool or agent has others.
+struct ConversationOwner {
+    pool: String,
+    agent: String,
 }
 
 /// The way to open a session.
@@ -135,12 +142,27 @@ impl SessionOpenMode {
 pub async fn init(options: HarnessOptions) -> Result<Harness> {
     let store = options.store.clone().unwrap_or_else(|| Arc::new(MemoryStore::default()));
     let journal = RunJournal::start(None, 0, Arc::clone(&store));
-    Harness::new(options, store, journal).await
+    Harness::new(options, None, store, journal).await
 }
 
 impl Harness {
-    pub(crate) async fn new(
+    /// Creates a harness of a run.
+    pub(crate) async fn of_run(
         options: HarnessOptions,
+        run: &RunRecord,
+        store: Arc<dyn AgentStore>,
+        journal: RunJournal,
+    ) -> Result<Self> {
+        let owner = run
+            .pool
+            .as_ref()
+            .map(|pool| ConversationOwner { pool: pool.clone(), agent: run.agent_name.clone() });
+        Self::new(options, owner, store, journal).await
+    }
+
+    async fn new(
+        options: HarnessOptions,
+        owner: Option<ConversationOwner>,
         store: Arc<dyn AgentStore>,
         journal: RunJournal,
     ) -> Result<Self> {
@@ -168,6 +190,7 @@ impl Harness {
             scope: EventScope::of_harness(journal, &name),
             name,
             instance_id,
+            owner,
             store,
             source,
             config,
@@ -244,7 +267,11 @@ impl HarnessInner {
 
     /// Returns the key of a session's conversation.
     fn key_of(&self, session: &str) -> String {
-        format!("agent-session:{}", json!([self.instance_id, self.name, session]))
+        let place = match &self.owner {
+            None => json!([self.instance_id, self.name, session]),
+            Some(owner) => json!([owner.pool, owner.agent, self.instance_id, self.name, session]),
+        };
+        format!("agent-session:{place}")
     }
 
     /// Returns an id that is the same for all turns of a session.

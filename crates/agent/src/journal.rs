@@ -40,6 +40,8 @@ pub(crate) struct JournalRun {
 
 struct JournalState {
     next_index: u64,
+    /// An `idle` was told by this process.
+    has_told_idle: bool,
     listeners: Vec<mpsc::UnboundedSender<Arc<AgentEvent>>>,
     writer: mpsc::UnboundedSender<JournalNote>,
 }
@@ -66,7 +68,7 @@ impl RunJournal {
         let lease = run.as_ref().map(|run| run.lease.clone());
         let at_once = run.as_ref().map_or(MAX_NOTES_AT_ONCE, |run| run.notes_at_once);
         tokio::spawn(write(store, lease, notes, at_once));
-        let state = JournalState { next_index, listeners: Vec::new(), writer };
+        let state = JournalState { next_index, has_told_idle: false, listeners: Vec::new(), writer };
         Self { run: run.map(Arc::new), state: Arc::new(Mutex::new(state)), calls: TaskTracker::new() }
     }
 
@@ -94,6 +96,11 @@ impl RunJournal {
     /// Returns the switch that aborts the run. Outside of a run it never aborts.
     pub(crate) fn abort(&self) -> AbortSwitch {
         self.run.as_ref().map(|run| run.abort.clone()).unwrap_or_default()
+    }
+
+    /// Returns whether this process has told an `idle` of the run.
+    pub(crate) fn has_told_idle(&self) -> bool {
+        self.lock().has_told_idle
     }
 
     /// Returns the events from now on.
@@ -135,6 +142,7 @@ impl RunJournal {
         let mut state = self.lock();
         let mut noted = Vec::new();
         for kind in kinds {
+            state.has_told_idle |= matches!(kind, AgentEventKind::Idle);
             let event = Arc::new(self.event(origin, kind, state.next_index));
             state.next_index += 1;
             state.listeners.retain(|listener| listener.send(Arc::clone(&event)).is_ok());

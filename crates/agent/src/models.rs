@@ -22,6 +22,7 @@ mod target;
 mod transport;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use eyot::Result;
@@ -45,6 +46,18 @@ pub fn resolve_model(name: &str) -> Result<Arc<dyn Model>> {
 
 /// Returns a model like [`resolve_model`], with other timeouts and retries.
 pub fn resolve_model_with(name: &str, options: ModelOptions) -> Result<Arc<dyn Model>> {
-    let model = HttpModel::new(ModelTarget::find(name)?, Transport::new(options));
+    model_at(ModelTarget::find(name, &BTreeMap::new())?, options)
+}
+
+/// Returns a model like [`resolve_model`]. The settings of its provider among `own` win over those of [`configure_provider`].
+pub(crate) fn resolve_model_for(
+    name: &str,
+    own: &BTreeMap<String, ModelProviderSettings>,
+) -> Result<Arc<dyn Model>> {
+    model_at(ModelTarget::find(name, own)?, ModelOptions::default())
+}
+
+fn model_at(target: ModelTarget, options: ModelOptions) -> Result<Arc<dyn Model>> {
+    let model = HttpModel::new(target, Transport::new(options));
     Ok(Arc::new(RetryModel::new(Arc::new(model), options)))
 }

@@ -1,6 +1,4 @@
-//! Runs: an agent does its work once, and the work is recorded. If the process is killed, another process resumes the run.
-
-mod past;
+//! One run of an agent: its context, its handle, and its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,34 +6,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use eyot::{Error, ErrorKind, Result};
-use futures_util::FutureExt;
+use eyot_tools::ToolDef;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::abort::AbortSwitch;
+use crate::active_runs::ActivePlace;
+
 use crate::budget::BudgetUsage;
+use crate::client_tool::{DEFAULT_CLIENT_TOOL_TIMEOUT_MS, WaitingCalls};
 use crate::event::{AgentEvent, AgentEventKind, EventError, LogLevel};
 use crate::failure::{AgentError, AgentResult};
 use crate::harness::{DEFAULT_NAME, Harness, HarnessOptions};
-use crate::journal::{EventScope, JournalRun, MAX_NOTES_AT_ONCE, RunJournal};
-use crate::message::timestamp_ms;
+use crate::journal::EventScope;
+use crate::past_run::RunHistory;
 use crate::redaction::{redact, redact_value};
-use crate::step::RunSteps;
-use crate::store::{AgentStore, RunLease, RunRecord, RunStatus, StoreChange};
-use crate::unfinished::UnfinishedWork;
-use past::RunHistory;
+use crate::store::{AgentStore, RunRecord, StoreChange};
 
-type Handler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
-
-/// The agents of a program, and their runs. Clones share them.
-#[derive(Clone)]
-pub struct Agents {
-    store: Arc<dyn AgentStore>,
-    handlers: Arc<Mutex<BTreeMap<String, Handler>>>,
-    notes_at_once: usize,
-}
+/// The handler of an agent, which does the work of a run.
+pub type AgentHandler = Arc<dyn Fn(AgentContext) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync>;
 
 /// The context of a run, for the agent's handler.
 #[derive(Clone)]
@@ -44,14 +35,22 @@ pub struct AgentContext {
 }
 
 struct RunInner {
-    record: RunRecord,
-    store: Arc<dyn AgentStore>,
-    scope: EventScope,
+    parts: RunParts,
     harnesses: Mutex<BTreeSet<String>>,
     /// The number of log lines that earlier processes wrote and that are not written again.
     written_logs: AtomicU64,
     /// The part of its budget that each harness had used before this process.
     used_before: BTreeMap<String, BudgetUsage>,
+}
+
+/// What a run is made of.
+pub(crate) struct RunParts {
+    pub(crate) record: RunRecord,
+    pub(crate) store: Arc<dyn AgentStore>,
+    pub(crate) scope: EventScope,
+    /// The calls of the caller's own tools.
+    pub(crate) client_calls: WaitingCalls,
+    pub(crate) _place: ActivePlace,
 }
 
 /// The handle of an active run. Dropping it does not end the run.
@@ -63,152 +62,15 @@ pub struct RunHandle {
     events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
 }
 
-impl Agents {
-    /// Creates a registry of agents whose runs are kept in a store.
-    pub fn new(store: Arc<dyn AgentStore>) -> Self {
-        Self { store, handlers: Arc::default(), notes_at_once: MAX_NOTES_AT_ONCE }
-    }
-
-    /// Writes at most so many notes of a run at once, so that a test can end a process between any two of them.
-    #[cfg(feature = "testing")]
-    #[must_use]
-    pub fn with_notes_at_once(self, notes_at_once: usize) -> Self {
-        Self { notes_at_once, ..self }
-    }
-
-    /// Registers an agent. The handler is called once for each run. If the run's process is killed, the handler is called
-    /// again, and its calls to sessions return the recorded answers. The handler must make the same calls in the same order,
-    /// so it may depend only on its payload and on those answers. `already_exists`: there is an agent with this name.
-    pub fn register<Run, Fut>(&self, name: &str, handler: Run) -> Result<()>
-    where
-        Run: Fn(AgentContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = AgentResult<Value>> + Send + 'static,
-    {
-        let mut handlers = self.handlers();
-        if handlers.contains_key(name) {
-            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an agent `{name}` already")));
-        }
-        handlers.insert(name.to_owned(), Arc::new(move |context| handler(context).boxed()));
-        Ok(())
-    }
-
-    /// Returns the names of the agents.
-    pub fn names(&self) -> Vec<String> {
-        self.handlers().keys().cloned().collect()
-    }
-
-    /// Returns the store.
-    pub fn store(&self) -> &Arc<dyn AgentStore> {
-        &self.store
-    }
-
-    /// Begins a run of an agent. Runs of one instance share its sandbox and its conversations. `not_found`: there is no such
-    /// agent; the hint lists the names.
-    pub async fn run(&self, name: &str, instance_id: &str, payload: Value) -> Result<RunHandle> {
-        let handler = self.handler(name)?;
-        let record = RunRecord {
-            run_id: format!("run_{}", ulid::Ulid::generate()),
-            instance_id: instance_id.to_owned(),
-            agent_name: name.to_owned(),
-            status: RunStatus::Active,
-            started_ms: timestamp_ms(),
-            ended_ms: None,
-            payload,
-            result: Value::Null,
-            error: None,
-        };
-        let lease = self.store.begin_run(record.clone()).await?;
-        let run = self.journal_run(lease, RunSteps::default(), UnfinishedWork::default());
-        let journal = RunJournal::start(Some(run), 0, Arc::clone(&self.store));
-        let events = journal.listen();
-        let scope = EventScope::of_run(journal);
-        scope.emit(run_start(&record));
-        scope.journal().written().await?;
-        Ok(self.start(handler, record, scope, events, RunHistory::default()))
-    }
-
-    /// Goes on with the runs whose process is gone, the oldest first. Those of agents that are not registered stay as they
-    /// are, and so do those that can't be read: the log tells of them.
-    pub async fn resume(&self) -> Result<Vec<RunHandle>> {
-        let mut resumed = Vec::new();
-        for id in self.store.abandoned_runs().await? {
-            match self.resume_run(&id).await {
-                Ok(run) => resumed.extend(run),
-                Err(error) => tracing::error!(run = %id, %error, "go on with a run of an agent"),
-            }
-        }
-        Ok(resumed)
-    }
-
-    /// Resumes a run whose process is gone. `None`: the run has ended, its process lives, or its agent is not registered.
-    pub async fn resume_run(&self, id: &str) -> Result<Option<RunHandle>> {
-        let Some(record) = self.store.run(id).await? else {
-            return Err(Error::new(ErrorKind::NotFound, format!("there is no run `{id}`")));
-        };
-        let Ok(handler) = self.handler(&record.agent_name) else { return Ok(None) };
-        let Some(lease) = self.store.take_run(id).await? else { return Ok(None) };
-        let mut past = RunHistory::read(self.store.as_ref(), id).await?;
-        let steps = RunSteps::known(self.store.steps(id).await?);
-        let run = self.journal_run(lease, steps, std::mem::take(&mut past.unfinished));
-        let journal = RunJournal::start(Some(run), past.next_index, Arc::clone(&self.store));
-        let events = journal.listen();
-        let scope = EventScope::of_run(journal);
-        if past.next_index == 0 {
-            scope.emit(run_start(&record));
-        }
-        Ok(Some(self.start(handler, record, scope, events, past)))
-    }
-
-    fn journal_run(&self, lease: RunLease, steps: RunSteps, unfinished: UnfinishedWork) -> JournalRun {
-        let (unfinished, abort) = (Mutex::new(unfinished), AbortSwitch::default());
-        JournalRun { lease, steps, unfinished, abort, notes_at_once: self.notes_at_once }
-    }
-
-    fn start(
-        &self,
-        handler: Handler,
-        record: RunRecord,
-        scope: EventScope,
-        events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
-        past: RunHistory,
-    ) -> RunHandle {
-        let (id, abort) = (record.run_id.clone(), scope.journal().abort());
-        let inner = RunInner {
-            record,
-            store: Arc::clone(&self.store),
-            scope,
-            harnesses: Mutex::default(),
-            written_logs: AtomicU64::new(past.logs),
-            used_before: past.used,
-        };
-        let task = tokio::spawn(carry_out(handler, AgentContext { inner: Arc::new(inner) }));
-        RunHandle { id, task, abort, events }
-    }
-
-    fn handler(&self, name: &str) -> Result<Handler> {
-        let handlers = self.handlers();
-        handlers.get(name).cloned().ok_or_else(|| {
-            let names: Vec<String> = handlers.keys().map(|name| format!("`{name}`")).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Error::new(ErrorKind::NotFound, format!("there is no agent `{name}`"))
-                .with_hint(format!("there are: {names}"))
-        })
-    }
-
-    fn handlers(&self) -> MutexGuard<'_, BTreeMap<String, Handler>> {
-        self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Calls the handler, and ends the run with its outcome.
-async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value> {
+async fn carry_out(handler: AgentHandler, context: AgentContext) -> AgentResult<Value> {
     let started = Instant::now();
     let called = tokio::spawn(handler(context.clone())).await;
     let done = called.unwrap_or_else(|error| {
         let message = format!("the handler of the agent `{}` failed: {error}", context.agent_name());
         Err(Error::new(ErrorKind::Internal, message).into())
     });
-    let scope = &context.inner.scope;
+    let RunParts { record, scope, .. } = &context.inner.parts;
     let done = match (done, scope.journal().abort().check()) {
         (Err(AgentError::Other(error)), Err(aborted)) if error.kind() == ErrorKind::Cancelled => Err(aborted),
         (done, _) => done,
@@ -218,6 +80,9 @@ async fn carry_out(handler: Handler, context: AgentContext) -> AgentResult<Value
         Some(divergence) => Err(AgentError::Nondeterministic(divergence)),
         None => done,
     };
+    if record.options.tells_idle && !scope.journal().has_told_idle() {
+        scope.emit(AgentEventKind::Idle);
+    }
     let (result, error) = match &done {
         Ok(result) => (redact_value(result.clone()), None),
         Err(error) => {
@@ -251,22 +116,27 @@ async fn end_calls(scope: &EventScope) {
 impl AgentContext {
     /// Returns the run's id.
     pub fn run_id(&self) -> &str {
-        &self.inner.record.run_id
+        &self.inner.parts.record.run_id
     }
 
     /// Returns the id of the agent's instance.
     pub fn instance_id(&self) -> &str {
-        &self.inner.record.instance_id
+        &self.inner.parts.record.instance_id
     }
 
     /// Returns the agent's name.
     pub fn agent_name(&self) -> &str {
-        &self.inner.record.agent_name
+        &self.inner.parts.record.agent_name
+    }
+
+    /// Returns the pool whose callers may see the run; `None`: it is of no pool.
+    pub fn pool(&self) -> Option<&str> {
+        self.inner.parts.record.pool.as_deref()
     }
 
     /// Returns the input of the run.
     pub fn payload(&self) -> &Value {
-        &self.inner.record.payload
+        &self.inner.parts.record.payload
     }
 
     /// Creates a harness of the run. The instance and the store are those of the run; the options can't change them.
@@ -279,18 +149,27 @@ impl AgentContext {
                 Error::new(ErrorKind::AlreadyExists, message).with_hint("give the harness another name")
             );
         };
-        let options = HarnessOptions { instance_id: Some(self.instance_id().to_owned()), ..options };
-        let journal = self.inner.scope.journal().clone();
+        let tools = [options.tools, self.client_tools()?].concat();
+        let options = HarnessOptions { instance_id: Some(self.instance_id().to_owned()), tools, ..options };
+        let journal = self.inner.parts.scope.journal().clone();
         let abort = journal.abort();
         let made = tokio::select! {
             biased;
             () = abort.aborted() => Err(Error::new(ErrorKind::Cancelled, abort.reason())),
-            made = Harness::new(options, Arc::clone(&self.inner.store), journal) => made,
+            made = Harness::of_run(options, &self.inner.parts.record, Arc::clone(&self.inner.parts.store), journal) => made,
         };
         let harness = made?;
         harness.restore_budget(self.inner.used_before.get(&name).copied().unwrap_or_default());
         place.keep();
         Ok(harness)
+    }
+
+    /// Returns the tools that the run's caller answers itself.
+    fn client_tools(&self) -> Result<Vec<ToolDef>> {
+        let RunParts { record, client_calls, .. } = &self.inner.parts;
+        let timeout_ms = record.options.tool_timeout_ms.unwrap_or(DEFAULT_CLIENT_TOOL_TIMEOUT_MS);
+        let tools = record.options.tools.iter();
+        tools.map(|tool| tool.to_def(client_calls, &record.run_id, timeout_ms)).collect()
     }
 
     /// Writes a line into the log of the run.
@@ -299,7 +178,11 @@ impl AgentContext {
         let was_written =
             logs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |logs| logs.checked_sub(1)).is_ok();
         if !was_written {
-            self.inner.scope.emit(AgentEventKind::Log { level, message: message.to_owned(), attributes });
+            self.inner.parts.scope.emit(AgentEventKind::Log {
+                level,
+                message: message.to_owned(),
+                attributes,
+            });
         }
     }
 
@@ -335,6 +218,24 @@ impl Drop for HarnessName<'_> {
 }
 
 impl RunHandle {
+    /// Starts a run: its handler is called on a task of its own.
+    pub(crate) fn start(
+        handler: AgentHandler,
+        parts: RunParts,
+        events: mpsc::UnboundedReceiver<Arc<AgentEvent>>,
+        past: RunHistory,
+    ) -> Self {
+        let (id, abort) = (parts.record.run_id.clone(), parts.scope.journal().abort());
+        let inner = RunInner {
+            parts,
+            harnesses: Mutex::default(),
+            written_logs: AtomicU64::new(past.logs),
+            used_before: past.used,
+        };
+        let task = tokio::spawn(carry_out(handler, AgentContext { inner: Arc::new(inner) }));
+        Self { id, task, abort, events }
+    }
+
     /// Returns the run's id.
     pub fn id(&self) -> &str {
         &self.id
@@ -360,18 +261,4 @@ impl RunHandle {
             Err(Error::new(ErrorKind::Internal, "the task of a run ended early").with_source(error).into())
         })
     }
-}
-
-fn run_start(record: &RunRecord) -> AgentEventKind {
-    AgentEventKind::RunStart {
-        instance_id: record.instance_id.clone(),
-        agent_name: record.agent_name.clone(),
-        started_at: rfc3339(record.started_ms),
-        payload: record.payload.clone(),
-    }
-}
-
-fn rfc3339(ms: u64) -> String {
-    let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(ms);
-    humantime::format_rfc3339_millis(time).to_string()
 }

@@ -23,6 +23,8 @@ pub enum AgentSandbox {
     Sandbox(Sandbox),
     /// The sandbox `default` of this pool. Tools that take the name of a sandbox can use the others.
     Pool(SandboxPool),
+    /// This sandbox of this pool, as [`AgentSandbox::Pool`].
+    Named(SandboxPool, SandboxName),
 }
 
 impl AgentSandbox {
@@ -44,7 +46,7 @@ pub(crate) struct SandboxAccess {
 enum AttachedSandbox {
     Nowhere,
     Handle(Sandbox),
-    InPool,
+    InPool(SandboxName),
 }
 
 impl SandboxAccess {
@@ -59,7 +61,8 @@ impl SandboxAccess {
                 (SandboxPool::open(provider, PoolOptions::default())?, AttachedSandbox::Handle(handle))
             }
             AgentSandbox::Sandbox(handle) => (without_sandboxes()?, AttachedSandbox::Handle(handle)),
-            AgentSandbox::Pool(pool) => (pool, AttachedSandbox::InPool),
+            AgentSandbox::Pool(pool) => (pool, AttachedSandbox::InPool(SandboxName::parse(DEFAULT_SANDBOX)?)),
+            AgentSandbox::Named(pool, name) => (pool, AttachedSandbox::InPool(name)),
         };
         let source = Self { pool, place, cwd: None };
         match cwd {
@@ -81,7 +84,7 @@ impl SandboxAccess {
     pub(crate) async fn sandbox(&self) -> Result<Option<Sandbox>> {
         match self.place {
             AttachedSandbox::Nowhere => Ok(None),
-            AttachedSandbox::Handle(_) | AttachedSandbox::InPool => {
+            AttachedSandbox::Handle(_) | AttachedSandbox::InPool(_) => {
                 self.context().sandbox(None).await.map(Some)
             }
         }
@@ -92,7 +95,8 @@ impl SandboxAccess {
         let context = ToolContext::new(self.pool.clone());
         let context = match &self.place {
             AttachedSandbox::Handle(handle) => context.with_handle(handle.clone()),
-            AttachedSandbox::InPool | AttachedSandbox::Nowhere => context,
+            AttachedSandbox::InPool(name) => context.with_sandbox(name.clone()),
+            AttachedSandbox::Nowhere => context,
         };
         match &self.cwd {
             Some(cwd) => context.with_cwd(cwd.clone()),
@@ -104,13 +108,15 @@ impl SandboxAccess {
     pub(crate) fn default_toolset(&self) -> Result<Option<Toolset>> {
         match self.place {
             AttachedSandbox::Nowhere => Ok(None),
-            AttachedSandbox::InPool if self.pool.provider().tools().is_some() => {
-                default_tools(self.pool.provider().as_ref()).map(Some)
+            AttachedSandbox::Handle(_) | AttachedSandbox::InPool(_) => {
+                let provider = self.pool.provider();
+                let tools = if provider.tools().is_some() {
+                    default_tools(provider.as_ref())
+                } else {
+                    toolset("coding")
+                };
+                tools.map(Some)
             }
-            AttachedSandbox::Handle(_) if self.pool.provider().tools().is_some() => {
-                default_tools(self.pool.provider().as_ref()).map(Some)
-            }
-            AttachedSandbox::Handle(_) | AttachedSandbox::InPool => toolset("coding").map(Some),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod in_engine;
 mod in_memory;
+mod watch;
 
 use std::sync::Arc;
 
@@ -11,12 +12,14 @@ use eyot_engine::store::AgentRunLease;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::client_tool::ClientTool;
 use crate::conversation::ConversationEntry;
 use crate::event::{AgentEvent, EventError};
 use crate::step::AgentStep;
 
 pub use in_engine::EngineStore;
 pub use in_memory::MemoryStore;
+pub use watch::{RunSignals, RunWatch};
 
 /// A store for runs, their events and their conversations.
 #[async_trait]
@@ -43,6 +46,19 @@ pub trait AgentStore: Send + Sync {
 
     /// Returns the runs that match a filter, newest first.
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>>;
+
+    /// Returns the instances of an agent that have runs, sorted: those of these pools (`None`: all), behind `after`, at most
+    /// `limit`.
+    async fn instances(
+        &self,
+        agent: &str,
+        pools: Option<&[String]>,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<String>>;
+
+    /// Watches a run, which may be one of another process.
+    async fn watch_run(&self, id: &str) -> Result<RunWatch>;
 
     /// Returns at most `limit` events of a run, from the number `from` on.
     async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>>;
@@ -72,10 +88,16 @@ impl RunLease {
 pub struct RunRecord {
     /// The id: `run_` and a ULID.
     pub run_id: String,
+    /// The pool whose callers may see the run; `None`: it is of no pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
     /// The agent's instance.
     pub instance_id: String,
     /// The agent.
     pub agent_name: String,
+    /// The name of the sandbox that the agent works in, if it is known before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     /// The state.
     pub status: RunStatus,
     /// The start, in milliseconds since 1970 (UTC).
@@ -86,6 +108,9 @@ pub struct RunRecord {
     /// The input.
     #[serde(default)]
     pub payload: Value,
+    /// What was asked for beside the input.
+    #[serde(default, skip_serializing_if = "AgentRunOptions::is_usual")]
+    pub options: AgentRunOptions,
     /// The result.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub result: Value,
@@ -94,8 +119,31 @@ pub struct RunRecord {
     pub error: Option<EventError>,
 }
 
+/// What the caller of a run asks for beside the input.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AgentRunOptions {
+    /// The tools that the caller runs itself. Every harness of the run has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ClientTool>,
+    /// The time in which the caller answers a call of its tools, in milliseconds; `None`:
+    /// [`crate::DEFAULT_CLIENT_TOOL_TIMEOUT_MS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_timeout_ms: Option<u64>,
+    /// Tells `idle` before the end, if the run has not told it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tells_idle: bool,
+}
+
+impl AgentRunOptions {
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "router", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
     /// The run has not ended.
@@ -104,6 +152,17 @@ pub enum RunStatus {
     Completed,
     /// The run failed.
     Errored,
+}
+
+impl RunStatus {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Completed => "completed",
+            Self::Errored => "errored",
+        }
+    }
 }
 
 /// A filter for a list of runs.
@@ -115,6 +174,8 @@ pub struct RunFilter {
     pub agent_name: Option<String>,
     /// Runs of this instance.
     pub instance_id: Option<String>,
+    /// Runs of these pools; `None`: all runs.
+    pub pools: Option<Vec<String>>,
     /// Runs that come after this one in the list, given as its start and its id.
     pub before: Option<(u64, String)>,
     /// The most runs to return; `None`: 100.

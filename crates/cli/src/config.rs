@@ -22,8 +22,11 @@ use crate::errors::{Failure, USAGE};
 use crate::usual_quotas::UsualQuotas;
 use crate::variables::refuse_misspelt;
 
+mod agents;
 mod provider_options;
 
+pub use agents::configure_models;
+use agents::{AgentSettings, ConfiguredPool, ModelProviders, check};
 pub use provider_options::ConfiguredOptions;
 
 const MACHINE_FILE: &str = "/etc/eyot/config.toml";
@@ -52,6 +55,12 @@ pub struct Config {
     pub images: BTreeMap<String, String>,
     /// The sources of images.
     pub registries: RegistrySettings,
+    /// The agents of a server.
+    pub agents: AgentSettings,
+    /// The providers of models.
+    pub models: ModelProviders,
+    /// The settings of single pools of a server.
+    pub pools: BTreeMap<String, ConfiguredPool>,
 }
 
 /// The quotas of each pool, as configured: limits of all its sandboxes together.
@@ -224,6 +233,12 @@ pub struct SetFields {
 #[serde(try_from = "String")]
 pub struct Span(u64);
 
+impl Span {
+    fn ms(self) -> u64 {
+        self.0
+    }
+}
+
 impl FromStr for Span {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -298,6 +313,7 @@ impl Config {
             let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
             format!("line {}: {}", line.unwrap_or(1), error.message())
         })?;
+        check(&config.models, &config.pools)?;
         match config.state.as_deref().filter(|state| !state.is_absolute()) {
             Some(state) => Err(format!("`state` must be absolute: {}", state.display())),
             None => Ok(config),
@@ -343,6 +359,9 @@ impl Config {
                 docker_engine: variable(&lookup, "EYOT_DOCKER_ENGINE")?,
                 ..RegistrySettings::default()
             },
+            agents: AgentSettings::default(),
+            models: ModelProviders::new(),
+            pools: BTreeMap::new(),
         })
     }
 
@@ -357,6 +376,9 @@ impl Config {
             quotas: self.quotas.over(below.quotas),
             images: below.images.into_iter().chain(self.images).collect(),
             registries: self.registries.over(below.registries),
+            agents: self.agents.over(below.agents),
+            models: below.models.into_iter().chain(self.models).collect(),
+            pools: below.pools.into_iter().chain(self.pools).collect(),
         }
     }
 }

@@ -26,6 +26,7 @@ mod pools;
 mod provider;
 mod redaction;
 mod sandbox_names;
+mod served_agents;
 mod signals;
 mod sizes;
 mod stdio;

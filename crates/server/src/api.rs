@@ -5,6 +5,7 @@
 
 mod about;
 mod access;
+mod agents;
 mod coded;
 mod docs;
 mod document;
@@ -45,8 +46,9 @@ mod watch;
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use eyot::{Error, ErrorKind, Result};
 use tokio_util::sync::CancellationToken;
@@ -121,6 +123,16 @@ fn protected() -> OpenApiRouter<Api> {
         .routes(routes!(tools::call))
         .routes(routes!(tools::call_pool))
         .routes(routes!(metrics::metrics))
+        .routes(routes!(agents::list))
+        .routes(routes!(agents::begin))
+        .routes(routes!(agents::runs))
+        .routes(routes!(agents::run))
+        .routes(routes!(agents::run_events))
+        .routes(routes!(agents::stream))
+        .routes(routes!(agents::abort))
+        .routes(routes!(agents::resume))
+        .routes(routes!(agents::waiting))
+        .routes(routes!(agents::answer))
         .routes(routes!(terminals::open, terminals::list))
         .routes(routes!(terminals::end))
         .routes(routes!(exec_socket::exec_socket))
@@ -155,8 +167,11 @@ pub fn router(api: &Api) -> Router {
         .with_state(api.clone())
 }
 
-async fn nowhere() -> Refusal {
-    Error::new(ErrorKind::NotFound, "there is nothing at this path").into()
+async fn nowhere(method: Method, uri: Uri) -> Response {
+    if agents::flue_routes::is_of_flue(uri.path()) {
+        return eyot_agent::route_not_found(method, uri).await.into_response();
+    }
+    Refusal::from(Error::new(ErrorKind::NotFound, "there is nothing at this path")).into_response()
 }
 
 async fn method_not_allowed() -> Refusal {
@@ -201,6 +216,7 @@ pub async fn prepare(
     );
     let router = router(api)
         .merge(mcp::router(api, &mcp, &stop))
+        .merge(agents::flue_routes::routes(api, &stop))
         .layer(from_fn_with_state(api.clone(), metrics::measure))
         .layer(cors(&options.allowed_origins))
         .layer(from_fn_with_state(Arc::clone(&guard), guard::check));

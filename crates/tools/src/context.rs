@@ -21,6 +21,8 @@ pub struct ToolContext {
     pub cwd: Option<SandboxPath>,
     /// Ends the call: a command is killed and answers with its output so far, everything else is given up.
     pub cancel: CancellationToken,
+    /// The id that the model gave the call, where it is known.
+    pub call_id: Option<String>,
     /// Hears what a long call has done so far; must not block.
     pub progress: Option<Arc<dyn Fn(ToolProgress) + Send + Sync>>,
 }
@@ -54,7 +56,8 @@ impl ToolContext {
     /// Makes a context of this pool, for calls without cancel and progress.
     pub fn new(pool: SandboxPool) -> Self {
         let sandbox = SandboxName::parse(DEFAULT_SANDBOX).expect("`default` is a name");
-        Self { pool, sandbox, handle: None, cwd: None, cancel: CancellationToken::new(), progress: None }
+        let (handle, cwd, call_id, progress) = Default::default();
+        Self { pool, sandbox, handle, cwd, cancel: CancellationToken::new(), call_id, progress }
     }
 
     /// The same context with another sandbox for calls that name none.
@@ -79,6 +82,12 @@ impl ToolContext {
     #[must_use]
     pub fn with_cancel(self, cancel: CancellationToken) -> Self {
         Self { cancel, ..self }
+    }
+
+    /// The same context with the id of the call.
+    #[must_use]
+    pub fn with_call_id(self, id: impl Into<String>) -> Self {
+        Self { call_id: Some(id.into()), ..self }
     }
 
     /// The same context with somebody who hears of progress.

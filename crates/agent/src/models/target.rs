@@ -33,9 +33,9 @@ pub(super) struct ModelTarget {
 }
 
 impl ModelTarget {
-    /// Finds the place of `provider/model-id`. `invalid`: it has another form, nobody has the provider, or its address or a
+    /// Finds the place of `provider/model-id`, with the settings that `own` has for its provider. `invalid`: it has another form, nobody has the provider, or its address or a
     /// header is none.
-    pub(super) fn find(name: &str) -> Result<Self> {
+    pub(super) fn find(name: &str, own: &BTreeMap<String, ModelProviderSettings>) -> Result<Self> {
         let Some((provider, id)) = name.split_once('/') else {
             let form = "write `provider/model-id`, such as `anthropic/claude-haiku-4-5`";
             return Err(Error::invalid("model", format!("`{name}` names no provider: {form}")));
@@ -47,16 +47,21 @@ impl ModelTarget {
             ));
         }
         if let Some(registration) = registry::registration(provider) {
-            return Self::registered(provider, id, registration);
+            return Self::registered(provider, id, registration, own);
         }
         let variable = |name: &str| std::env::var(name).ok();
         match builtin::find(provider, id, variable) {
-            Some(found) => Self::built_in(found, id),
+            Some(found) => Self::built_in(found, id, own),
             None => Err(unknown_provider(name, provider)),
         }
     }
 
-    fn registered(name: &str, id: &str, registration: ProviderRegistration) -> Result<Self> {
+    fn registered(
+        name: &str,
+        id: &str,
+        registration: ProviderRegistration,
+        own: &BTreeMap<String, ModelProviderSettings>,
+    ) -> Result<Self> {
         let facts = registration.models.get(id).copied().unwrap_or_default();
         let slug = registration.provider.as_deref().unwrap_or(name);
         let info = ModelInfo {
@@ -69,7 +74,7 @@ impl ModelTarget {
             images: facts.images.unwrap_or_default(),
             prices: facts.prices.or(registration.prices).unwrap_or_default(),
         };
-        let settings = registry::settings(slug);
+        let settings = settings_of(slug, own);
         let base_url = settings.base_url.as_deref().unwrap_or(&registration.base_url);
         let key = settings.api_key.clone().or(registration.api_key);
         // A key of the environment is for its vendor, and no other server gets it.
@@ -82,8 +87,12 @@ impl ModelTarget {
         Self::new(info, None, base_url, key, registration.headers, &settings)
     }
 
-    fn built_in(found: builtin::BuiltinProvider, id: &str) -> Result<Self> {
-        let settings = registry::settings(found.name);
+    fn built_in(
+        found: builtin::BuiltinProvider,
+        id: &str,
+        own: &BTreeMap<String, ModelProviderSettings>,
+    ) -> Result<Self> {
+        let settings = settings_of(found.name, own);
         let info = built_in_info(&found, id);
         let base_url = settings.base_url.as_deref().unwrap_or(&found.base_url);
         let key = match (settings.api_key.clone(), found.key_variable) {
@@ -183,6 +192,23 @@ impl ModelTarget {
         })?;
         value.set_sensitive(true);
         Ok(value)
+    }
+}
+
+/// The settings of a provider. What `own` leaves out is as for the whole process, unless it has an address of its own: the
+/// process's key and headers are not for that.
+fn settings_of(provider: &str, own: &BTreeMap<String, ModelProviderSettings>) -> ModelProviderSettings {
+    let usual = registry::settings(provider);
+    let Some(own) = own.get(provider).cloned() else { return usual };
+    own.api_key.iter().for_each(super::ApiKey::remember);
+    if own.base_url.is_some() {
+        return own;
+    }
+    ModelProviderSettings {
+        base_url: usual.base_url,
+        headers: usual.headers.into_iter().chain(own.headers).collect(),
+        api_key: own.api_key.or(usual.api_key),
+        store_responses: own.store_responses.or(usual.store_responses),
     }
 }
 

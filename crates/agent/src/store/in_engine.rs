@@ -1,30 +1,38 @@
 //! The store of agents in the engine's store. It outlives the process, and another process may resume its runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use eyot::{Error, ErrorKind, Result};
+use eyot_engine::FolderChanges;
 use eyot_engine::store::{AgentChange, AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunStatus, StoreChange};
+use super::{
+    AgentRunOptions, AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunSignals, RunStatus,
+    RunWatch, StoreChange,
+};
 use crate::conversation::ConversationEntry;
 use crate::event::AgentEvent;
 use crate::event_limit::stored_event;
 use crate::step::AgentStep;
 
 /// The store of agents in the engine's store. It outlives the process, and another process may resume its runs.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct EngineStore {
     store: Arc<Store>,
+    signals: RunSignals,
+    /// The changes of the store's files; `None`: it is in memory. They are watched from the first watch of another process's
+    /// run on.
+    folder: Arc<OnceLock<Option<FolderChanges>>>,
 }
 
 impl EngineStore {
     /// Creates the store of agents in an engine's store.
     pub fn new(store: Arc<Store>) -> Self {
-        Self { store }
+        Self { store, signals: RunSignals::default(), folder: Arc::default() }
     }
 
     /// Runs a function on a thread that may block.
@@ -55,16 +63,25 @@ impl AgentStore for EngineStore {
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {
         let lease = lease.and_then(|lease| lease.kept.clone());
         let changes = changes.into_iter().map(change).collect::<Result<Vec<_>>>()?;
-        self.blocking(move |store| store.write_agents(lease.as_deref(), &changes)).await
+        let signals = self.signals.clone();
+        self.blocking(move |store| {
+            store.write_agents(lease.as_deref(), &changes)?;
+            lease.iter().for_each(|lease| signals.tell(lease.id()));
+            Ok(())
+        })
+        .await
     }
 
     async fn begin_run(&self, run: RunRecord) -> Result<RunLease> {
         let row = AgentRunRow {
             id: run.run_id,
+            pool: run.pool,
             instance: run.instance_id,
             agent: run.agent_name,
+            sandbox: run.sandbox,
             status: AgentRunStatus::Active,
             payload: json(&run.payload)?,
+            options: Some(json(&run.options)?),
             result: None,
             error: None,
             started_ms: i64::try_from(run.started_ms).unwrap_or(i64::MAX),
@@ -92,11 +109,43 @@ impl AgentStore for EngineStore {
             status: filter.status.map(status_of),
             agent: filter.agent_name,
             instance: filter.instance_id,
+            pools: filter.pools,
             before: filter.before.map(|(started, id)| (i64::try_from(started).unwrap_or(i64::MAX), id)),
             limit: filter.limit.unwrap_or(DEFAULT_RUN_LIMIT),
         };
         let rows = self.blocking(move |store| store.agent_runs(&filter)).await?;
         rows.into_iter().map(record).collect()
+    }
+
+    async fn instances(
+        &self,
+        agent: &str,
+        pools: Option<&[String]>,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<String>> {
+        let (agent, pools, after) = (agent.to_owned(), pools.map(<[_]>::to_vec), after.to_owned());
+        self.blocking(move |store| store.agent_instances(&agent, pools.as_deref(), &after, limit)).await
+    }
+
+    async fn watch_run(&self, id: &str) -> Result<RunWatch> {
+        let watch = self.signals.watch(id);
+        if self.store.holds_agent_run(id) {
+            return Ok(watch);
+        }
+        let folder = Arc::clone(&self.folder);
+        let folder = self.blocking(move |store| match folder.get() {
+            Some(folder) => Ok(folder.clone()),
+            None => {
+                let changes = store.changes()?;
+                Ok(folder.get_or_init(|| changes).clone())
+            }
+        });
+        let folder = folder.await?.map(|mut folder| {
+            folder.mark_seen();
+            folder
+        });
+        Ok(watch.with_folder(folder))
     }
 
     async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>> {
@@ -137,8 +186,10 @@ fn record(row: AgentRunRow) -> Result<RunRecord> {
     let ms = |time: i64| u64::try_from(time).unwrap_or_default();
     Ok(RunRecord {
         run_id: row.id,
+        pool: row.pool,
         instance_id: row.instance,
         agent_name: row.agent,
+        sandbox: row.sandbox,
         status: match row.status {
             AgentRunStatus::Active => RunStatus::Active,
             AgentRunStatus::Completed => RunStatus::Completed,
@@ -147,6 +198,7 @@ fn record(row: AgentRunRow) -> Result<RunRecord> {
         started_ms: ms(row.started_ms),
         ended_ms: row.ended_ms.map(ms),
         payload: read(&row.payload)?,
+        options: row.options.as_deref().map(read::<AgentRunOptions>).transpose()?.unwrap_or_default(),
         result: row.result.as_deref().map(read).transpose()?.unwrap_or(Value::Null),
         error: row.error.as_deref().map(read).transpose()?,
     })

@@ -1,13 +1,16 @@
 //! A store in the memory of this process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use eyot::{Error, ErrorKind, Result};
 use eyot_engine::store::{MAX_ENDED_RUNS_PER_INSTANCE, conversation_in_use};
 
-use super::{AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunStatus, StoreChange};
+use super::{
+    AgentStore, DEFAULT_RUN_LIMIT, RunFilter, RunLease, RunRecord, RunSignals, RunStatus, RunWatch,
+    StoreChange,
+};
 use crate::conversation::ConversationEntry;
 use crate::event::AgentEvent;
 use crate::event_limit::stored_event;
@@ -18,6 +21,7 @@ use crate::step::AgentStep;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     kept: Mutex<StoredAgents>,
+    signals: RunSignals,
 }
 
 #[derive(Debug, Default)]
@@ -79,10 +83,12 @@ impl StoredAgents {
         self.conversations.entry(key).or_default().run = lease.map(|lease| lease.id().to_owned());
     }
 
-    /// Forgets the oldest runs of an instance that have ended.
-    fn forget_old_runs(&mut self, instance: &str) {
+    /// Forgets the oldest runs that have ended of this one's instance.
+    fn forget_old_runs(&mut self, id: &str) {
+        let owner = |run: &RunRecord| (run.pool.clone(), run.agent_name.clone(), run.instance_id.clone());
+        let of = self.runs.get(id).map(|run| owner(&run.record));
         let ended =
-            |run: &&MemoryRun| run.record.instance_id == instance && run.record.status != RunStatus::Active;
+            |run: &&MemoryRun| run.record.status != RunStatus::Active && Some(owner(&run.record)) == of;
         let mut runs: Vec<(u64, String)> = self
             .runs
             .values()
@@ -111,8 +117,8 @@ impl StoredAgents {
                 record.status = if error.is_none() { RunStatus::Completed } else { RunStatus::Errored };
                 record.ended_ms = Some(timestamp_ms());
                 (record.result, record.error) = (result, error);
-                let instance = record.instance_id.clone();
-                self.forget_old_runs(&instance);
+                let id = record.run_id.clone();
+                self.forget_old_runs(&id);
             }
         }
         Ok(())
@@ -128,7 +134,9 @@ impl AgentStore for MemoryStore {
     async fn commit(&self, lease: Option<&RunLease>, changes: Vec<StoreChange>) -> Result<()> {
         let mut kept = self.lock();
         changes.iter().try_for_each(|change| kept.check(lease, change))?;
-        changes.into_iter().try_for_each(|change| kept.apply(lease, change))
+        changes.into_iter().try_for_each(|change| kept.apply(lease, change))?;
+        lease.iter().for_each(|lease| self.signals.tell(lease.id()));
+        Ok(())
     }
 
     async fn begin_run(&self, run: RunRecord) -> Result<RunLease> {
@@ -165,6 +173,7 @@ impl AgentStore for MemoryStore {
             filter.status.is_none_or(|status| run.status == status)
                 && filter.agent_name.as_ref().is_none_or(|name| run.agent_name == *name)
                 && filter.instance_id.as_ref().is_none_or(|id| run.instance_id == *id)
+                && is_of(filter.pools.as_deref(), run)
                 && filter.before.as_ref().is_none_or(|(started, id)| {
                     (run.started_ms, run.run_id.as_str()) < (*started, id.as_str())
                 })
@@ -172,6 +181,26 @@ impl AgentStore for MemoryStore {
         records.sort_by_key(|run| std::cmp::Reverse((run.started_ms, run.run_id.clone())));
         let limit = usize::try_from(filter.limit.unwrap_or(DEFAULT_RUN_LIMIT)).unwrap_or(usize::MAX);
         Ok(records.into_iter().take(limit).cloned().collect())
+    }
+
+    async fn instances(
+        &self,
+        agent: &str,
+        pools: Option<&[String]>,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<String>> {
+        let kept = self.lock();
+        let runs = kept.runs.values().map(|run| &run.record);
+        let runs = runs
+            .filter(|run| run.agent_name == agent && run.instance_id.as_str() > after && is_of(pools, run));
+        let instances: BTreeSet<&str> = runs.map(|run| run.instance_id.as_str()).collect();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(instances.into_iter().take(limit).map(str::to_owned).collect())
+    }
+
+    async fn watch_run(&self, id: &str) -> Result<RunWatch> {
+        Ok(self.signals.watch(id))
     }
 
     async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>> {
@@ -186,4 +215,8 @@ impl AgentStore for MemoryStore {
         let steps = kept.runs.get(run).into_iter().flat_map(|run| &run.steps);
         Ok(steps.map(|((session, number), step)| (session.clone(), *number, step.clone())).collect())
     }
+}
+
+fn is_of(pools: Option<&[String]>, run: &RunRecord) -> bool {
+    pools.is_none_or(|pools| run.pool.as_ref().is_some_and(|pool| pools.contains(pool)))
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use eyot::Result;
 use eyot_agent::{
     AgentEvent, AgentStep, AgentStore, ConversationEntry, EngineStore, RunFilter, RunLease, RunRecord,
-    StoreChange,
+    RunWatch, StoreChange,
 };
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -66,6 +66,20 @@ impl AgentStore for KillingStore {
 
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>> {
         self.inner.runs(filter).await
+    }
+
+    async fn instances(
+        &self,
+        agent: &str,
+        pools: Option<&[String]>,
+        after: &str,
+        limit: u64,
+    ) -> Result<Vec<String>> {
+        self.inner.instances(agent, pools, after, limit).await
+    }
+
+    async fn watch_run(&self, id: &str) -> Result<RunWatch> {
+        self.inner.watch_run(id).await
     }
 
     async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>> {

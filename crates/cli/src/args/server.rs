@@ -111,6 +111,12 @@ pub struct ServeArgs {
     /// then take a fraction of the time; each takes as much memory as an idle sandbox [default: 2]
     #[arg(long, value_name = "N", value_parser = parse_slots)]
     pub slots: Option<usize>,
+    /// Serve the agents of this folder: files NAME.md, which may be changed at any time [default: `agents` in the state folder]
+    #[arg(long, value_name = "DIR")]
+    pub agents: Option<PathBuf>,
+    /// The model of agents whose file names none: PROVIDER/MODEL
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
     #[command(flatten)]
     pub limits: LimitArgs,
 }

@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::open_files::OpenFiles;
 use crate::parent::Parent;
+use crate::served_agents;
 use crate::signals::{SignalEvent, Signals};
 use crate::usual_quotas::UsualQuotas;
 
@@ -40,9 +41,12 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
     let _folder = parent.as_ref().and_then(|_| client_folder(&args.listen));
     let mut listeners = listeners(&args, certificate.as_ref(), context).await?;
     let api = api(&args, listeners.len(), context).await?;
+    let agents = served_agents::agents(&args, &api, context)?;
+    let api = api.running_agents(agents.clone());
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
     let mut serving = serving(&args, &api, &mut listeners, &stop).await?;
+    served_agents::resume(agents);
     for bound in &listeners {
         announce(&bound.url, context);
     }

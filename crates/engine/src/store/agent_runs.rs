@@ -21,7 +21,8 @@ use super::{Store, failed};
 
 const READ: &str = "read the runs of agents";
 const WRITE: &str = "write a run of an agent";
-const SELECT: &str = "SELECT id, pool, instance, agent, sandbox, status, payload, options, result, error, started_ms, ended_ms
+const SELECT: &str =
+    "SELECT id, pool, instance, agent, sandbox, status, payload, options, result, error, started_ms, ended_ms
                       FROM agent_runs";
 
 /// The number of runs of an instance that are kept after their end. Older ones are deleted with their events.

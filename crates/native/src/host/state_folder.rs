@@ -137,7 +137,8 @@ impl StateFacts {
 const MARKS: [&str; 2] = ["sandboxes", "eyot.db"];
 
 /// The entries that a state folder may have before the first sandbox: Eyot's own files, and those of a new disk.
-const OWN: [&str; 17] = [
+const OWN: [&str; 18] = [
+    "agents",
     "blocks",
     "cgroups",
     "docker",

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, Result, Sandbox, SandboxId, SandboxName};
-use eyot_engine::{Engine, PoolOptions, PoolProvider};
+use eyot_agent::Agents;
+use eyot_engine::store::Store;
+use eyot_engine::{Engine, PoolOptions, PoolProvider, SandboxPool};
 
 use super::access::{Access, Caller};
 use super::handles::{Handles, Held};
@@ -38,6 +40,7 @@ struct Options {
     metrics_keys: Vec<SandboxName>,
     /// The names of the keys that may import and remove images.
     image_keys: Vec<SandboxName>,
+    agents: Option<Agents>,
 }
 
 struct Inner {
@@ -79,6 +82,7 @@ impl Api {
             may_use_host_networks: false,
             metrics_keys: Vec::new(),
             image_keys: Vec::new(),
+            agents: None,
         }))
     }
 
@@ -134,6 +138,21 @@ impl Api {
         &self.0.image_keys
     }
 
+    /// Serves these agents. The runs of each are those of its caller's pool.
+    #[must_use]
+    pub fn running_agents(self, agents: Agents) -> Self {
+        self.with(|options| Options { agents: Some(agents), ..options })
+    }
+
+    pub(super) fn agents(&self) -> Option<&Agents> {
+        self.0.agents.as_ref()
+    }
+
+    /// Returns the sandboxes of a pool, which is opened when it is first named.
+    pub fn sandbox_pool(&self, name: &SandboxName) -> Result<SandboxPool> {
+        Ok(self.pool(name)?.pool().clone())
+    }
+
     pub(super) fn may_use_host_networks(&self) -> bool {
         self.0.may_use_host_networks
     }
@@ -156,6 +175,11 @@ impl Api {
 
     pub(super) fn engine(&self) -> &Engine {
         &self.0.inner.engine
+    }
+
+    /// Returns the store of the engine.
+    pub fn engine_store(&self) -> &Arc<Store> {
+        self.engine().store()
     }
 
     pub(super) fn access(&self) -> Access {

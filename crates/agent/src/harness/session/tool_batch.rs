@@ -58,7 +58,7 @@ impl Operation {
 
     async fn answer(&self, call: &PromptCall, tool_call: &ToolCall) -> ToolOutput {
         let cancel = self.abort.token().child_token();
-        let context = self.session.source.context().with_cancel(cancel.clone());
+        let context = self.session.source.context().with_cancel(cancel.clone()).with_call_id(&tool_call.id);
         let run =
             handle_tool_call(&context, &call.toolbox.tools, &tool_call.name, tool_call.arguments.clone());
         let Some(limit) = self.session.harness.tool_timeout_ms else { return run.await };

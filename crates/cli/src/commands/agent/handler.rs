@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use eyot_agent::{
-    AgentContext, AgentFile, AgentResult, AgentSandbox, Agents, Budget, HarnessOptions, McpServerOptions,
-    PromptOptions, connect_mcp_server, resolve_model,
+    AgentContext, AgentFile, AgentResult, AgentSandbox, Agents, Budget, COMMAND_LINE_AGENT, HarnessOptions,
+    McpServerOptions, PromptOptions, connect_mcp_server, resolve_model,
 };
 use eyot_engine::SandboxPool;
 use eyot_tools::{Toolset, toolset_over};
@@ -16,7 +16,7 @@ use crate::args::AgentWorkArgs;
 use crate::errors::Failure;
 
 /// The name of the agent.
-pub(super) const AGENT: &str = "eyot";
+pub(super) const AGENT: &str = COMMAND_LINE_AGENT;
 /// The toolset of an agent that names none.
 const DEFAULT_TOOLSET: &str = "coding";
 

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use eyot::SandboxName;
 use eyot_agent::{
     AgentError, AgentFile, AgentStore, Agents, EngineStore, ModelErrorKind, RunFilter, RunHandle, RunRecord,
-    RunStatus,
+    RunRequest, RunStatus,
 };
 use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_providers::registry::find;
 
 use crate::args::{AgentArgs, AgentCommand, AgentWorkArgs, SpecArgs};
+use crate::config::configure_models;
 use crate::context::Context;
 use crate::errors::{Failure, USAGE};
 use crate::signals::Signals;
@@ -77,12 +78,13 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
         task.provider = Some(pool.provider().name().to_owned());
         task.has_own_spec |= !is_usual;
     }
+    configure_models(&context.config.models);
     let store: Arc<dyn AgentStore> = Arc::new(EngineStore::new(Arc::clone(engine.store())));
     let agents = Agents::new(Arc::clone(&store));
     handler::register(&agents, pool)?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let run = match (&before, task) {
-        (_, Some(task)) => agents.run(AGENT, id.as_str(), task.to_payload()?).await?,
+        (_, Some(task)) => agents.begin(request(&id, &task)?).await?,
         (Some(before), None) => resume(&agents, before, &id).await?,
         (None, None) => return Err(no_task()),
     };
@@ -93,6 +95,18 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
     let rest = if has_ended { " 'TASK'" } else { "" };
     context.output.note(&format!("to continue: eyot agent --continue {id}{rest}"));
     ended_as(ended)
+}
+
+/// The run of a task. Its pool has the agent's own name.
+fn request(id: &SandboxName, task: &AgentTask) -> Result<RunRequest, Failure> {
+    Ok(RunRequest {
+        agent: AGENT.to_owned(),
+        instance_id: id.to_string(),
+        pool: Some(id.to_string()),
+        sandbox: Some(DEFAULT_SANDBOX.to_owned()),
+        payload: task.to_payload()?,
+        ..RunRequest::default()
+    })
 }
 
 /// Finds the sandbox of an agent that made it with options of its own. One that is gone can't be made again as it was.

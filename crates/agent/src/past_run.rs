@@ -15,19 +15,19 @@ const EVENT_PAGE: u64 = 1_000;
 
 /// The past of a resumed run.
 #[derive(Debug, Default)]
-pub(super) struct RunHistory {
-    pub(super) next_index: u64,
+pub(crate) struct RunHistory {
+    pub(crate) next_index: u64,
     /// The number of log lines that the handler has written.
-    pub(super) logs: u64,
-    pub(super) unfinished: UnfinishedWork,
+    pub(crate) logs: u64,
+    pub(crate) unfinished: UnfinishedWork,
     /// The part of its budget that each harness has used.
-    pub(super) used: BTreeMap<String, BudgetUsage>,
+    pub(crate) used: BTreeMap<String, BudgetUsage>,
     /// The time of the first event of each harness.
     begun: BTreeMap<String, SystemTime>,
 }
 
 impl RunHistory {
-    pub(super) async fn read(store: &dyn AgentStore, run: &str) -> Result<Self> {
+    pub(crate) async fn read(store: &dyn AgentStore, run: &str) -> Result<Self> {
         let mut past = Self::default();
         loop {
             let events = store.events(run, past.next_index, EVENT_PAGE).await?;

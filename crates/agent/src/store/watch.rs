@@ -1,0 +1,81 @@
+//! Watches of runs: they tell that a store may have more of a run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use eyot_engine::FolderChanges;
+use tokio::sync::watch;
+
+/// The least time between two looks at a store that another process writes.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// The time after which a watch looks again although nothing was told: the run may have another owner since.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// The signals of a store: each commit of a run wakes those who watch it. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct RunSignals {
+    runs: Arc<Mutex<HashMap<String, watch::Sender<u64>>>>,
+}
+
+/// A watch of one run.
+pub struct RunWatch {
+    signal: watch::Receiver<u64>,
+    /// The changes of the store's files, if another process may write the run.
+    folder: Option<FolderChanges>,
+}
+
+impl RunSignals {
+    /// Watches a run from now on.
+    pub fn watch(&self, run: &str) -> RunWatch {
+        let mut runs = self.lock();
+        runs.retain(|_, sender| sender.receiver_count() > 0);
+        let signal = runs.entry(run.to_owned()).or_default().subscribe();
+        RunWatch { signal, folder: None }
+    }
+
+    /// Wakes those who watch the run.
+    pub fn tell(&self, run: &str) {
+        if let Some(sender) = self.lock().get(run) {
+            sender.send_modify(|count| *count = count.wrapping_add(1));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<u64>>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunWatch {
+    /// The same watch, which also wakes when the store's files change.
+    #[must_use]
+    pub(crate) fn with_folder(self, folder: Option<FolderChanges>) -> Self {
+        Self { folder, ..self }
+    }
+
+    /// Waits until the store may have more of the run than at the last call. It may wake without a reason.
+    pub async fn changed(&mut self) {
+        let Self { signal, folder } = self;
+        tokio::select! {
+            // The sender lives as long as this watch.
+            _ = signal.changed() => {}
+            () = folder_change(folder) => {}
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+        }
+    }
+}
+
+/// Waits for a change of the store's files. Without a working watch it waits for ever.
+async fn folder_change(folder: &mut Option<FolderChanges>) {
+    let is_changed = match folder {
+        Some(changes) => changes.changed().await.is_ok(),
+        None => false,
+    };
+    match folder {
+        Some(changes) if is_changed => {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            changes.mark_seen();
+        }
+        _ => std::future::pending().await,
+    }
+}
