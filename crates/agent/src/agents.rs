@@ -160,7 +160,7 @@ impl Agents {
     pub async fn begin(&self, request: RunRequest) -> Result<RunHandle> {
         ClientTool::check(&request.options.tools, request.options.tool_timeout_ms)?;
         let agent = self.existing(&request.agent).await?;
-        let run_id = format!("run_{}", ulid::Ulid::generate());
+        let run_id = new_run_id()?;
         let sandbox_of = agent.sandbox_of.map(|name| name(&request.agent, &request.instance_id));
         let RunRequest { agent: agent_name, instance_id, pool, sandbox, payload, options } = request;
         let abort = AbortSwitch::default();
@@ -305,6 +305,16 @@ impl Agents {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error))?
+}
+
+/// Returns the id of a new run. Of two runs that begin in the same millisecond, the second has the greater id, as lists need.
+fn new_run_id() -> Result<String> {
+    static IDS: Mutex<ulid::Generator> = Mutex::new(ulid::Generator::new());
+    let mut ids = IDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let id = ids.generate().map_err(|_| {
+        Error::new(ErrorKind::Unavailable, "begin a run: there are no more ids in this millisecond")
+    })?;
+    Ok(format!("run_{id}"))
 }
 
 fn run_start(record: &RunRecord) -> AgentEventKind {
