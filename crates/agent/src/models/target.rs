@@ -282,7 +282,7 @@ mod tests {
     fn registered(api: ModelApi, slug: &str, base_url: &str) -> ModelTarget {
         let mut registration = ProviderRegistration::new(api, base_url);
         registration.provider = Some(slug.to_owned());
-        ModelTarget::registered("lab", "m", registration).unwrap()
+        ModelTarget::registered("lab", "m", registration, &BTreeMap::new()).unwrap()
     }
 
     #[test]

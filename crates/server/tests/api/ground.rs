@@ -78,7 +78,8 @@ impl Ground {
         let api = Api::new(engine, Access::Keys, |name| PoolOptions { name, ..PoolOptions::default() })
             .limited(limits)
             .showing_metrics_to(vec![name("prometheus")])
-            .changing_images_by(vec![name("images")]);
+            .changing_images_by(vec![name("images")])
+            .running_agents(crate::agents::agents());
         let key = async |who: &str| api.keys().create(name(who), vec![name(who)]).await.unwrap().secret;
         let (ours, theirs) = (key("ours").await, key("theirs").await);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

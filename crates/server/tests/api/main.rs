@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod access;
+mod agents;
 mod authority;
 mod changes;
 mod commands;
