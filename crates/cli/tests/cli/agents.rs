@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use eyot_agent::standin::{StandIn, StandInTurn};
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 use super::machine::Machine;
 
 /// A stand-in, and the runtime that serves it.
-struct Vendor {
-    stand_in: StandIn,
+pub struct Vendor {
+    pub stand_in: StandIn,
     _runtime: tokio::runtime::Runtime,
 }
 
 impl Vendor {
-    fn playing(turns: Vec<StandInTurn>) -> Self {
+    pub fn playing(turns: Vec<StandInTurn>) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let stand_in = runtime.block_on(StandIn::openai(turns)).unwrap();
         Self { stand_in, _runtime: runtime }
     }
 
-    fn variables(&self) -> [(&'static str, &str); 2] {
+    pub fn variables(&self) -> [(&'static str, &str); 2] {
         [("OPENAI_API_KEY", "sk-canary-of-the-cli"), ("OPENAI_BASE_URL", self.stand_in.url())]
     }
 }
@@ -38,21 +38,13 @@ impl Machine {
     }
 
     /// The files of the machine, its state folder with the sandboxes included, in which this text stands.
-    fn files_with(&self, text: &str) -> Vec<PathBuf> {
-        let (mut folders, mut found) = (vec![self.path("")], Vec::new());
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-                let kind = entry.file_type().unwrap();
-                if kind.is_dir() {
-                    folders.push(entry.path());
-                } else if kind.is_file() {
-                    let bytes = std::fs::read(entry.path()).unwrap();
-                    let holds = bytes.windows(text.len()).any(|window| window == text.as_bytes());
-                    found.extend(holds.then(|| entry.path()));
-                }
-            }
-        }
-        found
+    pub fn files_with(&self, text: &str) -> Vec<PathBuf> {
+        // Hundreds of megabytes, which a test's own loop would take a minute for.
+        let mut grep = Command::new("grep");
+        grep.args(["--recursive", "--files-with-matches", "--fixed-strings", "--text", "--", text]);
+        let found = grep.arg(self.path("")).output().unwrap();
+        assert!(found.stderr.is_empty(), "{found:?}");
+        String::from_utf8(found.stdout).unwrap().lines().map(PathBuf::from).collect()
     }
 }
 

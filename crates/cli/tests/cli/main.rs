@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's own plumbing fails the test")]
 
 mod agents;
+mod agents_served;
 mod as_json;
 mod backup;
 mod bench;

@@ -50,7 +50,13 @@ impl Server {
 
     /// Another one on the same state folder, once this one has ended; the key is the same.
     pub fn restart(self, machine: &Machine) -> Self {
-        let command = machine.command(&["serve", "--listen", "127.0.0.1:0"]);
+        self.restart_with(machine, &[])
+    }
+
+    /// The same with more variables.
+    pub fn restart_with(self, machine: &Machine, env: &[(&str, &str)]) -> Self {
+        let mut command = machine.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.envs(env.iter().copied());
         Self::with_key(machine, command, self.key.clone())
     }
 
