@@ -1,0 +1,296 @@
+//! Conversations that are made shorter.
+
+use eyot_agent::TokenUsage;
+use eyot_agent::standin::StandInTurn;
+use serde_json::{Value, json};
+
+use crate::scenario::Difference::{Differs, OnlyOurs};
+use crate::scenario::Scenario;
+
+fn tokens(input: u64, output: u64) -> TokenUsage {
+    TokenUsage { input, output, ..TokenUsage::default() }
+}
+
+/// An answer of 50 tokens, as they are estimated.
+fn long() -> StandInTurn {
+    StandInTurn::text(&"x".repeat(200))
+}
+
+fn overflow() -> StandInTurn {
+    let message = "This model's maximum context length is 8000 tokens. However, your messages resulted in 9000 tokens.";
+    StandInTurn::failure(400, "context_length_exceeded", message)
+}
+
+/// A small window, of which so many of the newest tokens stay: 51 are a prompt and its long answer, and 20 less than that answer.
+fn keeping(tokens: u32) -> Value {
+    json!({
+        "contextWindow": 8000,
+        "maxTokens": 1000,
+        "compaction": {"reserveTokens": 1000, "keepRecentTokens": tokens},
+    })
+}
+
+fn prompts(texts: &[&str]) -> Vec<Value> {
+    texts.iter().map(|text| json!({"do": "prompt", "text": text})).collect()
+}
+
+/// Two prompts, a compaction by hand, and one more prompt.
+fn by_hand() -> Value {
+    let mut steps = prompts(&["one", "two", "three"]);
+    steps.insert(2, json!({"do": "compact"}));
+    json!(steps)
+}
+
+pub fn scenarios() -> Vec<Scenario> {
+    [by_the_caller(), by_the_runtime()].concat()
+}
+
+fn by_the_caller() -> Vec<Scenario> {
+    let text = StandInTurn::text;
+    vec![
+        Scenario::new(
+            "a_conversation_is_made_shorter_by_hand",
+            by_hand(),
+            vec![long(), long(), text("The summary."), text("Three.")],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/2"]),
+        Scenario::new(
+            "a_short_conversation_stays_as_it_is",
+            json!([{"do": "prompt", "text": "one"}, {"do": "compact"}, {"do": "prompt", "text": "two"}]),
+            vec![text("One."), text("Two.")],
+        )
+        .with(keeping(51)),
+        Scenario::new("an_empty_conversation_stays_as_it_is", json!([{"do": "compact"}]), vec![]),
+        Scenario::new(
+            "a_second_summary_goes_on_from_the_first",
+            json!([
+                {"do": "prompt", "text": "one"},
+                {"do": "prompt", "text": "two"},
+                {"do": "compact"},
+                {"do": "prompt", "text": "three"},
+                {"do": "compact"},
+                {"do": "prompt", "text": "four"},
+            ]),
+            vec![long(), long(), text("First."), long(), text("Second."), text("Four.")],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/2", "/requests/4"]),
+        Scenario::new(
+            "a_second_summary_of_a_split_turn_goes_on_from_the_first",
+            json!([
+                {"do": "prompt", "text": "one"},
+                {"do": "prompt", "text": "two"},
+                {"do": "compact"},
+                {"do": "prompt", "text": "three"},
+                {"do": "compact"},
+                {"do": "prompt", "text": "four"},
+            ]),
+            vec![
+                long(),
+                long(),
+                text("A summary."),
+                text("A summary."),
+                long(),
+                text("A summary."),
+                text("A summary."),
+                text("Four."),
+            ],
+        )
+        .with(keeping(20))
+        .with_summaries(&["/requests/2", "/requests/3", "/requests/5", "/requests/6"]),
+        Scenario::new(
+            "a_turn_that_is_too_long_is_split_and_gets_a_summary_of_its_own",
+            by_hand(),
+            vec![
+                long(),
+                text("I look.").and_call("c1", "bash", json!({"command": "echo one"})),
+                StandInTurn::empty()
+                    .and_thinking("I should write it down.", "")
+                    .and_call("c2", "write", json!({"path": "a.txt", "content": "a"}))
+                    .and_call("c3", "bash", json!({"command": "true"})),
+                long(),
+                text("A summary."),
+                text("A summary."),
+                text("Three."),
+            ],
+        )
+        .with(keeping(20))
+        .with_summaries(&["/requests/4", "/requests/5"]),
+        Scenario::new(
+            "the_first_turn_alone_is_split_without_anything_before_it",
+            json!([{"do": "prompt", "text": "one"}, {"do": "compact"}, {"do": "prompt", "text": "two"}]),
+            vec![
+                text("I look.").and_call("c1", "bash", json!({"command": "echo one"})),
+                long(),
+                text("A summary."),
+                text("Two."),
+            ],
+        )
+        .with(keeping(20))
+        .with_summaries(&["/requests/2"]),
+        Scenario::new(
+            "the_files_of_a_conversation_are_listed_behind_its_summary",
+            by_hand(),
+            vec![
+                StandInTurn::call("c1", "write", json!({"path": "a.txt", "content": "a"})),
+                StandInTurn::call("c2", "read", json!({"path": "a.txt"}))
+                    .and_call("c3", "read", json!({"path": "/home/user/b.txt"})),
+                text("Done."),
+                long(),
+                text("The summary."),
+                text("Three."),
+            ],
+        )
+        .with(keeping(51))
+        .with(json!({"files": {"/home/user/b.txt": "b"}}))
+        .with_summaries(&["/requests/4"]),
+        Scenario::new(
+            "a_long_answer_of_a_tool_is_shortened_for_the_summary",
+            by_hand(),
+            vec![
+                StandInTurn::call("c1", "bash", json!({"command": "cat long.txt"})),
+                text("Done."),
+                long(),
+                text("The summary."),
+                text("Three."),
+            ],
+        )
+        .with(keeping(51))
+        .with(json!({"files": {"/home/user/long.txt": "é".repeat(2_100)}}))
+        .with_summaries(&["/requests/3"]),
+        Scenario::new(
+            "a_summary_that_fails_leaves_the_conversation_as_it_is",
+            by_hand(),
+            vec![long(), long(), StandInTurn::failure(400, "invalid_request_error", "no"), text("Three.")],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/2"])
+        .except(
+            "a compaction by hand that fails",
+            &[
+                Differs("/events/12/error"),
+                Differs("/events/13/isError"),
+                OnlyOurs("/events/13/error"),
+                OnlyOurs("/outcomes/2/error"),
+            ],
+        ),
+        Scenario::new(
+            "a_summary_that_reached_its_limit_is_no_summary",
+            by_hand(),
+            vec![long(), long(), text("The summ").stopped_by(eyot_agent::StopReason::Length), text("Three.")],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/2"]),
+    ]
+}
+
+fn by_the_runtime() -> Vec<Scenario> {
+    let text = StandInTurn::text;
+    let three = || json!(prompts(&["one", "two", "three"]));
+    vec![
+        Scenario::new(
+            "a_conversation_is_made_shorter_when_it_nearly_fills_the_window",
+            three(),
+            vec![
+                long(),
+                long().with_usage(tokens(7_000, 10)),
+                text("The summary.").with_usage(tokens(50, 5)),
+                text("Three."),
+            ],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/2"]),
+        Scenario::new(
+            "a_conversation_at_the_threshold_stays_as_it_is",
+            three(),
+            vec![long(), long().with_usage(tokens(6_990, 10)), text("Three.")],
+        )
+        .with(keeping(51)),
+        Scenario::new(
+            "cached_tokens_count_for_the_threshold",
+            three(),
+            vec![
+                long(),
+                long().with_usage(TokenUsage { input: 10, output: 10, cache_read: 7_000, ..TokenUsage::default() }),
+                text("The summary."),
+                text("Three."),
+            ],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/2"]),
+        Scenario::new(
+            "with_compaction_off_a_full_conversation_stays_as_it_is",
+            three(),
+            vec![long(), long().with_usage(tokens(7_900, 10)), text("Three.")],
+        )
+        .with(json!({"contextWindow": 8000, "maxTokens": 1000, "compaction": false})),
+        Scenario::new(
+            "the_default_limits_follow_the_model",
+            three(),
+            vec![
+                StandInTurn::text(&"y".repeat(40_000)).with_usage(tokens(10_000, 10_000)),
+                long().with_usage(tokens(20_001, 0)),
+                text("The summary.").with_usage(tokens(50, 5)),
+                text("Three."),
+            ],
+        )
+        .with(json!({"contextWindow": 30_000, "maxTokens": 16_000}))
+        .with_summaries(&["/requests/2"]),
+        Scenario::new(
+            "a_conversation_that_the_model_finds_too_long_is_made_shorter_and_sent_again",
+            three(),
+            vec![long(), long(), overflow(), text("The summary."), text("Three.")],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/3"])
+        .except("texts and names of errors", &[Differs("/events/11/error")]),
+        Scenario::new(
+            "a_conversation_that_is_still_too_long_fails_the_prompt",
+            three(),
+            vec![long(), long(), overflow(), text("The summary."), overflow()],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/3"])
+        .with_errors_of_models(),
+        Scenario::new(
+            "with_compaction_off_a_conversation_that_is_too_long_is_made_shorter_all_the_same",
+            three(),
+            vec![long(), long(), overflow(), text("The summary."), text("Three.")],
+        )
+        .with(json!({"contextWindow": 8000, "maxTokens": 1000, "compaction": false}))
+        .with_errors_of_models(),
+        Scenario::new(
+            "a_short_conversation_that_the_model_finds_too_long_fails_the_prompt",
+            json!(prompts(&["one", "two"])),
+            vec![overflow(), text("Two.")],
+        )
+        .with(keeping(51))
+        .with_errors_of_models(),
+        Scenario::new(
+            "a_conversation_that_nearly_fills_the_window_in_the_middle_of_a_prompt",
+            json!(prompts(&["one", "two"])),
+            vec![
+                long(),
+                StandInTurn::call("c1", "bash", json!({"command": "echo one"})).with_usage(tokens(7_000, 10)),
+                StandInTurn::call("c2", "bash", json!({"command": "echo two"})).with_usage(tokens(7_000, 10)),
+                long().with_usage(tokens(500, 50)),
+            ],
+        )
+        .with(keeping(10)),
+        Scenario::new(
+            "a_model_that_counts_more_tokens_than_its_window_has",
+            three(),
+            vec![long(), long().with_usage(tokens(8_001, 10)), text("The summary."), text("Two."), text("Three.")],
+        )
+        .with(keeping(51))
+        .with_summaries(&["/requests/2"]),
+        Scenario::new(
+            "another_model_can_write_the_summaries",
+            by_hand(),
+            vec![long(), long(), text("The summary."), text("Three.")],
+        )
+        .with(json!({"contextWindow": 8000, "compaction": {"keepRecentTokens": 51, "model": "other"}}))
+        .with_summaries(&["/requests/2"]),
+    ]
+}

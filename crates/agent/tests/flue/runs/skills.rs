@@ -1,0 +1,51 @@
+//! Skills of the workspace.
+
+use eyot_agent::standin::StandInTurn;
+use serde_json::{Value, json};
+
+use crate::scenario::Difference::Differs;
+use crate::scenario::Scenario;
+
+fn files() -> Value {
+    json!({"files": {
+        "/home/user/.agents/skills/review-pr/SKILL.md":
+            "---\nname: review-pr\ndescription: Reviews a change.\nallowed-tools: read grep\nmetadata:\n  version: \"1\"\n---\n\nRead it twice.\n",
+        "/home/user/.agents/skills/count/SKILL.md": "---\nname: count\ndescription: >\n  Counts\n  things.\n---\nCount.\n",
+        "/home/user/.agents/skills/empty/notes.txt": "no skill",
+        "/home/user/.agents/skills/README.md": "no skill",
+    }})
+}
+
+pub fn scenarios() -> Vec<Scenario> {
+    let text = StandInTurn::text;
+    vec![
+        Scenario::new(
+            "skills_of_the_workspace_are_listed_in_the_system_prompt",
+            json!([{"do": "prompt", "text": "hello"}]),
+            vec![text("Hello.")],
+        )
+        .with(files()),
+        Scenario::new(
+            "a_skill_is_run_with_arguments",
+            json!([{"do": "skill", "text": "review-pr", "args": {"number": 7, "tags": ["a", "b"]}}]),
+            vec![text("It is good.")],
+        )
+        .with(files()),
+        Scenario::new(
+            "a_skill_gives_a_result",
+            json!([{"do": "skill", "text": "count", "args": {"of": "files"}, "result": "number"}]),
+            vec![StandInTurn::call("c1", "finish", json!({"n": 3}))],
+        )
+        .with(files()),
+        Scenario::new(
+            "a_skill_that_does_not_exist_is_an_error_with_the_names_of_the_others",
+            json!([{"do": "skill", "text": "missing"}]),
+            vec![],
+        )
+        .with(files())
+        .except(
+            "texts and names of errors",
+            &[Differs("/events/1/error/message"), Differs("/outcomes/0/error/message")],
+        ),
+    ]
+}

@@ -1,0 +1,110 @@
+//! The other protocols: Anthropic's messages and OpenAI's responses.
+
+use eyot_agent::standin::StandInTurn;
+use eyot_agent::{ModelApi, StopReason, TokenUsage};
+use serde_json::json;
+
+use super::prompts::PIXEL;
+use crate::scenario::Difference::{Differs, OnlyOurs, OnlyTheirs};
+use crate::scenario::Scenario;
+
+pub fn scenarios() -> Vec<Scenario> {
+    [by_messages(), by_responses()].concat()
+}
+
+fn by_messages() -> Vec<Scenario> {
+    let by = |scenario: Scenario| scenario.by(ModelApi::AnthropicMessages);
+    vec![
+        by(working("by_messages_an_agent_thinks_calls_tools_and_answers"))
+            .except("the bodies of requests", &[OnlyOurs("/requests/2/tools/8/input_schema/additionalProperties")]),
+        by(looking("by_messages_a_model_sees_images")),
+        by(too_long("by_messages_an_answer_reaches_its_limit")),
+        by(refusing("by_messages_a_refusal_fails_the_prompt"))
+            .with_errors_of_models()
+            .except("a refusal", &[Differs("/events/2/stopReason")]),
+        by(shortening("by_messages_a_conversation_is_made_shorter")),
+        by(cut_off("by_messages_an_answer_that_is_cut_fails_the_prompt")).with_errors_of_models(),
+    ]
+}
+
+fn by_responses() -> Vec<Scenario> {
+    let by = |scenario: Scenario| scenario.by(ModelApi::OpenaiResponses);
+    vec![
+        by(working("by_responses_an_agent_thinks_calls_tools_and_answers")).except(
+            "the bodies of requests",
+            &[OnlyTheirs("/requests/3/input/11/id"), OnlyOurs("/requests/3/include")],
+        ),
+        by(looking("by_responses_a_model_sees_images"))
+            .except("the bodies of requests", &[Differs("/requests/1/input/2/id")]),
+        by(too_long("by_responses_an_answer_reaches_its_limit")),
+        by(refusing("by_responses_a_refusal_fails_the_prompt"))
+            .with_errors_of_models()
+            .except("a refusal", &[Differs("/events/2/stopReason")]),
+        by(shortening("by_responses_a_conversation_is_made_shorter")),
+        by(cut_off("by_responses_an_answer_that_is_cut_fails_the_prompt")).with_errors_of_models(),
+    ]
+}
+
+fn working(name: &'static str) -> Scenario {
+    let usage = TokenUsage { input: 1_000, output: 100, cache_read: 500, ..TokenUsage::default() };
+    Scenario::new(
+        name,
+        json!([
+            {"do": "prompt", "text": "go"},
+            {"do": "prompt", "text": "count", "result": "number"},
+            {"do": "prompt", "text": "quickly", "thinking": "off"},
+        ]),
+        vec![
+            StandInTurn::empty()
+                .and_thinking("I should look at the files first.", "c2lnbmF0dXJl")
+                .and_text("I look.")
+                .and_call("c1", "bash", json!({"command": "echo one"}))
+                .and_call("c2", "bash", json!({"command": "exit 2"}))
+                .with_usage(usage),
+            StandInTurn::empty().and_thinking("There are none.", "c2lnbmF0dXJl").and_text("Done."),
+            StandInTurn::call("c3", "finish", json!({"n": 3})),
+            StandInTurn::text("Quick."),
+        ],
+    )
+}
+
+fn looking(name: &'static str) -> Scenario {
+    let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
+    let steps = json!([
+        {"do": "prompt", "text": "look", "images": [image]},
+        {"do": "prompt", "text": "again", "thinking": "high"},
+    ]);
+    Scenario::new(name, steps, vec![StandInTurn::text("A pixel."), StandInTurn::text("A pixel.")])
+}
+
+fn too_long(name: &'static str) -> Scenario {
+    let turns =
+        vec![StandInTurn::text("It begins with").stopped_by(StopReason::Length), StandInTurn::text("the end.")];
+    Scenario::new(name, json!([{"do": "prompt", "text": "tell me all"}, {"do": "prompt", "text": "go on"}]), turns)
+}
+
+fn refusing(name: &'static str) -> Scenario {
+    let turns = vec![StandInTurn::text("I won't.").stopped_by(StopReason::Refusal), StandInTurn::text("Well.")];
+    Scenario::new(name, json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]), turns)
+}
+
+fn shortening(name: &'static str) -> Scenario {
+    let text = StandInTurn::text;
+    let steps = json!([
+        {"do": "prompt", "text": "one"},
+        {"do": "prompt", "text": "two"},
+        {"do": "compact"},
+        {"do": "prompt", "text": "three"},
+    ]);
+    let long = text(&"x".repeat(200));
+    Scenario::new(name, steps, vec![long.clone(), long, text("The summary."), text("Three.")])
+        .with(json!({"compaction": {"keepRecentTokens": 51}}))
+        .with_summaries(&["/requests/2"])
+}
+
+fn cut_off(name: &'static str) -> Scenario {
+    let (cut, well) = (StandInTurn::text("It begins well and then").cut(), StandInTurn::text("Well."));
+    let steps = json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]);
+    Scenario::new(name, steps, vec![cut.clone(), well.clone()])
+        .with_our_turns(vec![cut.clone(), cut.clone(), cut, well])
+}
