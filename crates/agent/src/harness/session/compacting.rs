@@ -31,17 +31,33 @@ impl Operation {
             return Ok(());
         }
         let model = self.model(None, "compact")?;
-        self.try_compact(&model, CompactionReason::Manual).await
+        self.try_compact(&model, CompactionReason::Manual).await.map(drop)
     }
 
     /// Compacts the conversation. If that fails, the running call continues with the conversation as it is.
     pub(super) async fn compact_or_log(&self, model: &Arc<dyn Model>, reason: CompactionReason) {
         if let Err(error) = self.try_compact(model, reason).await {
-            self.log(LogLevel::Error, format!("the conversation could not be made shorter: {error}"));
+            self.log_failed_compaction(&error);
         }
     }
 
-    async fn try_compact(&self, model: &Arc<dyn Model>, reason: CompactionReason) -> AgentResult<()> {
+    /// Compacts a conversation that the model finds too long. Returns whether it is shorter now.
+    pub(super) async fn compact_overflow(&self, model: &Arc<dyn Model>) -> AgentResult<bool> {
+        match self.try_compact(model, CompactionReason::Overflow).await {
+            Err(error @ AgentError::Model { .. }) => {
+                self.log_failed_compaction(&error);
+                Ok(false)
+            }
+            compacted => compacted,
+        }
+    }
+
+    fn log_failed_compaction(&self, error: &AgentError) {
+        self.log(LogLevel::Error, format!("the conversation could not be made shorter: {error}"));
+    }
+
+    /// Compacts the conversation. Returns whether it was long enough for that.
+    async fn try_compact(&self, model: &Arc<dyn Model>, reason: CompactionReason) -> AgentResult<bool> {
         let options = &self.session.config.compaction;
         let limits = CompactionLimits::new(options, model.info());
         let (plan, first_kept, previous) = {
@@ -55,7 +71,7 @@ impl Operation {
         };
         let (Some(plan), Some(first_kept)) = (plan, first_kept) else {
             self.log(LogLevel::Info, "the conversation is too short to be made shorter".to_owned());
-            return Ok(());
+            return Ok(false);
         };
         let before = self.session.lock().messages().len() as u64;
         self.log(LogLevel::Info, format!("a summary of {} messages is written", plan.older.len()));
@@ -87,7 +103,7 @@ impl Operation {
                 usage: Some(usage),
             },
         );
-        Ok(())
+        Ok(true)
     }
 
     async fn summarise(

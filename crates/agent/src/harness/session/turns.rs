@@ -68,7 +68,10 @@ impl Operation {
                     if error.kind == ModelErrorKind::ContextOverflow && !was_shortened =>
                 {
                     was_shortened = true;
-                    self.compact_or_log(&call.model, CompactionReason::Overflow).await;
+                    // The same conversation would be too long again.
+                    if !self.compact_overflow(&call.model).await? {
+                        return Err(AgentError::Model { asked: call.asked.clone(), source: error });
+                    }
                 }
                 TurnFailure::Model { error, had_begun: true }
                     if error.kind.is_transient() && cuts < MAX_CUTS =>
