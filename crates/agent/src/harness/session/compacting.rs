@@ -196,7 +196,7 @@ fn turn_event(
         duration_ms: elapsed_ms(started),
         model: Some(model.info().id.clone()),
         usage: turn.as_ref().map_or_else(|error| spent(error, model.info()), |turn| Some(turn.usage)),
-        stop_reason: turn.as_ref().ok().map(|turn| turn.stop_reason),
+        stop_reason: Some(turn.as_ref().map_or(StopReason::Error, |turn| turn.stop_reason)),
         is_error: turn.is_err(),
         error: turn.as_ref().err().map(ToString::to_string),
     }
