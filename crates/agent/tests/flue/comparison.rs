@@ -4,7 +4,7 @@ use libtest_mimic::Failed;
 use serde_json::Value;
 
 use crate::scenario::Difference;
-use crate::transcript::{mask, remove};
+use crate::transcript::{mask, remove, without_own_limits};
 
 /// The most differences that a failure shows.
 const MOST_SHOWN: usize = 40;
@@ -22,6 +22,7 @@ pub fn compare(mut their: Value, mut our: Value, intended: &[Difference]) -> Res
             found.push(format!("{difference:?}: an intended difference is not there"));
         }
     }
+    without_own_limits(&their, &mut our);
     differences("", &their, &our, &mut found);
     if found.is_empty() {
         return Ok(());

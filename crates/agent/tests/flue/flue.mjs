@@ -1,6 +1,5 @@
-// Plays a scenario in Flue's runtime: `flue.mjs URL`, the scenario as JSON on standard input. Prints the events and the outcome
-// of each step as JSON.
-import { readFileSync } from 'node:fs';
+// Plays scenarios in Flue's runtime. Each line of the standard input is one, as JSON; the answer to it is a line with the events
+// and the outcome of each step.
 import { createAgent } from '@flue/runtime';
 import { configureProvider, registerProvider } from '@flue/runtime/app';
 import {
@@ -12,9 +11,6 @@ import {
   resolveModel,
 } from '@flue/runtime/internal';
 import * as v from 'valibot';
-
-const { setup, steps } = JSON.parse(readFileSync(0, 'utf8'));
-const url = process.argv[2];
 
 const schemas = {
   number: v.object({ n: v.number() }),
@@ -51,55 +47,46 @@ const tools = {
 };
 const toolsOf = (names) => names?.map((name) => tools[name]);
 
-if (setup.vendor === 'openai-completions') {
-  const { contextWindow, maxTokens } = setup;
-  registerProvider('standin', { api: setup.vendor, baseUrl: url, apiKey: 'sk-standin', contextWindow, maxTokens });
-} else {
-  configureProvider(setup.provider, { baseUrl: url, apiKey: 'sk-standin' });
+// Registers the provider of a scenario.
+function register({ vendor, provider, url, contextWindow, maxTokens }) {
+  const [baseUrl, apiKey] = [url, 'sk-standin'];
+  if (vendor !== 'openai-completions') return configureProvider(provider, { baseUrl, apiKey });
+  registerProvider(provider, { api: vendor, baseUrl, apiKey, contextWindow, maxTokens });
 }
 
-const context = createFlueContext({
-  id: 'instance',
-  runId: 'run',
-  payload: {},
-  env: {},
-  agentConfig: { systemPrompt: '', skills: {}, model: undefined, resolveModel },
-  createDefaultEnv: () => bashFactoryToSessionEnv(() => new Bash({ fs: new InMemoryFs(setup.files) })),
-  defaultStore: new InMemorySessionStore(),
-});
-const events = [];
-let heard = () => {};
-context.subscribeEvent((event) => {
-  events.push(event);
-  heard(event);
-});
+// Returns the options of an agent.
+function agentOptions({ provider, model, instructions, thinking: thinkingLevel, cwd, ...setup }) {
+  const nameOf = (model) => `${provider}/${model}`;
+  const subagents = setup.subagents?.map(({ tools, ...agent }) => ({
+    ...agent,
+    model: nameOf(model),
+    tools: toolsOf(tools),
+  }));
+  const { compaction } = setup;
+  if (compaction?.model) compaction.model = nameOf(compaction.model);
+  const tools = toolsOf(setup.tools);
+  const options = { model: nameOf(model), instructions, subagents, tools, thinkingLevel, compaction, cwd };
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
+}
 
-const model = `${setup.provider}/${setup.model}`;
-const subagents = setup.subagents?.map(({ tools, ...agent }) => ({ ...agent, model, tools: toolsOf(tools) }));
-const { instructions, thinking: thinkingLevel, compaction, cwd } = setup;
-if (compaction?.model) compaction.model = `${setup.provider}/${compaction.model}`;
-const options = { model, instructions, subagents, tools: toolsOf(setup.tools), thinkingLevel, compaction, cwd };
-const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
-const harness = await context.init(createAgent(() => given));
-
-// Plays one step, and returns its result.
-async function play(step) {
+// Plays one step, and returns its result. `heard` takes a function that hears the events from now on.
+async function play(harness, { provider }, step, heard) {
   if (step.do === 'create') return void (await harness.sessions.create(step.session));
   if (step.do === 'get') return void (await harness.sessions.get(step.session));
   if (step.do === 'delete') return void (await harness.sessions.delete(step.session));
   const session = await harness.session(step.session);
   const options = { result: schemas[step.result], tools: toolsOf(step.tools), images: step.images };
   if (step.do === 'compact') return session.compact();
-  if (step.do === 'shell') return session.shell(step.text, { env: step.env, cwd: step.cwd });
-  if (step.do === 'twice') return [session.prompt(step.text), session.prompt(step.text)].map(outcome);
-  const named = { ...options, model: step.model && `${setup.provider}/${step.model}`, thinkingLevel: step.thinking };
-  const call =
-    step.do === 'task'
-      ? session.task(step.text, { ...named, agent: step.agent, cwd: step.cwd })
-      : step.do === 'skill'
-        ? session.skill(step.text, { ...named, args: step.args })
-        : session.prompt(step.text, named);
-  if (step.abort) heard = (event) => event.type === step.abort && call.abort('enough');
+  if (step.do === 'twice') return Promise.all([session.prompt(step.text), session.prompt(step.text)].map(outcome));
+  const named = { ...options, model: step.model && `${provider}/${step.model}`, thinkingLevel: step.thinking };
+  const calls = {
+    prompt: () => session.prompt(step.text, named),
+    shell: () => session.shell(step.text, { env: step.env, cwd: step.cwd }),
+    skill: () => session.skill(step.text, { ...named, args: step.args }),
+    task: () => session.task(step.text, { ...named, agent: step.agent, cwd: step.cwd }),
+  };
+  const call = calls[step.do]();
+  if (step.abort) heard((event) => event.type === step.abort && call.abort('enough'));
   return call;
 }
 
@@ -110,9 +97,39 @@ const outcome = (call) =>
     (error) => ({ error: { name: error.name, message: error.message } }),
   );
 
-const outcomes = [];
-for (const step of steps) {
-  outcomes.push(await outcome(play(step).then((result) => (Array.isArray(result) ? Promise.all(result) : result))));
-  heard = () => {};
+async function playAll({ setup, steps }) {
+  register(setup);
+  const context = createFlueContext({
+    id: 'instance',
+    runId: 'run',
+    payload: {},
+    env: {},
+    agentConfig: { systemPrompt: '', skills: {}, model: undefined, resolveModel },
+    createDefaultEnv: () => bashFactoryToSessionEnv(() => new Bash({ fs: new InMemoryFs(setup.files) })),
+    defaultStore: new InMemorySessionStore(),
+  });
+  const [events, outcomes] = [[], []];
+  let listener;
+  context.subscribeEvent((event) => {
+    events.push(event);
+    listener?.(event);
+  });
+  const harness = await context.init(createAgent(() => agentOptions(setup)));
+  for (const step of steps) {
+    outcomes.push(await outcome(play(harness, setup, step, (heard) => (listener = heard))));
+    listener = undefined;
+  }
+  return { events, outcomes };
 }
-process.stdout.write(JSON.stringify({ events, outcomes }), () => process.exit(0));
+
+process.stdin.setEncoding('utf8');
+let rest = '';
+for await (const chunk of process.stdin) {
+  const lines = (rest + chunk).split('\n');
+  rest = lines.pop();
+  for (const line of lines) {
+    const answer = await playAll(JSON.parse(line)).catch((error) => ({ broken: error.stack }));
+    process.stdout.write(`${JSON.stringify(answer)}\n`);
+  }
+}
+process.exit(0);

@@ -185,11 +185,12 @@ async fn take(harness: &Harness, step: &Value, other: &Arc<dyn Model>) -> Result
     }
 }
 
-/// Two prompts at the same time.
+/// A prompt, and another one while it runs.
 async fn twice(session: &Session, text: &str) -> Value {
     let [one, two] = [session.prompt(text, PromptOptions::default()), session.prompt(text, PromptOptions::default())];
+    let mut events = one.events();
     let (one, two) = tokio::join!(one, async {
-        tokio::task::yield_now().await;
+        events.next().await;
         two.await
     });
     json!([outcome(one.map(response)), outcome(two.map(response))])

@@ -1,10 +1,10 @@
 //! Conversations that are made shorter.
 
-use eyot_agent::TokenUsage;
 use eyot_agent::standin::StandInTurn;
+use eyot_agent::{StopReason, TokenUsage};
 use serde_json::{Value, json};
 
-use crate::scenario::Difference::{Differs, OnlyOurs};
+use crate::scenario::Difference::{Differs, OnlyOurs, OnlyTheirs};
 use crate::scenario::Scenario;
 
 fn tokens(input: u64, output: u64) -> TokenUsage {
@@ -43,6 +43,14 @@ fn by_hand() -> Value {
 
 pub fn scenarios() -> Vec<Scenario> {
     [by_the_caller(), by_the_runtime()].concat()
+}
+
+/// The second prompt's first turn nearly fills the window.
+fn in_the_middle(with_summary: bool) -> Vec<StandInTurn> {
+    let summary = with_summary.then(|| StandInTurn::text("The summary."));
+    let full = StandInTurn::call("c1", "bash", json!({"command": "echo one"})).with_usage(tokens(7_000, 10));
+    let after = StandInTurn::call("c2", "bash", json!({"command": "echo two"}));
+    [long(), full].into_iter().chain(summary).chain([after, long()]).collect()
 }
 
 fn by_the_caller() -> Vec<Scenario> {
@@ -177,11 +185,20 @@ fn by_the_caller() -> Vec<Scenario> {
         ),
         Scenario::new(
             "a_summary_that_reached_its_limit_is_no_summary",
-            by_hand(),
-            vec![long(), long(), text("The summ").stopped_by(eyot_agent::StopReason::Length), text("Three.")],
+            json!([{"do": "prompt", "text": "one"}, {"do": "prompt", "text": "two"}, {"do": "compact"}]),
+            vec![long(), long(), text("The summ").stopped_by(StopReason::Length)],
         )
         .with(keeping(51))
-        .with_summaries(&["/requests/2"]),
+        .with_summaries(&["/requests/2"])
+        .except(
+            "a summary that is not whole",
+            &[
+                OnlyTheirs("/events/13"),
+                Differs("/events/13/isError"),
+                OnlyOurs("/events/13/error"),
+                OnlyOurs("/outcomes/2/error"),
+            ],
+        ),
     ]
 }
 
@@ -242,7 +259,7 @@ fn by_the_runtime() -> Vec<Scenario> {
             three(),
             vec![long(), long(), overflow(), text("The summary."), text("Three.")],
         )
-        .with(keeping(51))
+        .with(keeping(53))
         .with_summaries(&["/requests/3"])
         .except("texts and names of errors", &[Differs("/events/11/error")]),
         Scenario::new(
@@ -250,7 +267,7 @@ fn by_the_runtime() -> Vec<Scenario> {
             three(),
             vec![long(), long(), overflow(), text("The summary."), overflow()],
         )
-        .with(keeping(51))
+        .with(keeping(53))
         .with_summaries(&["/requests/3"])
         .with_errors_of_models(),
         Scenario::new(
@@ -268,23 +285,50 @@ fn by_the_runtime() -> Vec<Scenario> {
         .with(keeping(51))
         .with_errors_of_models(),
         Scenario::new(
-            "a_conversation_that_nearly_fills_the_window_in_the_middle_of_a_prompt",
+            "a_conversation_is_made_shorter_in_the_middle_of_a_prompt_too",
             json!(prompts(&["one", "two"])),
-            vec![
-                long(),
-                StandInTurn::call("c1", "bash", json!({"command": "echo one"})).with_usage(tokens(7_000, 10)),
-                StandInTurn::call("c2", "bash", json!({"command": "echo two"})).with_usage(tokens(7_000, 10)),
-                long().with_usage(tokens(500, 50)),
+            in_the_middle(false),
+        )
+        .with_our_turns(in_the_middle(true))
+        .with(keeping(9))
+        .except(
+            "a conversation that nearly fills the window in the middle of a prompt",
+            &[
+                OnlyOurs("/requests/2"),
+                Differs("/requests/2/messages"),
+                Differs("/requests/3/messages"),
+                OnlyOurs("/events/11"),
+                OnlyOurs("/events/10"),
+                OnlyOurs("/events/9"),
+                Differs("/events/14/usage"),
+                Differs("/events/14/result/usage"),
+                Differs("/outcomes/1/result/usage"),
             ],
-        )
-        .with(keeping(10)),
+        ),
         Scenario::new(
-            "a_model_that_counts_more_tokens_than_its_window_has",
-            three(),
-            vec![long(), long().with_usage(tokens(8_001, 10)), text("The summary."), text("Two."), text("Three.")],
+            "an_answer_to_more_tokens_than_the_window_has_is_kept",
+            json!(prompts(&["one", "two"])),
+            vec![long(), long().with_usage(tokens(8_001, 10)), text("The summary."), text("Two.")],
         )
+        .with_our_turns(vec![long(), long().with_usage(tokens(8_001, 10)), text("The summary.")])
         .with(keeping(51))
-        .with_summaries(&["/requests/2"]),
+        .with_summaries(&["/requests/2"])
+        .except(
+            "an answer to more tokens than the window has",
+            &[
+                OnlyTheirs("/requests/3"),
+                Differs("/requests/2/messages/1/content/0/text"),
+                Differs("/requests/2/max_tokens"),
+                OnlyTheirs("/events/12"),
+                OnlyTheirs("/events/11"),
+                Differs("/events/8/estimatedTokens"),
+                Differs("/events/10/messagesBefore"),
+                Differs("/events/11/usage"),
+                Differs("/events/11/result"),
+                Differs("/outcomes/1/result/text"),
+                Differs("/outcomes/1/result/usage"),
+            ],
+        ),
         Scenario::new(
             "another_model_can_write_the_summaries",
             by_hand(),

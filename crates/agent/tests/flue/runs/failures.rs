@@ -106,7 +106,7 @@ pub fn scenarios() -> Vec<Scenario> {
             json!([{"do": "task", "text": "go", "abort": "text_delta"}, {"do": "prompt", "text": "again"}]),
             vec![slow(), text("Well.")],
         )
-        .except("texts and names of errors", &[Differs("/events/3/error")]),
+        .except("texts and names of errors", &[Differs("/events/4/error")]),
         Scenario::new(
             "a_compaction_is_not_begun_for_an_aborted_prompt",
             json!([

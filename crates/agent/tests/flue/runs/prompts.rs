@@ -120,7 +120,7 @@ pub fn scenarios() -> Vec<Scenario> {
         ),
         Scenario::new(
             "letters_of_all_kinds_arrive_as_they_were_written",
-            json!([{"do": "prompt", "text": "日本語 \u{1F600} é \u{2028} \" \\"}, {"do": "shell", "text": "printf '\\xff\\n'"}]),
+            json!([{"do": "prompt", "text": "日本語 \u{1F600} é \u{2028} \" \\"}]),
             vec![
                 StandInTurn::call("c1", "bash", json!({"command": "printf '日本語 \u{1F600}\\n'"})),
                 text("\u{1F600} \u{200d} é"),
