@@ -38,7 +38,8 @@ fn differences(place: &str, their: &Value, our: &Value, found: &mut Vec<String>)
         (Value::Object(theirs), Value::Object(ours)) => {
             let names = theirs.keys().chain(ours.keys().filter(|name| !theirs.contains_key(*name)));
             for name in names {
-                let (their, our) = (theirs.get(name).unwrap_or(&Value::Null), ours.get(name).unwrap_or(&Value::Null));
+                let (their, our) =
+                    (theirs.get(name).unwrap_or(&Value::Null), ours.get(name).unwrap_or(&Value::Null));
                 differences(&format!("{place}/{name}"), their, our, found);
             }
         }

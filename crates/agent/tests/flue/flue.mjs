@@ -8,6 +8,7 @@ import {
   InMemorySessionStore,
   bashFactoryToSessionEnv,
   createFlueContext,
+  invokeWorkflowAttached,
   resolveModel,
 } from '@flue/runtime/internal';
 import * as v from 'valibot';
@@ -37,6 +38,12 @@ const tools = {
       throw new Error('the tool is broken');
     },
   },
+  silent: {
+    name: 'silent',
+    description: 'Says nothing.',
+    parameters: { type: 'object', properties: {} },
+    execute: async () => '',
+  },
   waits: {
     name: 'waits',
     description: 'Waits.',
@@ -45,6 +52,12 @@ const tools = {
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped')))),
   },
 };
+// A tool as one of a sandbox.
+const ofSandbox = ({ execute, ...tool }) => ({
+  ...tool,
+  label: tool.name,
+  execute: async (id, args, signal) => ({ content: [{ type: 'text', text: await execute(args, signal) }], details: {} }),
+});
 const toolsOf = (names) => names?.map((name) => tools[name]);
 
 // Registers the provider of a scenario.
@@ -65,7 +78,18 @@ function agentOptions({ provider, model, instructions, thinking: thinkingLevel, 
   const { compaction } = setup;
   if (compaction?.model) compaction.model = nameOf(compaction.model);
   const tools = toolsOf(setup.tools);
-  const options = { model: nameOf(model), instructions, subagents, tools, thinkingLevel, compaction, cwd };
+  const skills = setup.skills?.map(({ name, description }) => ({
+    __flueSkillReference: true,
+    id: name,
+    name,
+    description,
+  }));
+  const sandbox = setup.sandboxTools && {
+    createSessionEnv: () => bashFactoryToSessionEnv(() => new Bash({ fs: new InMemoryFs(setup.files) })),
+    tools: () => toolsOf(setup.sandboxTools).map(ofSandbox),
+  };
+  const names = { model: nameOf(model), instructions, thinkingLevel, cwd };
+  const options = { ...names, subagents, tools, compaction, skills, sandbox };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value != null));
 }
 
@@ -85,8 +109,9 @@ async function play(harness, { provider }, step, heard) {
     skill: () => session.skill(step.text, { ...named, args: step.args }),
     task: () => session.task(step.text, { ...named, agent: step.agent, cwd: step.cwd }),
   };
-  const call = calls[step.do]();
-  if (step.abort) heard((event) => event.type === step.abort && call.abort('enough'));
+  let call;
+  if (step.abort) heard((event) => event.type === step.abort && queueMicrotask(() => call.abort('enough')));
+  call = calls[step.do]();
   return call;
 }
 
@@ -99,27 +124,53 @@ const outcome = (call) =>
 
 async function playAll({ setup, steps }) {
   register(setup);
-  const context = createFlueContext({
-    id: 'instance',
-    runId: 'run',
-    payload: {},
-    env: {},
-    agentConfig: { systemPrompt: '', skills: {}, model: undefined, resolveModel },
-    createDefaultEnv: () => bashFactoryToSessionEnv(() => new Bash({ fs: new InMemoryFs(setup.files) })),
-    defaultStore: new InMemorySessionStore(),
-  });
   const [events, outcomes] = [[], []];
   let listener;
-  context.subscribeEvent((event) => {
+  const hear = (event) => {
     events.push(event);
     listener?.(event);
-  });
-  const harness = await context.init(createAgent(() => agentOptions(setup)));
-  for (const step of steps) {
-    outcomes.push(await outcome(play(harness, setup, step, (heard) => (listener = heard))));
-    listener = undefined;
+  };
+  const createContext = (id, runId, payload) => {
+    const context = flueContext(setup, id, runId, payload);
+    context.subscribeEvent(hear);
+    return context;
+  };
+  const playSteps = async (context) => {
+    const harness = await context.init(createAgent(() => agentOptions(setup)));
+    for (const step of steps) {
+      if (step.do === 'log') context.log[step.level](step.text, step.attributes);
+      else if (step.do === 'fail') throw new Error(step.text);
+      else outcomes.push(await outcome(play(harness, setup, step, (heard) => (listener = heard))));
+      listener = undefined;
+    }
+    return outcomes.at(-1)?.result?.text ?? null;
+  };
+  if (setup.run === undefined) await playSteps(createContext('instance', 'run', {}));
+  else {
+    const owner = { kind: 'workflow', instanceId: 'instance', workflowName: 'worker' };
+    const run = { owner, id: 'instance', runId: 'run', payload: setup.run, handler: playSteps, createContext };
+    await invokeWorkflowAttached(run).catch(() => undefined);
   }
   return { events, outcomes };
+}
+
+// Returns a context whose sandbox has the files of a scenario, and the tools of its sandbox, if it names some.
+function flueContext(setup, id, runId, payload) {
+  const createDefaultEnv = () => bashFactoryToSessionEnv(() => new Bash({ fs: new InMemoryFs(setup.files) }));
+  const skills = setup.skills ?? [];
+  const content = (text) => Buffer.from(text).toString('base64');
+  const filesOf = (files) =>
+    Object.fromEntries(Object.entries(files).map(([path, text]) => [path, { kind: 'text', content: content(text) }]));
+  const packagedSkills = Object.fromEntries(skills.map(({ name, files }) => [name, { files: filesOf(files) }]));
+  return createFlueContext({
+    id,
+    runId,
+    payload,
+    env: {},
+    agentConfig: { systemPrompt: '', skills: {}, packagedSkills, model: undefined, resolveModel },
+    createDefaultEnv,
+    defaultStore: new InMemorySessionStore(),
+  });
 }
 
 process.stdin.setEncoding('utf8');

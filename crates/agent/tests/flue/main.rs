@@ -36,9 +36,12 @@ fn main() {
 fn check(flue: &NpmPackages, scenario: &Scenario) -> Result<(), Failed> {
     let runtime = tokio::runtime::Runtime::new()?;
     let their_model = runtime.block_on(stand_in(scenario, scenario.turns.clone()))?;
-    let mut their = transcript(&their_model, theirs::play(flue, scenario, &their_model)?);
-    let our_model = runtime.block_on(stand_in(scenario, scenario.our_turns.as_ref().unwrap_or(&scenario.turns).clone()))?;
-    let mut our = transcript(&our_model, runtime.block_on(ours::play(scenario, &our_model))?);
+    let mut their =
+        transcript(&their_model, theirs::play(flue, scenario, &their_model)?, scenario.is_parallel);
+    let our_model = runtime
+        .block_on(stand_in(scenario, scenario.our_turns.as_ref().unwrap_or(&scenario.turns).clone()))?;
+    let mut our =
+        transcript(&our_model, runtime.block_on(ours::play(scenario, &our_model))?, scenario.is_parallel);
     if scenario.our_turns.is_some() {
         without_repetitions(&mut our);
     }
@@ -48,8 +51,14 @@ fn check(flue: &NpmPackages, scenario: &Scenario) -> Result<(), Failed> {
     }
     if let Some(folder) = std::env::var_os("EYOT_FLUE_TRANSCRIPTS") {
         let folder = std::path::Path::new(&folder);
-        std::fs::write(folder.join(format!("{}.theirs.json", scenario.name)), serde_json::to_string_pretty(&their)?)?;
-        std::fs::write(folder.join(format!("{}.ours.json", scenario.name)), serde_json::to_string_pretty(&our)?)?;
+        std::fs::write(
+            folder.join(format!("{}.theirs.json", scenario.name)),
+            serde_json::to_string_pretty(&their)?,
+        )?;
+        std::fs::write(
+            folder.join(format!("{}.ours.json", scenario.name)),
+            serde_json::to_string_pretty(&our)?,
+        )?;
     }
     comparison::compare(their, our, &scenario.differences)
 }

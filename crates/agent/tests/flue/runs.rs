@@ -9,6 +9,7 @@ mod skills;
 mod tasks;
 mod tools;
 mod vendors;
+mod whole_runs;
 
 use crate::scenario::Scenario;
 
@@ -24,6 +25,7 @@ pub fn all() -> Vec<Scenario> {
         tasks::scenarios(),
         sessions::scenarios(),
         vendors::scenarios(),
+        whole_runs::scenarios(),
     ];
     all.into_iter().flatten().collect()
 }

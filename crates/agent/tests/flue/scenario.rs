@@ -12,7 +12,7 @@ pub struct Scenario {
     /// The protocol of the model.
     pub api: ModelApi,
     /// The settings of the agent: `files`, `instructions`, `tools`, `subagents`, `thinking`, `compaction`, `contextWindow`,
-    /// `maxTokens`, `cwd`.
+    /// `maxTokens`, `cwd`, `skills`, `sandboxTools`, and `run`: the input of a run that the steps are.
     pub setup: Value,
     /// The steps: `do` says what, such as `prompt`, and `text` with what.
     pub steps: Vec<Value>,
@@ -20,6 +20,8 @@ pub struct Scenario {
     pub turns: Vec<StandInTurn>,
     /// The turns of the model where ours are others, because ours asks again.
     pub our_turns: Option<Vec<StandInTurn>>,
+    /// Set if things happen at the same time, in any order.
+    pub is_parallel: bool,
     /// The numbers of the requests for summaries, as JSON pointers.
     pub summaries: Vec<&'static str>,
     /// The intended differences of this run, in addition to those of every run.
@@ -49,6 +51,7 @@ impl Scenario {
             steps,
             turns,
             our_turns: None,
+            is_parallel: false,
             summaries: Vec::new(),
             differences: Vec::new(),
         }
@@ -70,6 +73,11 @@ impl Scenario {
     /// Returns this scenario with other turns for our runtime.
     pub fn with_our_turns(self, turns: Vec<StandInTurn>) -> Self {
         Self { our_turns: Some(turns), ..self }
+    }
+
+    /// Returns this scenario, in which things happen at the same time.
+    pub fn in_any_order(self) -> Self {
+        Self { is_parallel: true, ..self }
     }
 
     /// Returns this scenario with places where the two differ, each on its own. The reason is a row of the table in

@@ -9,7 +9,7 @@ use eyot_agent::standin::StandIn;
 use serde_json::{Value, json};
 
 /// The kinds of events that are compared. Flue 0.8.1 has more, and ours are those of 0.7.1.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     "run_start",
     "text_delta",
     "thinking_start",
@@ -24,13 +24,16 @@ const KINDS: [&str; 16] = [
     "compaction",
     "operation_start",
     "operation",
+    "log",
     "idle",
     "run_end",
 ];
 
 /// The fields of events that are times, or that 0.7.1 does not have.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 13] = [
     "timestamp",
+    "startedAt",
+    "owner",
     "eventIndex",
     "durationMs",
     "instanceId",
@@ -43,15 +46,26 @@ const LEFT_OUT: [&str; 11] = [
     "details",
 ];
 
-/// Makes the transcript of a scenario from the requests and from the events and outcomes.
-pub fn transcript(stand_in: &StandIn, played: Value) -> Value {
+/// Makes the transcript of a scenario from the requests and from the events and outcomes. `is_parallel`: what happens in one
+/// session is compared apart from what happens in the others.
+pub fn transcript(stand_in: &StandIn, mut played: Value, is_parallel: bool) -> Value {
     let mut requests: Vec<Value> = stand_in.requests().into_iter().map(|asked| request(asked.body)).collect();
+    let mut events = played["events"].as_array().cloned().unwrap_or_default();
+    let mut names = Names::default();
+    events.iter().filter(|event| event["type"] == "task_start").for_each(|task| names.add(&task["taskId"]));
+    if is_parallel {
+        events.sort_by_key(|event| names.shortened(event["session"].as_str().unwrap_or_default()));
+        requests.sort_by_key(ToString::to_string);
+    }
     sort_summaries(&mut requests);
-    let events = played["events"].as_array().cloned().unwrap_or_default();
-    let mut outcomes = played["outcomes"].clone();
-    outcomes.as_array_mut().into_iter().flatten().for_each(|outcome| plain_result(&mut outcome["result"]));
-    let mut whole = json!({"events": events_of(events), "outcomes": outcomes, "requests": requests});
-    Names::default().shorten(&mut whole);
+    played["outcomes"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .for_each(|done| plain_result(&mut done["result"]));
+    let events = events_of(events, is_parallel.then_some(&mut names));
+    let mut whole = json!({"events": events, "outcomes": played["outcomes"], "requests": requests});
+    names.shorten(&mut whole);
     whole
 }
 
@@ -74,6 +88,12 @@ fn request(mut body: Value) -> Value {
         if fields.contains_key("messages") && fields.get("store") == Some(&json!(false)) {
             fields.remove("store");
         }
+        // It ends in the middle of a task's id.
+        if let Some(Value::String(key)) = fields.get_mut("prompt_cache_key")
+            && let Some(end) = key.find(":task:")
+        {
+            key.truncate(end);
+        }
         // The names of the two limits are those of OpenAI and of other servers.
         let most = fields.remove("max_completion_tokens").or_else(|| fields.remove("max_output_tokens"));
         most.into_iter().for_each(|most| drop(fields.insert("max_tokens".to_owned(), most)));
@@ -86,13 +106,22 @@ pub fn without_skills(our: &mut Value) {
     for request in our["requests"].as_array_mut().into_iter().flatten() {
         let Some(tools) = request["tools"].as_array_mut() else { continue };
         let before = tools.len();
-        tools.retain(|tool| tool["function"]["name"] != "activate_skill");
+        tools.retain(|tool| {
+            let name = &tool["function"]["name"];
+            name != "activate_skill" && name != "read_skill_resource"
+        });
         if tools.len() < before {
             visit(request, "/messages/0/content", &mut |text| {
-                replace(text, "call the `activate_skill` tool with that skill name before", "activate that skill before");
+                replace(
+                    text,
+                    "call the `activate_skill` tool with that skill name before",
+                    "activate that skill before",
+                );
             });
         }
-        visit(request, "/messages/*/content/*/text", &mut |text| cut(text, "\n\n<skill_instructions>", "</skill_resources>"));
+        visit(request, "/messages/*/content/*/text", &mut |text| {
+            cut(text, "\n\n<skill_instructions>", "</skill_resources>")
+        });
     }
 }
 
@@ -115,7 +144,9 @@ fn cut(text: &mut Value, from: &str, to: &str) {
 pub fn without_own_limits(their: &Value, our: &mut Value) {
     let theirs = their["requests"].as_array().into_iter().flatten();
     for (their, our) in theirs.zip(our["requests"].as_array_mut().into_iter().flatten()) {
-        if their["max_tokens"].is_null() && let Some(fields) = our.as_object_mut() {
+        if their["max_tokens"].is_null()
+            && let Some(fields) = our.as_object_mut()
+        {
             fields.remove("max_tokens");
         }
     }
@@ -139,7 +170,9 @@ fn plain_tool(tool: &mut Value) {
         tool["description"] = Value::Null;
     }
     for schema in ["parameters", "input_schema"] {
-        if tool["name"] == "grep" && let Some(properties) = tool[schema]["properties"].as_object_mut() {
+        if tool["name"] == "grep"
+            && let Some(properties) = tool[schema]["properties"].as_object_mut()
+        {
             properties.remove("literal");
         }
     }
@@ -147,17 +180,31 @@ fn plain_tool(tool: &mut Value) {
 
 /// Returns the events without what is not compared. The answers of one turn arrive in any order, and our runtime holds back the
 /// end of a piece of text where a secret may begin.
-fn events_of(events: Vec<Value>) -> Vec<Value> {
-    let compared = |event: &Value| KINDS.contains(&event["type"].as_str().unwrap_or_default());
+fn events_of(events: Vec<Value>, mut tasks: Option<&mut Names>) -> Vec<Value> {
+    let compared = |event: &Value| {
+        // The lines that a session writes into the log are other ones.
+        let is_line = event["type"] == "log" && !event["session"].is_null();
+        KINDS.contains(&event["type"].as_str().unwrap_or_default()) && !is_line
+    };
     let mut events: Vec<Value> = events.into_iter().filter(compared).map(plain_event).collect();
     events.dedup_by(|piece, before| join_pieces(before, piece));
-    let is_call = |event: &Value| event["type"] == "tool_start" || event["type"] == "tool_call";
-    events.chunk_by_mut(|one, next| is_call(one) && is_call(next)).for_each(|calls| {
-        calls.sort_by_key(|call| match call["type"] == "tool_call" {
-            true => (1, call["toolCallId"].to_string()),
-            false => (0, String::new()),
-        });
-    });
+    let is_parallel = tasks.is_some();
+    let is_of_a_call = |event: &Value| match event["type"].as_str() {
+        Some("tool_start" | "tool_call") => true,
+        Some("task") => is_parallel,
+        _ => false,
+    };
+    let mut order = |event: &Value| match event["type"].as_str() {
+        Some("tool_start") => (0, String::new()),
+        Some("tool_call") => (1, event["toolCallId"].to_string()),
+        _ => {
+            let task = event["taskId"].as_str().unwrap_or_default();
+            (2, tasks.as_mut().map(|names| names.shortened(task)).unwrap_or_default())
+        }
+    };
+    events
+        .chunk_by_mut(|one, next| is_of_a_call(one) && is_of_a_call(next))
+        .for_each(|together| together.sort_by_key(&mut order));
     events
 }
 
@@ -165,6 +212,10 @@ fn plain_event(event: Value) -> Value {
     let Value::Object(mut fields) = event else { return event };
     LEFT_OUT.iter().for_each(|field| drop(fields.remove(*field)));
     fields.get_mut("result").into_iter().for_each(plain_result);
+    // What 0.7.1 calls an agent is a workflow now.
+    if let Some(name) = fields.remove("workflowName") {
+        fields.insert("agentName".to_owned(), name);
+    }
     // 0.7.1 says at the start of a task who does it, and calls that the role.
     if let Some(agent) = fields.remove("agent")
         && fields["type"] == "task_start"
@@ -172,7 +223,9 @@ fn plain_event(event: Value) -> Value {
         fields.insert("role".to_owned(), agent);
     }
     // Flue counts no tokens for a failed turn, and ours none that the provider did not count.
-    if fields.get("isError") == Some(&json!(true)) && fields.get("usage").is_some_and(|usage| usage["totalTokens"] == 0) {
+    if fields.get("isError") == Some(&json!(true))
+        && fields.get("usage").is_some_and(|usage| usage["totalTokens"] == 0)
+    {
         fields.remove("usage");
     }
     Value::Object(fields)
@@ -204,6 +257,10 @@ struct Names {
 }
 
 impl Names {
+    fn add(&mut self, id: &Value) {
+        self.shortened(id.as_str().unwrap_or_default());
+    }
+
     /// Replaces the ids in all texts of a value, and makes equal numbers equal.
     fn shorten(&mut self, value: &mut Value) {
         match value {
@@ -244,7 +301,8 @@ fn id_at_start(text: &str) -> Option<&str> {
     let fixed = [(36, is_uuid as fn(&str) -> bool), (29, is_operation)].into_iter();
     let fixed = fixed.filter_map(|(length, is)| text.get(..length).filter(|id| is(id))).next();
     fixed.or_else(|| {
-        let kind = ["fc_standin_", "rs_standin_", "msg_standin_"].into_iter().find(|kind| text.starts_with(kind))?;
+        let kind =
+            ["fc_standin_", "rs_standin_", "msg_standin_"].into_iter().find(|kind| text.starts_with(kind))?;
         let digits = text[kind.len()..].bytes().take_while(u8::is_ascii_digit).count();
         Some(&text[..kind.len() + digits])
     })
@@ -297,9 +355,13 @@ fn visit(value: &mut Value, at: &str, found: &mut impl FnMut(&mut Value)) {
     let Some(rest) = at.strip_prefix('/') else { return found(value) };
     let (name, below) = rest.find('/').map_or((rest, ""), |end| rest.split_at(end));
     match value {
-        Value::Object(fields) if name == "*" => fields.values_mut().for_each(|field| visit(field, below, found)),
+        Value::Object(fields) if name == "*" => {
+            fields.values_mut().for_each(|field| visit(field, below, found))
+        }
         Value::Array(items) if name == "*" => items.iter_mut().for_each(|item| visit(item, below, found)),
-        Value::Object(fields) => fields.get_mut(name).into_iter().for_each(|field| visit(field, below, found)),
+        Value::Object(fields) => {
+            fields.get_mut(name).into_iter().for_each(|field| visit(field, below, found))
+        }
         Value::Array(items) => {
             let item = name.parse::<usize>().ok().and_then(|number| items.get_mut(number));
             item.into_iter().for_each(|item| visit(item, below, found));
@@ -311,12 +373,21 @@ fn visit(value: &mut Value, at: &str, found: &mut impl FnMut(&mut Value)) {
 /// Masks the words of a request for a summary. What it has of the conversation stays.
 pub fn mask_summary(transcript: &mut Value, request: &str) {
     let Some(request) = transcript.pointer_mut(request) else { return };
-    request["messages"][0]["content"] = json!("(the instructions for a summary)");
-    let Some(Value::String(text)) = request.pointer_mut("/messages/1/content/0/text") else { return };
-    for tag in ["\n</previous-summary>\n", "\n</conversation>\n"] {
-        if let Some(end) = text.find(tag) {
-            text.truncate(end + tag.len());
-            return;
+    for instructions in ["/system/0/text", "/messages/0/content", "/input/0/content"] {
+        if let Some(Value::String(text)) = request.pointer_mut(instructions) {
+            *text = "(the instructions for a summary)".to_owned();
         }
+    }
+    for prompt in ["/messages/*/content/*/text", "/input/*/content/*/text"] {
+        visit(request, prompt, &mut cut_words);
+    }
+}
+
+/// Leaves the conversation and the summary before it.
+fn cut_words(text: &mut Value) {
+    let Value::String(text) = text else { return };
+    let end = |tag: &str| text.find(tag).map(|start| start + tag.len());
+    if let Some(end) = end("\n</previous-summary>\n").or_else(|| end("\n</conversation>\n")) {
+        text.truncate(end);
     }
 }

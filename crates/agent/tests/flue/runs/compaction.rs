@@ -17,7 +17,8 @@ fn long() -> StandInTurn {
 }
 
 fn overflow() -> StandInTurn {
-    let message = "This model's maximum context length is 8000 tokens. However, your messages resulted in 9000 tokens.";
+    let message =
+        "This model's maximum context length is 8000 tokens. However, your messages resulted in 9000 tokens.";
     StandInTurn::failure(400, "context_length_exceeded", message)
 }
 
@@ -142,8 +143,11 @@ fn by_the_caller() -> Vec<Scenario> {
             by_hand(),
             vec![
                 StandInTurn::call("c1", "write", json!({"path": "a.txt", "content": "a"})),
-                StandInTurn::call("c2", "read", json!({"path": "a.txt"}))
-                    .and_call("c3", "read", json!({"path": "/home/user/b.txt"})),
+                StandInTurn::call("c2", "read", json!({"path": "a.txt"})).and_call(
+                    "c3",
+                    "read",
+                    json!({"path": "/home/user/b.txt"}),
+                ),
                 text("Done."),
                 long(),
                 text("The summary."),
@@ -229,7 +233,12 @@ fn by_the_runtime() -> Vec<Scenario> {
             three(),
             vec![
                 long(),
-                long().with_usage(TokenUsage { input: 10, output: 10, cache_read: 7_000, ..TokenUsage::default() }),
+                long().with_usage(TokenUsage {
+                    input: 10,
+                    output: 10,
+                    cache_read: 7_000,
+                    ..TokenUsage::default()
+                }),
                 text("The summary."),
                 text("Three."),
             ],

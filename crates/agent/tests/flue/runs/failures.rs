@@ -22,7 +22,9 @@ fn slow() -> StandInTurn {
 pub fn scenarios() -> Vec<Scenario> {
     let text = StandInTurn::text;
     let twice = || json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]);
-    let of_three = |failing: StandInTurn| (vec![failing.clone(), text("Well.")], vec![failing.clone(), failing.clone(), failing, text("Well.")]);
+    let of_three = |failing: StandInTurn| {
+        (vec![failing.clone(), text("Well.")], vec![failing.clone(), failing.clone(), failing, text("Well.")])
+    };
     let again = |name, failing: StandInTurn| {
         let (theirs, ours) = of_three(failing);
         Scenario::new(name, twice(), theirs).with_our_turns(ours).with_errors_of_models()
@@ -48,12 +50,18 @@ pub fn scenarios() -> Vec<Scenario> {
         ),
         again("an_error_of_the_provider_fails_the_prompt", soon(StandInTurn::server_error())),
         again("an_answer_that_is_cut_fails_the_prompt", text("It begins well and then").cut()),
-        again("an_error_in_an_answer_fails_the_prompt", text("It begins well and then").broken_by("overloaded_error")),
+        again(
+            "an_error_in_an_answer_fails_the_prompt",
+            text("It begins well and then").broken_by("overloaded_error"),
+        ),
         again(
             "a_call_that_is_cut_is_not_run",
             StandInTurn::call("c1", "bash", json!({"command": "echo never > a.txt"})).cut(),
         ),
-        again("an_answer_without_a_finish_reason_fails_the_prompt", text("It begins well and then").unfinished()),
+        again(
+            "an_answer_without_a_finish_reason_fails_the_prompt",
+            text("It begins well and then").unfinished(),
+        ),
         Scenario::new(
             "a_refusal_fails_the_prompt",
             twice(),
@@ -84,11 +92,7 @@ pub fn scenarios() -> Vec<Scenario> {
         Scenario::new(
             "a_prompt_is_aborted_in_its_task",
             json!([{"do": "prompt", "text": "go", "abort": "text_delta"}, {"do": "prompt", "text": "again"}]),
-            vec![
-                StandInTurn::call("c1", "task", json!({"prompt": "wait"})),
-                slow(),
-                text("Well."),
-            ],
+            vec![StandInTurn::call("c1", "task", json!({"prompt": "wait"})), slow(), text("Well.")],
         )
         .except(
             "a prompt that is aborted while its tools run",
@@ -130,5 +134,17 @@ pub fn scenarios() -> Vec<Scenario> {
             vec![StandInTurn::failure(404, "not_found_error", "no such model")],
         )
         .with_errors_of_models(),
+        Scenario::new(
+            "a_command_of_the_caller_is_aborted",
+            json!([
+                {"do": "shell", "text": "sleep 5", "abort": "tool_start"},
+                {"do": "prompt", "text": "again"},
+            ]),
+            vec![text("Well.")],
+        )
+        .except(
+            "a command that takes too long or is aborted",
+            &[Differs("/events/2/result/content/0/text"), Differs("/requests/0/messages/3/content")],
+        ),
     ]
 }

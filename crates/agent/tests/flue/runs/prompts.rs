@@ -126,5 +126,11 @@ pub fn scenarios() -> Vec<Scenario> {
                 text("\u{1F600} \u{200d} é"),
             ],
         ),
+        Scenario::new(
+            "an_empty_agents_md_leaves_its_place",
+            json!([{"do": "prompt", "text": "hello"}]),
+            vec![text("Hello.")],
+        )
+        .with(json!({"files": {"/home/user/AGENTS.md": "\n", "/home/user/CLAUDE.md": "Use spaces."}})),
     ]
 }

@@ -65,9 +65,11 @@ pub fn scenarios() -> Vec<Scenario> {
             "the_first_of_two_results_counts",
             count(),
             vec![
-                StandInTurn::empty()
-                    .and_call("c1", "finish", json!({"n": 1}))
-                    .and_call("c2", "finish", json!({"n": 2})),
+                StandInTurn::empty().and_call("c1", "finish", json!({"n": 1})).and_call(
+                    "c2",
+                    "finish",
+                    json!({"n": 2}),
+                ),
                 text("Done."),
             ],
         )
@@ -86,9 +88,11 @@ pub fn scenarios() -> Vec<Scenario> {
             "a_result_beside_another_call_lets_the_model_go_on",
             count(),
             vec![
-                StandInTurn::empty()
-                    .and_call("c1", "finish", json!({"n": 1}))
-                    .and_call("c2", "bash", json!({"command": "ls"})),
+                StandInTurn::empty().and_call("c1", "finish", json!({"n": 1})).and_call(
+                    "c2",
+                    "bash",
+                    json!({"command": "ls"}),
+                ),
                 text("Done."),
             ],
         ),

@@ -47,5 +47,25 @@ pub fn scenarios() -> Vec<Scenario> {
             "texts and names of errors",
             &[Differs("/events/1/error/message"), Differs("/outcomes/0/error/message")],
         ),
+        Scenario::new(
+            "a_skill_that_is_wrong_fails_the_run_before_its_model_is_asked",
+            json!([{"do": "prompt", "text": "hello"}]),
+            vec![],
+        )
+        .with(json!({"run": {}, "files": {"/home/user/.agents/skills/a/SKILL.md": "No front matter."}}))
+        .except("texts and names of errors", &[Differs("/events/1/error/message")]),
+        Scenario::new(
+            "a_packaged_skill_is_run_with_its_instructions",
+            json!([
+                {"do": "skill", "text": "greet", "args": {"who": "Ada"}},
+                {"do": "prompt", "text": "hello"},
+            ]),
+            vec![text("Hello, Ada."), text("Hello.")],
+        )
+        .with(json!({"skills": [{
+            "name": "greet",
+            "description": "Greets.",
+            "files": {"SKILL.md": "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n"},
+        }]})),
     ]
 }

@@ -136,5 +136,27 @@ pub fn scenarios() -> Vec<Scenario> {
                 text("That was all."),
             ],
         ),
+        Scenario::new(
+            "two_tasks_of_one_turn_are_done_at_the_same_time",
+            go(),
+            vec![
+                StandInTurn::empty().and_call("c1", "task", json!({"prompt": "help"})).and_call(
+                    "c2",
+                    "task",
+                    json!({"prompt": "help"}),
+                ),
+                text("Done."),
+                text("Done."),
+                text("That was all."),
+            ],
+        )
+        .in_any_order(),
+        Scenario::new(
+            "an_agent_can_have_its_own_effort",
+            json!([{"do": "task", "text": "help", "agent": "thinker"}, {"do": "task", "text": "help"}]),
+            vec![text("Done."), text("Done.")],
+        )
+        .by(eyot_agent::ModelApi::OpenaiResponses)
+        .with(json!({"thinking": "low", "subagents": [{"name": "thinker", "thinkingLevel": "high"}]})),
     ]
 }

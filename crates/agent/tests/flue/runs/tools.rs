@@ -19,7 +19,11 @@ pub fn scenarios() -> Vec<Scenario> {
                 text("Let me look at it.").and_call("c1", "bash", json!({"command": "echo hi > a.txt"})),
                 call("c2", "write", json!({"path": "dir/b.txt", "content": "one\ntwo\n"})),
                 call("c3", "edit", json!({"path": "dir/b.txt", "oldText": "one", "newText": "1"})),
-                call("c4", "read", json!({"path": "dir/b.txt"})).and_call("c5", "glob", json!({"pattern": "*.txt"})),
+                call("c4", "read", json!({"path": "dir/b.txt"})).and_call(
+                    "c5",
+                    "glob",
+                    json!({"pattern": "*.txt"}),
+                ),
                 call("c6", "bash", json!({"command": "echo out; echo err >&2; exit 3"})),
                 call("c7", "grep", json!({"pattern": "two", "path": "dir"})),
                 call("c8", "grep", json!({"pattern": "none of it"})),
@@ -176,10 +180,13 @@ pub fn scenarios() -> Vec<Scenario> {
         Scenario::new(
             "a_command_that_takes_too_long_is_stopped",
             go(),
-            vec![call("c1", "bash", json!({"command": "echo one; sleep 5", "timeout": 0.5})), text("It took too long.")],
+            vec![
+                call("c1", "bash", json!({"command": "echo one; sleep 5", "timeout": 0.5})),
+                text("It took too long."),
+            ],
         )
         .except(
-            "a command that takes too long",
+            "a command that takes too long or is aborted",
             &[Differs("/requests/1/messages/3/content"), Differs("/events/2/result/content/0/text")],
         ),
         Scenario::new(
@@ -188,5 +195,18 @@ pub fn scenarios() -> Vec<Scenario> {
             vec![call("c1", "add", json!({"a": 0.5, "b": 2})), text("Two and a half.")],
         )
         .with(json!({"tools": ["fails", "add", "waits"]})),
+        Scenario::new(
+            "the_tools_of_a_sandbox_stand_in_the_place_of_the_built_in_ones",
+            go(),
+            vec![call("c1", "add", json!({"a": 1, "b": 2})), text("Three.")],
+        )
+        .with(json!({"sandboxTools": ["add", "fails"]})),
+        Scenario::new(
+            "an_answer_of_a_tool_can_be_empty",
+            go(),
+            vec![call("c1", "silent", json!({})), text("It said nothing.")],
+        )
+        .with(json!({"tools": ["silent"]}))
+        .except("the bodies of requests", &[Differs("/requests/1/messages/3/content")]),
     ]
 }

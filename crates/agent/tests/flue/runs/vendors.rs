@@ -15,15 +15,20 @@ pub fn scenarios() -> Vec<Scenario> {
 fn by_messages() -> Vec<Scenario> {
     let by = |scenario: Scenario| scenario.by(ModelApi::AnthropicMessages);
     vec![
-        by(working("by_messages_an_agent_thinks_calls_tools_and_answers"))
-            .except("the bodies of requests", &[OnlyOurs("/requests/2/tools/8/input_schema/additionalProperties")]),
+        by(working("by_messages_an_agent_thinks_calls_tools_and_answers")).except(
+            "the bodies of requests",
+            &[OnlyOurs("/requests/2/tools/8/input_schema/additionalProperties")],
+        ),
+        by(thinking("by_messages_a_prompt_can_have_any_effort")),
         by(looking("by_messages_a_model_sees_images")),
         by(too_long("by_messages_an_answer_reaches_its_limit")),
         by(refusing("by_messages_a_refusal_fails_the_prompt"))
             .with_errors_of_models()
             .except("a refusal", &[Differs("/events/2/stopReason")]),
-        by(shortening("by_messages_a_conversation_is_made_shorter"))
-            .except("the effort of a summary", &[Differs("/requests/2/thinking"), Differs("/requests/2/max_tokens")]),
+        by(shortening("by_messages_a_conversation_is_made_shorter")).except(
+            "the effort of a summary",
+            &[Differs("/requests/2/thinking"), Differs("/requests/2/max_tokens")],
+        ),
         by(cut_off("by_messages_an_answer_that_is_cut_fails_the_prompt")).with_errors_of_models(),
     ]
 }
@@ -35,19 +40,22 @@ fn by_responses() -> Vec<Scenario> {
             "the bodies of requests",
             &[OnlyTheirs("/requests/3/input/11/id"), OnlyOurs("/requests/3/include")],
         ),
+        by(thinking("by_responses_a_prompt_can_have_any_effort"))
+            .except("the bodies of requests", &[OnlyOurs("/requests/0/include")]),
         by(looking("by_responses_a_model_sees_images"))
             .except("the bodies of requests", &[Differs("/requests/1/input/2/id")]),
-        by(too_long("by_responses_an_answer_reaches_its_limit")).except(
-            "an answer of OpenAI's responses that reached its limit",
-            &[
-                Differs("/events/2/stopReason"),
-                Differs("/events/2/usage"),
-                Differs("/events/3/usage"),
-                Differs("/events/3/result/usage"),
-                Differs("/outcomes/0/result/usage"),
-            ],
-        )
-        .except("the bodies of requests", &[Differs("/requests/1/input/2/id")]),
+        by(too_long("by_responses_an_answer_reaches_its_limit"))
+            .except(
+                "an answer of OpenAI's responses that reached its limit",
+                &[
+                    Differs("/events/2/stopReason"),
+                    Differs("/events/2/usage"),
+                    Differs("/events/3/usage"),
+                    Differs("/events/3/result/usage"),
+                    Differs("/outcomes/0/result/usage"),
+                ],
+            )
+            .except("the bodies of requests", &[Differs("/requests/1/input/2/id")]),
         by(refusing("by_responses_a_refusal_fails_the_prompt")).except(
             "a refusal",
             &[
@@ -96,6 +104,14 @@ fn working(name: &'static str) -> Scenario {
     )
 }
 
+fn thinking(name: &'static str) -> Scenario {
+    let efforts = ["off", "minimal", "low", "medium", "high", "xhigh"];
+    let steps = efforts.iter().map(|effort| json!({"do": "prompt", "text": effort, "thinking": effort}));
+    let turns =
+        efforts.iter().map(|effort| StandInTurn::empty().and_thinking(effort, "c2ln").and_text(effort));
+    Scenario::new(name, json!(steps.collect::<Vec<_>>()), turns.collect())
+}
+
 fn looking(name: &'static str) -> Scenario {
     let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
     let steps = json!([
@@ -106,13 +122,20 @@ fn looking(name: &'static str) -> Scenario {
 }
 
 fn too_long(name: &'static str) -> Scenario {
-    let turns =
-        vec![StandInTurn::text("It begins with").stopped_by(StopReason::Length), StandInTurn::text("the end.")];
-    Scenario::new(name, json!([{"do": "prompt", "text": "tell me all"}, {"do": "prompt", "text": "go on"}]), turns)
+    let turns = vec![
+        StandInTurn::text("It begins with").stopped_by(StopReason::Length),
+        StandInTurn::text("the end."),
+    ];
+    Scenario::new(
+        name,
+        json!([{"do": "prompt", "text": "tell me all"}, {"do": "prompt", "text": "go on"}]),
+        turns,
+    )
 }
 
 fn refusing(name: &'static str) -> Scenario {
-    let turns = vec![StandInTurn::text("I won't.").stopped_by(StopReason::Refusal), StandInTurn::text("Well.")];
+    let turns =
+        vec![StandInTurn::text("I won't.").stopped_by(StopReason::Refusal), StandInTurn::text("Well.")];
     Scenario::new(name, json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]), turns)
 }
 
@@ -133,6 +156,10 @@ fn shortening(name: &'static str) -> Scenario {
 fn cut_off(name: &'static str) -> Scenario {
     let (cut, well) = (StandInTurn::text("It begins well and then").cut(), StandInTurn::text("Well."));
     let steps = json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]);
-    Scenario::new(name, steps, vec![cut.clone(), well.clone()])
-        .with_our_turns(vec![cut.clone(), cut.clone(), cut, well])
+    Scenario::new(name, steps, vec![cut.clone(), well.clone()]).with_our_turns(vec![
+        cut.clone(),
+        cut.clone(),
+        cut,
+        well,
+    ])
 }
