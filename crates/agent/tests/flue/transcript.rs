@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use eyot_agent::standin::StandIn;
+use eyot_agent::standin::{StandIn, StandInRequest};
 use serde_json::{Value, json};
 
 /// The kinds of events that are compared. Flue 0.8.1 has more, and ours are those of 0.7.1.
@@ -46,10 +46,20 @@ const LEFT_OUT: [&str; 13] = [
     "details",
 ];
 
+/// The headers that are compared.
+const HEADERS: [&str; 6] = [
+    "authorization",
+    "x-api-key",
+    "anthropic-version",
+    "anthropic-beta",
+    "session_id",
+    "x-client-request-id",
+];
+
 /// Makes the transcript of a scenario from the requests and from the events and outcomes. `is_parallel`: what happens in one
 /// session is compared apart from what happens in the others.
 pub fn transcript(stand_in: &StandIn, mut played: Value, is_parallel: bool) -> Value {
-    let mut requests: Vec<Value> = stand_in.requests().into_iter().map(|asked| request(asked.body)).collect();
+    let mut requests: Vec<Value> = stand_in.requests().into_iter().map(request).collect();
     let mut events = played["events"].as_array().cloned().unwrap_or_default();
     let mut names = Names::default();
     events.iter().filter(|event| event["type"] == "task_start").for_each(|task| names.add(&task["taskId"]));
@@ -78,7 +88,9 @@ fn sort_summaries(requests: &mut [Value]) {
 }
 
 /// Removes the intended differences of every request.
-fn request(mut body: Value) -> Value {
+fn request(asked: StandInRequest) -> Value {
+    let (headers, mut body) = (asked.headers, asked.body);
+    body["headers"] = HEADERS.iter().map(|name| json!([name, headers.get(*name)])).collect();
     for field in ["messages", "input"] {
         body[field].as_array_mut().into_iter().flatten().for_each(plain_message);
     }

@@ -1,9 +1,10 @@
 //! Conversations that are made shorter.
 
 use eyot_agent::standin::StandInTurn;
-use eyot_agent::{StopReason, TokenUsage};
+use eyot_agent::{ModelApi, StopReason, TokenUsage};
 use serde_json::{Value, json};
 
+use super::prompts::PIXEL;
 use crate::scenario::Difference::{Differs, OnlyOurs, OnlyTheirs};
 use crate::scenario::Scenario;
 
@@ -171,6 +172,41 @@ fn by_the_caller() -> Vec<Scenario> {
         .with(keeping(51))
         .with(json!({"files": {"/home/user/long.txt": "é".repeat(2_100)}}))
         .with_summaries(&["/requests/3"]),
+        Scenario::new(
+            "letters_outside_of_the_first_plane_count_twice_in_a_long_answer_of_a_tool",
+            by_hand(),
+            vec![
+                StandInTurn::call("c1", "bash", json!({"command": "cat long.txt"})),
+                text("Done."),
+                long(),
+                text("The summary."),
+                text("Three."),
+            ],
+        )
+        .with(keeping(51))
+        .with(json!({"files": {"/home/user/long.txt": "\u{1F600}".repeat(1_100)}}))
+        .with_summaries(&["/requests/3"]),
+        Scenario::new(
+            "an_image_of_a_prompt_counts_for_the_newest_tokens",
+            json!([
+                {"do": "prompt", "text": "one"},
+                {"do": "prompt", "text": "two", "images": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]},
+                {"do": "compact"},
+            ]),
+            vec![long(), long(), text("A summary.")],
+        )
+        .by(ModelApi::AnthropicMessages)
+        .with(keeping(60))
+        .with_summaries(&["/requests/2"])
+        .except(
+            "an image in a prompt",
+            &[
+                Differs("/events/13/messagesAfter"),
+                Differs("/requests/2/messages/0/content/0/text"),
+                Differs("/requests/2/max_tokens"),
+            ],
+        )
+        .except("the effort of a summary", &[Differs("/requests/2/thinking")]),
         Scenario::new(
             "a_summary_that_fails_leaves_the_conversation_as_it_is",
             by_hand(),

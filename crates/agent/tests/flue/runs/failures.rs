@@ -6,7 +6,7 @@ use eyot_agent::StopReason;
 use eyot_agent::standin::StandInTurn;
 use serde_json::json;
 
-use crate::scenario::Difference::{Differs, OnlyTheirs};
+use crate::scenario::Difference::{Differs, OnlyOurs, OnlyTheirs};
 use crate::scenario::Scenario;
 
 /// The wait before a try of ours, which the stand-in asks for.
@@ -145,6 +145,59 @@ pub fn scenarios() -> Vec<Scenario> {
         .except(
             "a command that takes too long or is aborted",
             &[Differs("/events/2/result/content/0/text"), Differs("/requests/0/messages/3/content")],
+        ),
+        Scenario::new(
+            "a_turn_that_is_asked_for_again_before_it_began_tells_of_its_answer_alone",
+            twice(),
+            vec![text("Well."), text("Well again.")],
+        )
+        .with_our_turns(vec![
+            StandInTurn::rate_limited(Duration::from_millis(1)),
+            soon(StandInTurn::overloaded()),
+            text("Well."),
+            soon(StandInTurn::server_error()),
+            text("Well again."),
+        ]),
+        Scenario::new(
+            "an_answer_that_is_cut_is_asked_for_again",
+            twice(),
+            vec![text("It begins well."), text("Well again.")],
+        )
+        .with_our_turns(vec![text("It begins well and").cut(), text("It begins well."), text("Well again.")])
+        .except("an answer that is cut", &[OnlyOurs("/events/1"), OnlyOurs("/events/1")]),
+        Scenario::new(
+            "a_secret_is_not_told",
+            json!([{"do": "prompt", "text": "tell"}, {"do": "shell", "text": "echo sk-standin"}]),
+            vec![
+                StandInTurn::call("c1", "bash", json!({"command": "echo sk-standin"})),
+                text("It is sk-standin."),
+            ],
+        )
+        .except(
+            "secrets",
+            &[
+                Differs("/events/1/args/command"),
+                Differs("/events/2/result/content/0/text"),
+                Differs("/events/4/text"),
+                Differs("/events/6/result/text"),
+                Differs("/events/9/args/command"),
+                Differs("/events/10/result/content/0/text"),
+                Differs("/events/11/result/stdout"),
+            ],
+        ),
+        Scenario::new(
+            "a_call_without_an_id_is_answered",
+            twice(),
+            vec![StandInTurn::call("", "bash", json!({"command": "echo one"})), text("One."), text("Well.")],
+        )
+        .except(
+            "a call without an id",
+            &[
+                Differs("/events/1/toolCallId"),
+                Differs("/events/2/toolCallId"),
+                Differs("/requests/*/messages/2/tool_calls/0/id"),
+                Differs("/requests/*/messages/3/tool_call_id"),
+            ],
         ),
     ]
 }
