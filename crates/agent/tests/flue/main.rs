@@ -15,7 +15,7 @@ mod transcript;
 
 use eyot_agent::ModelApi;
 use eyot_agent::standin::{StandIn, StandInTurn};
-use libtest_mimic::{Arguments, Failed};
+use libtest_mimic::{Arguments, Failed, Trial};
 
 use npm::{NpmPackages, trial};
 use scenario::Scenario;
@@ -29,7 +29,16 @@ fn main() {
         let name = scenario.name;
         trial(name, &flue, move |flue| check(flue, &scenario))
     });
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+    let listed = Trial::test("every_intended_difference_is_in_the_docs", find_rows);
+    libtest_mimic::run(&arguments, trials.chain([listed]).collect()).exit();
+}
+
+/// Checks that the tables in docs/agents.md have the rows of all scenarios.
+fn find_rows() -> Result<(), Failed> {
+    let docs = include_str!("../../../../docs/agents.md");
+    let is_missing = |row: &&str| !docs.contains(&format!("\n| {row} | "));
+    let missing: Vec<&str> = runs::all().iter().flat_map(|run| run.rows.clone()).filter(is_missing).collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("docs/agents.md has no rows {missing:?}").into()) }
 }
 
 /// Plays a scenario in both runtimes, and compares what they did.

@@ -22,13 +22,15 @@ pub struct Scenario {
     pub our_turns: Option<Vec<StandInTurn>>,
     /// Set if things happen at the same time, in any order.
     pub is_parallel: bool,
+    /// The rows of the tables in docs/agents.md that this run meets.
+    pub rows: Vec<&'static str>,
     /// The numbers of the requests for summaries, as JSON pointers.
     pub summaries: Vec<&'static str>,
     /// The intended differences of this run, in addition to those of every run.
     pub differences: Vec<Difference>,
 }
 
-/// An intended difference, which is a row of the table in docs/agents.md. One that is not there fails the test, so that the lists
+/// An intended difference, whose reason is a row of the tables in docs/agents.md. One that is not there fails the test, so that the lists
 /// stay true. Places are JSON pointers into a transcript; `*` is any one name or number.
 #[derive(Debug, Clone, Copy)]
 pub enum Difference {
@@ -52,6 +54,7 @@ impl Scenario {
             turns,
             our_turns: None,
             is_parallel: false,
+            rows: Vec::new(),
             summaries: Vec::new(),
             differences: Vec::new(),
         }
@@ -80,9 +83,10 @@ impl Scenario {
         Self { is_parallel: true, ..self }
     }
 
-    /// Returns this scenario with places where the two differ, each on its own. The reason is a row of the table in
-    /// docs/agents.md.
-    pub fn except(mut self, _why: &str, differences: &[Difference]) -> Self {
+    /// Returns this scenario with places where the two differ, each on its own. The reason is in this row of
+    /// the tables in docs/agents.md.
+    pub fn except(mut self, row: &'static str, differences: &[Difference]) -> Self {
+        self.rows.push(row);
         self.differences.extend(differences);
         self
     }
@@ -101,6 +105,7 @@ impl Scenario {
 
     /// Returns this scenario with differences in the words of the requests for summaries, which have these numbers.
     pub fn with_summaries(mut self, requests: &[&'static str]) -> Self {
+        self.rows.push("the requests for a summary");
         self.summaries.extend(requests);
         self
     }
