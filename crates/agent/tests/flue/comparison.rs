@@ -3,8 +3,9 @@
 use libtest_mimic::Failed;
 use serde_json::Value;
 
+use crate::pointers::{mask, remove};
 use crate::scenario::Difference;
-use crate::transcript::{mask, remove, without_own_limits};
+use crate::transcript::without_own_limits;
 
 /// The most differences that a failure shows.
 const MOST_SHOWN: usize = 40;

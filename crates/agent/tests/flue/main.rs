@@ -2,20 +2,24 @@
 //! order, and give the same outcomes. Intended differences are named where a scenario has them, and docs/agents.md lists them with
 //! their reasons.
 //!
-//! Without npm or the network, the tests show as ignored, with the reason.
+//! With `EYOT_FLUE_TRANSCRIPTS=FOLDER`, what is compared is written there. Without npm or the network, the tests show as ignored, with the reason.
 
 mod comparison;
 #[path = "../npm/mod.rs"]
 mod npm;
 mod ours;
+mod pointers;
 mod runs;
 mod scenario;
 mod theirs;
 mod transcript;
 
+use std::path::Path;
+
 use eyot_agent::ModelApi;
 use eyot_agent::standin::{StandIn, StandInTurn};
 use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
 
 use npm::{NpmPackages, trial};
 use scenario::Scenario;
@@ -44,13 +48,12 @@ fn find_rows() -> Result<(), Failed> {
 /// Plays a scenario in both runtimes, and compares what they did.
 fn check(flue: &NpmPackages, scenario: &Scenario) -> Result<(), Failed> {
     let runtime = tokio::runtime::Runtime::new()?;
-    let their_model = runtime.block_on(stand_in(scenario, scenario.turns.clone()))?;
-    let mut their =
-        transcript(&their_model, theirs::play(flue, scenario, &their_model)?, scenario.is_parallel);
-    let our_model = runtime
-        .block_on(stand_in(scenario, scenario.our_turns.as_ref().unwrap_or(&scenario.turns).clone()))?;
-    let mut our =
-        transcript(&our_model, runtime.block_on(ours::play(scenario, &our_model))?, scenario.is_parallel);
+    let model = runtime.block_on(stand_in(scenario, scenario.turns.clone()))?;
+    let mut their = transcript(&model, theirs::play(flue, scenario, &model)?, scenario.is_parallel);
+    let turns = scenario.our_turns.as_ref().unwrap_or(&scenario.turns).clone();
+    let model = runtime.block_on(stand_in(scenario, turns))?;
+    let played = runtime.block_on(ours::play(scenario, &model))?;
+    let mut our = transcript(&model, played, scenario.is_parallel);
     if scenario.our_turns.is_some() {
         without_repetitions(&mut our);
     }
@@ -58,18 +61,18 @@ fn check(flue: &NpmPackages, scenario: &Scenario) -> Result<(), Failed> {
     for transcript in [&mut their, &mut our] {
         scenario.summaries.iter().for_each(|request| mask_summary(transcript, request));
     }
-    if let Some(folder) = std::env::var_os("EYOT_FLUE_TRANSCRIPTS") {
-        let folder = std::path::Path::new(&folder);
-        std::fs::write(
-            folder.join(format!("{}.theirs.json", scenario.name)),
-            serde_json::to_string_pretty(&their)?,
-        )?;
-        std::fs::write(
-            folder.join(format!("{}.ours.json", scenario.name)),
-            serde_json::to_string_pretty(&our)?,
-        )?;
-    }
+    write(scenario, "theirs", &their)?;
+    write(scenario, "ours", &our)?;
     comparison::compare(their, our, &scenario.differences)
+}
+
+/// Writes a transcript into the folder in `EYOT_FLUE_TRANSCRIPTS`, if it names one.
+fn write(scenario: &Scenario, whose: &str, transcript: &Value) -> Result<(), Failed> {
+    if let Some(folder) = std::env::var_os("EYOT_FLUE_TRANSCRIPTS") {
+        let file = Path::new(&folder).join(format!("{}.{whose}.json", scenario.name));
+        std::fs::write(file, serde_json::to_string_pretty(transcript)?)?;
+    }
+    Ok(())
 }
 
 async fn stand_in(scenario: &Scenario, turns: Vec<StandInTurn>) -> std::io::Result<StandIn> {

@@ -1,7 +1,9 @@
 //! The scenarios.
 
+mod aborts;
 mod compaction;
 mod failures;
+mod full_windows;
 mod prompts;
 mod results;
 mod sessions;
@@ -10,6 +12,9 @@ mod tasks;
 mod tools;
 mod vendors;
 mod whole_runs;
+
+use eyot_agent::standin::StandInTurn;
+use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
 
@@ -21,11 +26,33 @@ pub fn all() -> Vec<Scenario> {
         results::scenarios(),
         skills::scenarios(),
         compaction::scenarios(),
+        full_windows::scenarios(),
         failures::scenarios(),
+        aborts::scenarios(),
         tasks::scenarios(),
         sessions::scenarios(),
         vendors::scenarios(),
         whole_runs::scenarios(),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// An answer that is a text.
+fn text(text: &str) -> StandInTurn {
+    StandInTurn::text(text)
+}
+
+/// An answer that is a tool call.
+fn call(id: &str, tool: &str, arguments: Value) -> StandInTurn {
+    StandInTurn::call(id, tool, arguments)
+}
+
+/// One prompt.
+fn go() -> Value {
+    json!([{"do": "prompt", "text": "go"}])
+}
+
+/// Two prompts.
+fn twice() -> Value {
+    json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}])
 }

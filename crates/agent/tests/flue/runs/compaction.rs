@@ -1,30 +1,29 @@
-//! Conversations that are made shorter.
+//! Conversations that are made shorter by hand.
 
 use eyot_agent::standin::StandInTurn;
 use eyot_agent::{ModelApi, StopReason, TokenUsage};
 use serde_json::{Value, json};
 
 use super::prompts::PIXEL;
+use super::{call, text};
 use crate::scenario::Difference::{Differs, OnlyOurs, OnlyTheirs};
 use crate::scenario::Scenario;
 
-fn tokens(input: u64, output: u64) -> TokenUsage {
+pub fn scenarios() -> Vec<Scenario> {
+    [by_hand_in_all(), of_split_turns(), of_long_conversations(), that_fail()].concat()
+}
+
+pub fn tokens(input: u64, output: u64) -> TokenUsage {
     TokenUsage { input, output, ..TokenUsage::default() }
 }
 
 /// An answer of 50 tokens, as they are estimated.
-fn long() -> StandInTurn {
-    StandInTurn::text(&"x".repeat(200))
-}
-
-fn overflow() -> StandInTurn {
-    let message =
-        "This model's maximum context length is 8000 tokens. However, your messages resulted in 9000 tokens.";
-    StandInTurn::failure(400, "context_length_exceeded", message)
+pub fn long() -> StandInTurn {
+    text(&"x".repeat(200))
 }
 
 /// A small window, of which so many of the newest tokens stay: 51 are a prompt and its long answer, and 20 less than that answer.
-fn keeping(tokens: u32) -> Value {
+pub fn keeping(tokens: u32) -> Value {
     json!({
         "contextWindow": 8000,
         "maxTokens": 1000,
@@ -32,7 +31,7 @@ fn keeping(tokens: u32) -> Value {
     })
 }
 
-fn prompts(texts: &[&str]) -> Vec<Value> {
+pub fn prompts(texts: &[&str]) -> Vec<Value> {
     texts.iter().map(|text| json!({"do": "prompt", "text": text})).collect()
 }
 
@@ -43,20 +42,7 @@ fn by_hand() -> Value {
     json!(steps)
 }
 
-pub fn scenarios() -> Vec<Scenario> {
-    [by_the_caller(), by_the_runtime()].concat()
-}
-
-/// The second prompt's first turn nearly fills the window.
-fn in_the_middle(with_summary: bool) -> Vec<StandInTurn> {
-    let summary = with_summary.then(|| StandInTurn::text("The summary."));
-    let full = StandInTurn::call("c1", "bash", json!({"command": "echo one"})).with_usage(tokens(7_000, 10));
-    let after = StandInTurn::call("c2", "bash", json!({"command": "echo two"}));
-    [long(), full].into_iter().chain(summary).chain([after, long()]).collect()
-}
-
-fn by_the_caller() -> Vec<Scenario> {
-    let text = StandInTurn::text;
+fn by_hand_in_all() -> Vec<Scenario> {
     vec![
         Scenario::new(
             "a_conversation_is_made_shorter_by_hand",
@@ -86,6 +72,18 @@ fn by_the_caller() -> Vec<Scenario> {
         )
         .with(keeping(51))
         .with_summaries(&["/requests/2", "/requests/4"]),
+        Scenario::new(
+            "another_model_can_write_the_summaries",
+            by_hand(),
+            vec![long(), long(), text("The summary."), text("Three.")],
+        )
+        .with(json!({"contextWindow": 8000, "compaction": {"keepRecentTokens": 51, "model": "other"}}))
+        .with_summaries(&["/requests/2"]),
+    ]
+}
+
+fn of_split_turns() -> Vec<Scenario> {
+    vec![
         Scenario::new(
             "a_second_summary_of_a_split_turn_goes_on_from_the_first",
             json!([
@@ -139,12 +137,17 @@ fn by_the_caller() -> Vec<Scenario> {
         )
         .with(keeping(20))
         .with_summaries(&["/requests/2"]),
+    ]
+}
+
+fn of_long_conversations() -> Vec<Scenario> {
+    vec![
         Scenario::new(
             "the_files_of_a_conversation_are_listed_behind_its_summary",
             by_hand(),
             vec![
-                StandInTurn::call("c1", "write", json!({"path": "a.txt", "content": "a"})),
-                StandInTurn::call("c2", "read", json!({"path": "a.txt"})).and_call(
+                call("c1", "write", json!({"path": "a.txt", "content": "a"})),
+                call("c2", "read", json!({"path": "a.txt"})).and_call(
                     "c3",
                     "read",
                     json!({"path": "/home/user/b.txt"}),
@@ -162,7 +165,7 @@ fn by_the_caller() -> Vec<Scenario> {
             "a_long_answer_of_a_tool_is_shortened_for_the_summary",
             by_hand(),
             vec![
-                StandInTurn::call("c1", "bash", json!({"command": "cat long.txt"})),
+                call("c1", "bash", json!({"command": "cat long.txt"})),
                 text("Done."),
                 long(),
                 text("The summary."),
@@ -176,7 +179,7 @@ fn by_the_caller() -> Vec<Scenario> {
             "letters_outside_of_the_first_plane_count_twice_in_a_long_answer_of_a_tool",
             by_hand(),
             vec![
-                StandInTurn::call("c1", "bash", json!({"command": "cat long.txt"})),
+                call("c1", "bash", json!({"command": "cat long.txt"})),
                 text("Done."),
                 long(),
                 text("The summary."),
@@ -207,6 +210,11 @@ fn by_the_caller() -> Vec<Scenario> {
             ],
         )
         .except("the effort of a summary", &[Differs("/requests/2/thinking")]),
+    ]
+}
+
+fn that_fail() -> Vec<Scenario> {
+    vec![
         Scenario::new(
             "a_summary_that_fails_leaves_the_conversation_as_it_is",
             by_hand(),
@@ -239,147 +247,5 @@ fn by_the_caller() -> Vec<Scenario> {
                 OnlyOurs("/outcomes/2/error"),
             ],
         ),
-    ]
-}
-
-fn by_the_runtime() -> Vec<Scenario> {
-    let text = StandInTurn::text;
-    let three = || json!(prompts(&["one", "two", "three"]));
-    vec![
-        Scenario::new(
-            "a_conversation_is_made_shorter_when_it_nearly_fills_the_window",
-            three(),
-            vec![
-                long(),
-                long().with_usage(tokens(7_000, 10)),
-                text("The summary.").with_usage(tokens(50, 5)),
-                text("Three."),
-            ],
-        )
-        .with(keeping(51))
-        .with_summaries(&["/requests/2"]),
-        Scenario::new(
-            "a_conversation_at_the_threshold_stays_as_it_is",
-            three(),
-            vec![long(), long().with_usage(tokens(6_990, 10)), text("Three.")],
-        )
-        .with(keeping(51)),
-        Scenario::new(
-            "cached_tokens_count_for_the_threshold",
-            three(),
-            vec![
-                long(),
-                long().with_usage(TokenUsage {
-                    input: 10,
-                    output: 10,
-                    cache_read: 7_000,
-                    ..TokenUsage::default()
-                }),
-                text("The summary."),
-                text("Three."),
-            ],
-        )
-        .with(keeping(51))
-        .with_summaries(&["/requests/2"]),
-        Scenario::new(
-            "with_compaction_off_a_full_conversation_stays_as_it_is",
-            three(),
-            vec![long(), long().with_usage(tokens(7_900, 10)), text("Three.")],
-        )
-        .with(json!({"contextWindow": 8000, "maxTokens": 1000, "compaction": false})),
-        Scenario::new(
-            "the_default_limits_follow_the_model",
-            three(),
-            vec![
-                StandInTurn::text(&"y".repeat(40_000)).with_usage(tokens(10_000, 10_000)),
-                long().with_usage(tokens(20_001, 0)),
-                text("The summary.").with_usage(tokens(50, 5)),
-                text("Three."),
-            ],
-        )
-        .with(json!({"contextWindow": 30_000, "maxTokens": 16_000}))
-        .with_summaries(&["/requests/2"]),
-        Scenario::new(
-            "a_conversation_that_the_model_finds_too_long_is_made_shorter_and_sent_again",
-            three(),
-            vec![long(), long(), overflow(), text("The summary."), text("Three.")],
-        )
-        .with(keeping(53))
-        .with_summaries(&["/requests/3"])
-        .except("texts and names of errors", &[Differs("/events/11/error")]),
-        Scenario::new(
-            "a_conversation_that_is_still_too_long_fails_the_prompt",
-            three(),
-            vec![long(), long(), overflow(), text("The summary."), overflow()],
-        )
-        .with(keeping(53))
-        .with_summaries(&["/requests/3"])
-        .with_errors_of_models(),
-        Scenario::new(
-            "with_compaction_off_a_conversation_that_is_too_long_is_made_shorter_all_the_same",
-            three(),
-            vec![long(), long(), overflow(), text("The summary."), text("Three.")],
-        )
-        .with(json!({"contextWindow": 8000, "maxTokens": 1000, "compaction": false}))
-        .with_errors_of_models(),
-        Scenario::new(
-            "a_short_conversation_that_the_model_finds_too_long_fails_the_prompt",
-            json!(prompts(&["one", "two"])),
-            vec![overflow(), text("Two.")],
-        )
-        .with(keeping(51))
-        .with_errors_of_models(),
-        Scenario::new(
-            "a_conversation_is_made_shorter_in_the_middle_of_a_prompt_too",
-            json!(prompts(&["one", "two"])),
-            in_the_middle(false),
-        )
-        .with_our_turns(in_the_middle(true))
-        .with(keeping(9))
-        .except(
-            "a conversation that nearly fills the window in the middle of a prompt",
-            &[
-                OnlyOurs("/requests/2"),
-                Differs("/requests/2/messages"),
-                Differs("/requests/3/messages"),
-                OnlyOurs("/events/11"),
-                OnlyOurs("/events/10"),
-                OnlyOurs("/events/9"),
-                Differs("/events/14/usage"),
-                Differs("/events/14/result/usage"),
-                Differs("/outcomes/1/result/usage"),
-            ],
-        ),
-        Scenario::new(
-            "an_answer_to_more_tokens_than_the_window_has_is_kept",
-            json!(prompts(&["one", "two"])),
-            vec![long(), long().with_usage(tokens(8_001, 10)), text("The summary."), text("Two.")],
-        )
-        .with_our_turns(vec![long(), long().with_usage(tokens(8_001, 10)), text("The summary.")])
-        .with(keeping(51))
-        .with_summaries(&["/requests/2"])
-        .except(
-            "an answer to more tokens than the window has",
-            &[
-                OnlyTheirs("/requests/3"),
-                Differs("/requests/2/messages/1/content/0/text"),
-                Differs("/requests/2/max_tokens"),
-                OnlyTheirs("/events/12"),
-                OnlyTheirs("/events/11"),
-                Differs("/events/8/estimatedTokens"),
-                Differs("/events/10/messagesBefore"),
-                Differs("/events/11/usage"),
-                Differs("/events/11/result"),
-                Differs("/outcomes/1/result/text"),
-                Differs("/outcomes/1/result/usage"),
-            ],
-        ),
-        Scenario::new(
-            "another_model_can_write_the_summaries",
-            by_hand(),
-            vec![long(), long(), text("The summary."), text("Three.")],
-        )
-        .with(json!({"contextWindow": 8000, "compaction": {"keepRecentTokens": 51, "model": "other"}}))
-        .with_summaries(&["/requests/2"]),
     ]
 }

@@ -4,6 +4,7 @@ use eyot_agent::StopReason;
 use eyot_agent::standin::StandInTurn;
 use serde_json::json;
 
+use super::{call, text};
 use crate::scenario::Difference::{OnlyOurs, OnlyTheirs};
 use crate::scenario::Scenario;
 
@@ -12,13 +13,11 @@ pub const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 pub fn scenarios() -> Vec<Scenario> {
-    let text = StandInTurn::text;
+    [system_prompts(), conversations(), answers()].concat()
+}
+
+fn system_prompts() -> Vec<Scenario> {
     vec![
-        Scenario::new(
-            "a_prompt_is_answered_and_the_next_one_has_both_before_it",
-            json!([{"do": "prompt", "text": "hello"}, {"do": "prompt", "text": "and now?"}]),
-            vec![text("Hello."), text("Nothing.")],
-        ),
         Scenario::new(
             "the_system_prompt_has_agents_md_claude_md_and_the_folder",
             json!([{"do": "prompt", "text": "hello"}]),
@@ -45,12 +44,28 @@ pub fn scenarios() -> Vec<Scenario> {
                 {"do": "shell", "text": "pwd"},
                 {"do": "shell", "text": "pwd", "cwd": "/tmp"},
             ]),
-            vec![StandInTurn::call("c1", "bash", json!({"command": "pwd; cat x"})), text("Hello.")],
+            vec![call("c1", "bash", json!({"command": "pwd; cat x"})), text("Hello.")],
         )
         .with(json!({
             "cwd": "sub",
             "files": {"/home/user/AGENTS.md": "Not me.", "/home/user/sub/AGENTS.md": "Me.", "/home/user/sub/x": "x\n"},
         })),
+        Scenario::new(
+            "an_empty_agents_md_leaves_its_place",
+            json!([{"do": "prompt", "text": "hello"}]),
+            vec![text("Hello.")],
+        )
+        .with(json!({"files": {"/home/user/AGENTS.md": "\n", "/home/user/CLAUDE.md": "Use spaces."}})),
+    ]
+}
+
+fn conversations() -> Vec<Scenario> {
+    vec![
+        Scenario::new(
+            "a_prompt_is_answered_and_the_next_one_has_both_before_it",
+            json!([{"do": "prompt", "text": "hello"}, {"do": "prompt", "text": "and now?"}]),
+            vec![text("Hello."), text("Nothing.")],
+        ),
         Scenario::new(
             "a_command_of_the_caller_is_shown_to_the_model_without_its_variables",
             json!([
@@ -60,12 +75,47 @@ pub fn scenarios() -> Vec<Scenario> {
             vec![text("A command.")],
         ),
         Scenario::new(
+            "a_call_can_have_another_model_and_the_next_one_has_the_usual_one",
+            json!([
+                {"do": "prompt", "text": "hello", "model": "other"},
+                {"do": "prompt", "text": "and now?"},
+                {"do": "task", "text": "alone", "model": "other"},
+            ]),
+            vec![text("Other."), text("Usual."), text("Alone.")],
+        ),
+        Scenario::new(
+            "letters_of_all_kinds_arrive_as_they_were_written",
+            json!([{"do": "prompt", "text": "日本語 \u{1F600} é \u{2028} \" \\"}]),
+            vec![
+                call("c1", "bash", json!({"command": "printf '日本語 \u{1F600}\\n'"})),
+                text("\u{1F600} \u{200d} é"),
+            ],
+        ),
+        Scenario::new(
+            "texts_and_calls_of_one_answer_keep_their_order",
+            json!([{"do": "prompt", "text": "go"}]),
+            vec![
+                StandInTurn::empty()
+                    .and_text("One. ")
+                    .and_call("c1", "bash", json!({"command": "echo one"}))
+                    .and_text("Two."),
+                text("Done."),
+            ],
+        ),
+    ]
+}
+
+fn answers() -> Vec<Scenario> {
+    vec![
+        Scenario::new(
             "reasoning_is_told_piece_by_piece_and_goes_back_to_the_model",
             json!([{"do": "prompt", "text": "think"}, {"do": "prompt", "text": "again"}]),
             vec![
-                StandInTurn::empty()
-                    .and_thinking("I should look at the files first.", "")
-                    .and_call("c1", "bash", json!({"command": "ls"})),
+                StandInTurn::empty().and_thinking("I should look at the files first.", "").and_call(
+                    "c1",
+                    "bash",
+                    json!({"command": "ls"}),
+                ),
                 StandInTurn::empty().and_thinking("There are none.", "").and_text("There are no files."),
                 text("Still none."),
             ],
@@ -98,39 +148,5 @@ pub fn scenarios() -> Vec<Scenario> {
                 text("One thing.\nAnother thing."),
             ],
         ),
-        Scenario::new(
-            "a_call_can_have_another_model_and_the_next_one_has_the_usual_one",
-            json!([
-                {"do": "prompt", "text": "hello", "model": "other"},
-                {"do": "prompt", "text": "and now?"},
-                {"do": "task", "text": "alone", "model": "other"},
-            ]),
-            vec![text("Other."), text("Usual."), text("Alone.")],
-        ),
-        Scenario::new(
-            "texts_and_calls_of_one_answer_keep_their_order",
-            json!([{"do": "prompt", "text": "go"}]),
-            vec![
-                StandInTurn::empty()
-                    .and_text("One. ")
-                    .and_call("c1", "bash", json!({"command": "echo one"}))
-                    .and_text("Two."),
-                text("Done."),
-            ],
-        ),
-        Scenario::new(
-            "letters_of_all_kinds_arrive_as_they_were_written",
-            json!([{"do": "prompt", "text": "日本語 \u{1F600} é \u{2028} \" \\"}]),
-            vec![
-                StandInTurn::call("c1", "bash", json!({"command": "printf '日本語 \u{1F600}\\n'"})),
-                text("\u{1F600} \u{200d} é"),
-            ],
-        ),
-        Scenario::new(
-            "an_empty_agents_md_leaves_its_place",
-            json!([{"do": "prompt", "text": "hello"}]),
-            vec![text("Hello.")],
-        )
-        .with(json!({"files": {"/home/user/AGENTS.md": "\n", "/home/user/CLAUDE.md": "Use spaces."}})),
     ]
 }

@@ -1,13 +1,12 @@
 //! Sessions: more than one, and those that come and go.
 
-use eyot_agent::standin::StandInTurn;
 use serde_json::json;
 
+use super::text;
 use crate::scenario::Difference::Differs;
 use crate::scenario::Scenario;
 
 pub fn scenarios() -> Vec<Scenario> {
-    let text = StandInTurn::text;
     vec![
         Scenario::new(
             "two_sessions_have_their_own_conversations_and_one_workspace",

@@ -1,8 +1,8 @@
 //! Skills of the workspace.
 
-use eyot_agent::standin::StandInTurn;
 use serde_json::{Value, json};
 
+use super::{call, text};
 use crate::scenario::Difference::Differs;
 use crate::scenario::Scenario;
 
@@ -17,7 +17,6 @@ fn files() -> Value {
 }
 
 pub fn scenarios() -> Vec<Scenario> {
-    let text = StandInTurn::text;
     vec![
         Scenario::new(
             "skills_of_the_workspace_are_listed_in_the_system_prompt",
@@ -34,7 +33,7 @@ pub fn scenarios() -> Vec<Scenario> {
         Scenario::new(
             "a_skill_gives_a_result",
             json!([{"do": "skill", "text": "count", "args": {"of": "files"}, "result": "number"}]),
-            vec![StandInTurn::call("c1", "finish", json!({"n": 3}))],
+            vec![call("c1", "finish", json!({"n": 3}))],
         )
         .with(files()),
         Scenario::new(

@@ -3,8 +3,13 @@
 use eyot_agent::standin::StandInTurn;
 use serde_json::{Value, json};
 
+use super::{call, go, text};
 use crate::scenario::Difference::Differs;
 use crate::scenario::Scenario;
+
+pub fn scenarios() -> Vec<Scenario> {
+    [of_the_caller(), of_the_model(), that_go_wrong()].concat()
+}
 
 fn helpers() -> Value {
     json!({
@@ -13,16 +18,46 @@ fn helpers() -> Value {
     })
 }
 
-pub fn scenarios() -> Vec<Scenario> {
-    let call = StandInTurn::call;
-    let text = StandInTurn::text;
-    let go = || json!([{"do": "prompt", "text": "go"}]);
+fn of_the_caller() -> Vec<Scenario> {
     vec![
         Scenario::new(
             "a_task_of_the_caller_is_no_part_of_the_conversation",
             json!([{"do": "task", "text": "alone"}, {"do": "prompt", "text": "hello"}]),
             vec![text("I am alone."), text("Hello.")],
         ),
+        Scenario::new(
+            "a_task_of_the_caller_for_an_agent_that_does_not_exist_fails",
+            json!([{"do": "task", "text": "help", "agent": "nobody"}]),
+            vec![],
+        )
+        .with(helpers())
+        .except(
+            "texts and names of errors",
+            &[Differs("/events/1/error/message"), Differs("/outcomes/0/error/message")],
+        ),
+        Scenario::new(
+            "a_task_in_another_folder_reads_the_instructions_there",
+            json!([{"do": "task", "text": "help", "agent": "helper", "cwd": "sub"}]),
+            vec![call("h1", "bash", json!({"command": "pwd"})), text("Done.")],
+        )
+        .with(helpers()),
+        Scenario::new(
+            "a_task_gives_a_result",
+            json!([{"do": "task", "text": "count", "result": "number"}]),
+            vec![call("c1", "finish", json!({"n": 3}))],
+        ),
+        Scenario::new(
+            "an_agent_can_have_its_own_effort",
+            json!([{"do": "task", "text": "help", "agent": "thinker"}, {"do": "task", "text": "help"}]),
+            vec![text("Done."), text("Done.")],
+        )
+        .by(eyot_agent::ModelApi::OpenaiResponses)
+        .with(json!({"thinking": "low", "subagents": [{"name": "thinker", "thinkingLevel": "high"}]})),
+    ]
+}
+
+fn of_the_model() -> Vec<Scenario> {
+    vec![
         Scenario::new(
             "a_task_of_the_model_is_done_by_a_named_agent",
             go(),
@@ -53,6 +88,36 @@ pub fn scenarios() -> Vec<Scenario> {
         )
         .with(helpers()),
         Scenario::new(
+            "tools_of_a_call_are_those_of_its_tasks_too",
+            json!([{"do": "prompt", "text": "go", "tools": ["add"]}]),
+            vec![
+                call("c1", "task", json!({"prompt": "help"})),
+                call("h1", "add", json!({"a": 1, "b": 2})),
+                text("Three."),
+                text("That was all."),
+            ],
+        ),
+        Scenario::new(
+            "two_tasks_of_one_turn_are_done_at_the_same_time",
+            go(),
+            vec![
+                StandInTurn::empty().and_call("c1", "task", json!({"prompt": "help"})).and_call(
+                    "c2",
+                    "task",
+                    json!({"prompt": "help"}),
+                ),
+                text("Done."),
+                text("Done."),
+                text("That was all."),
+            ],
+        )
+        .in_any_order(),
+    ]
+}
+
+fn that_go_wrong() -> Vec<Scenario> {
+    vec![
+        Scenario::new(
             "a_task_for_an_agent_that_does_not_exist_is_an_error_for_the_model",
             go(),
             vec![call("c1", "task", json!({"prompt": "help", "agent": "nobody"})), text("Nobody is there.")],
@@ -65,27 +130,6 @@ pub fn scenarios() -> Vec<Scenario> {
                 Differs("/events/2/isError"),
                 Differs("/events/2/result/content/0/text"),
             ],
-        ),
-        Scenario::new(
-            "a_task_of_the_caller_for_an_agent_that_does_not_exist_fails",
-            json!([{"do": "task", "text": "help", "agent": "nobody"}]),
-            vec![],
-        )
-        .with(helpers())
-        .except(
-            "texts and names of errors",
-            &[Differs("/events/1/error/message"), Differs("/outcomes/0/error/message")],
-        ),
-        Scenario::new(
-            "a_task_in_another_folder_reads_the_instructions_there",
-            json!([{"do": "task", "text": "help", "agent": "helper", "cwd": "sub"}]),
-            vec![call("h1", "bash", json!({"command": "pwd"})), text("Done.")],
-        )
-        .with(helpers()),
-        Scenario::new(
-            "a_task_gives_a_result",
-            json!([{"do": "task", "text": "count", "result": "number"}]),
-            vec![call("c1", "finish", json!({"n": 3}))],
         ),
         Scenario::new(
             "a_task_whose_model_fails_is_an_error_for_the_model",
@@ -126,37 +170,5 @@ pub fn scenarios() -> Vec<Scenario> {
                 text("Done."),
             ],
         ),
-        Scenario::new(
-            "tools_of_a_call_are_those_of_its_tasks_too",
-            json!([{"do": "prompt", "text": "go", "tools": ["add"]}]),
-            vec![
-                call("c1", "task", json!({"prompt": "help"})),
-                call("h1", "add", json!({"a": 1, "b": 2})),
-                text("Three."),
-                text("That was all."),
-            ],
-        ),
-        Scenario::new(
-            "two_tasks_of_one_turn_are_done_at_the_same_time",
-            go(),
-            vec![
-                StandInTurn::empty().and_call("c1", "task", json!({"prompt": "help"})).and_call(
-                    "c2",
-                    "task",
-                    json!({"prompt": "help"}),
-                ),
-                text("Done."),
-                text("Done."),
-                text("That was all."),
-            ],
-        )
-        .in_any_order(),
-        Scenario::new(
-            "an_agent_can_have_its_own_effort",
-            json!([{"do": "task", "text": "help", "agent": "thinker"}, {"do": "task", "text": "help"}]),
-            vec![text("Done."), text("Done.")],
-        )
-        .by(eyot_agent::ModelApi::OpenaiResponses)
-        .with(json!({"thinking": "low", "subagents": [{"name": "thinker", "thinkingLevel": "high"}]})),
     ]
 }

@@ -4,13 +4,15 @@ use eyot_agent::StopReason;
 use eyot_agent::standin::StandInTurn;
 use serde_json::json;
 
+use super::{call, go, text, twice};
 use crate::scenario::Difference::Differs;
 use crate::scenario::Scenario;
 
 pub fn scenarios() -> Vec<Scenario> {
-    let call = StandInTurn::call;
-    let text = StandInTurn::text;
-    let go = || json!([{"do": "prompt", "text": "go"}]);
+    [outputs(), mistakes(), odd_calls(), other_tools(), secrets()].concat()
+}
+
+fn outputs() -> Vec<Scenario> {
     vec![
         Scenario::new(
             "files_are_written_edited_read_and_found",
@@ -32,6 +34,48 @@ pub fn scenarios() -> Vec<Scenario> {
                 text("That was all."),
             ],
         ),
+        Scenario::new(
+            "a_long_output_is_cut_at_the_same_place",
+            go(),
+            vec![
+                call("c1", "read", json!({"path": "lines.txt"})),
+                call("c2", "read", json!({"path": "lines.txt", "offset": 1999, "limit": 2})),
+                call("c3", "read", json!({"path": "wide.txt"})),
+                call("c4", "bash", json!({"command": "cat lines.txt"})),
+                call("c5", "grep", json!({"pattern": "line", "path": "lines.txt"})),
+                call("c6", "grep", json!({"pattern": "long", "path": "long.txt"})),
+                text("So long."),
+            ],
+        )
+        .with(json!({"files": {
+            "/home/user/lines.txt": (1..=2_500).map(|number| format!("line {number}\n")).collect::<String>(),
+            "/home/user/wide.txt": "日".repeat(30_000) + "\n" + &"本".repeat(30_000),
+            "/home/user/long.txt": "long ".repeat(200),
+        }})),
+        Scenario::new(
+            "a_command_that_takes_too_long_is_stopped",
+            go(),
+            vec![
+                call("c1", "bash", json!({"command": "echo one; sleep 5", "timeout": 0.5})),
+                text("It took too long."),
+            ],
+        )
+        .except(
+            "a command that takes too long or is aborted",
+            &[Differs("/requests/1/messages/3/content"), Differs("/events/2/result/content/0/text")],
+        ),
+        Scenario::new(
+            "an_answer_of_a_tool_can_be_empty",
+            go(),
+            vec![call("c1", "silent", json!({})), text("It said nothing.")],
+        )
+        .with(json!({"tools": ["silent"]}))
+        .except("the bodies of requests", &[Differs("/requests/1/messages/3/content")]),
+    ]
+}
+
+fn mistakes() -> Vec<Scenario> {
+    vec![
         Scenario::new(
             "what_a_tool_can_not_do_is_told_to_the_model",
             go(),
@@ -90,6 +134,11 @@ pub fn scenarios() -> Vec<Scenario> {
                 Differs("/events/2/isError"),
             ],
         ),
+    ]
+}
+
+fn odd_calls() -> Vec<Scenario> {
+    vec![
         Scenario::new(
             "arguments_that_are_no_json_are_an_error_for_the_model",
             go(),
@@ -119,6 +168,35 @@ pub fn scenarios() -> Vec<Scenario> {
             vec![StandInTurn::empty().and_raw_call("c1", "fails", ""), text("It is broken.")],
         )
         .with(json!({"tools": ["fails"]})),
+        Scenario::new(
+            "a_call_of_an_answer_that_reached_the_limit_is_run",
+            go(),
+            vec![
+                StandInTurn::empty()
+                    .and_raw_call("c1", "bash", "{\"command\": \"echo a\"}")
+                    .stopped_by(StopReason::Length),
+                text("Well."),
+            ],
+        ),
+        Scenario::new(
+            "a_call_without_an_id_is_answered",
+            twice(),
+            vec![call("", "bash", json!({"command": "echo one"})), text("One."), text("Well.")],
+        )
+        .except(
+            "a call without an id",
+            &[
+                Differs("/events/1/toolCallId"),
+                Differs("/events/2/toolCallId"),
+                Differs("/requests/*/messages/2/tool_calls/0/id"),
+                Differs("/requests/*/messages/3/tool_call_id"),
+            ],
+        ),
+    ]
+}
+
+fn other_tools() -> Vec<Scenario> {
+    vec![
         Scenario::new(
             "calls_of_one_turn_of_which_one_fails_are_all_answered_in_their_order",
             go(),
@@ -150,46 +228,6 @@ pub fn scenarios() -> Vec<Scenario> {
             vec![],
         ),
         Scenario::new(
-            "a_call_of_an_answer_that_reached_the_limit_is_run",
-            go(),
-            vec![
-                StandInTurn::empty()
-                    .and_raw_call("c1", "bash", "{\"command\": \"echo a\"}")
-                    .stopped_by(StopReason::Length),
-                text("Well."),
-            ],
-        ),
-        Scenario::new(
-            "a_long_output_is_cut_at_the_same_place",
-            go(),
-            vec![
-                call("c1", "read", json!({"path": "lines.txt"})),
-                call("c2", "read", json!({"path": "lines.txt", "offset": 1999, "limit": 2})),
-                call("c3", "read", json!({"path": "wide.txt"})),
-                call("c4", "bash", json!({"command": "cat lines.txt"})),
-                call("c5", "grep", json!({"pattern": "line", "path": "lines.txt"})),
-                call("c6", "grep", json!({"pattern": "long", "path": "long.txt"})),
-                text("So long."),
-            ],
-        )
-        .with(json!({"files": {
-            "/home/user/lines.txt": (1..=2_500).map(|number| format!("line {number}\n")).collect::<String>(),
-            "/home/user/wide.txt": "日".repeat(30_000) + "\n" + &"本".repeat(30_000),
-            "/home/user/long.txt": "long ".repeat(200),
-        }})),
-        Scenario::new(
-            "a_command_that_takes_too_long_is_stopped",
-            go(),
-            vec![
-                call("c1", "bash", json!({"command": "echo one; sleep 5", "timeout": 0.5})),
-                text("It took too long."),
-            ],
-        )
-        .except(
-            "a command that takes too long or is aborted",
-            &[Differs("/requests/1/messages/3/content"), Differs("/events/2/result/content/0/text")],
-        ),
-        Scenario::new(
             "the_caller_s_tools_stand_behind_the_built_in_ones",
             go(),
             vec![call("c1", "add", json!({"a": 0.5, "b": 2})), text("Two and a half.")],
@@ -201,12 +239,27 @@ pub fn scenarios() -> Vec<Scenario> {
             vec![call("c1", "add", json!({"a": 1, "b": 2})), text("Three.")],
         )
         .with(json!({"sandboxTools": ["add", "fails"]})),
+    ]
+}
+
+fn secrets() -> Vec<Scenario> {
+    vec![
         Scenario::new(
-            "an_answer_of_a_tool_can_be_empty",
-            go(),
-            vec![call("c1", "silent", json!({})), text("It said nothing.")],
+            "a_secret_is_not_told",
+            json!([{"do": "prompt", "text": "tell"}, {"do": "shell", "text": "echo sk-standin"}]),
+            vec![call("c1", "bash", json!({"command": "echo sk-standin"})), text("It is sk-standin.")],
         )
-        .with(json!({"tools": ["silent"]}))
-        .except("the bodies of requests", &[Differs("/requests/1/messages/3/content")]),
+        .except(
+            "secrets",
+            &[
+                Differs("/events/1/args/command"),
+                Differs("/events/2/result/content/0/text"),
+                Differs("/events/4/text"),
+                Differs("/events/6/result/text"),
+                Differs("/events/9/args/command"),
+                Differs("/events/10/result/content/0/text"),
+                Differs("/events/11/result/stdout"),
+            ],
+        ),
     ]
 }

@@ -5,6 +5,7 @@ use eyot_agent::{ModelApi, StopReason, TokenUsage};
 use serde_json::json;
 
 use super::prompts::PIXEL;
+use super::{call, text};
 use crate::scenario::Difference::{Differs, OnlyOurs, OnlyTheirs};
 use crate::scenario::Scenario;
 
@@ -98,8 +99,8 @@ fn working(name: &'static str) -> Scenario {
                 .and_call("c2", "bash", json!({"command": "exit 2"}))
                 .with_usage(usage),
             StandInTurn::empty().and_thinking("There are none.", "c2lnbmF0dXJl").and_text("Done."),
-            StandInTurn::call("c3", "finish", json!({"n": 3})),
-            StandInTurn::text("Quick."),
+            call("c3", "finish", json!({"n": 3})),
+            text("Quick."),
         ],
     )
 }
@@ -118,14 +119,11 @@ fn looking(name: &'static str) -> Scenario {
         {"do": "prompt", "text": "look", "images": [image]},
         {"do": "prompt", "text": "again", "thinking": "high"},
     ]);
-    Scenario::new(name, steps, vec![StandInTurn::text("A pixel."), StandInTurn::text("A pixel.")])
+    Scenario::new(name, steps, vec![text("A pixel."), text("A pixel.")])
 }
 
 fn too_long(name: &'static str) -> Scenario {
-    let turns = vec![
-        StandInTurn::text("It begins with").stopped_by(StopReason::Length),
-        StandInTurn::text("the end."),
-    ];
+    let turns = vec![text("It begins with").stopped_by(StopReason::Length), text("the end.")];
     Scenario::new(
         name,
         json!([{"do": "prompt", "text": "tell me all"}, {"do": "prompt", "text": "go on"}]),
@@ -134,13 +132,11 @@ fn too_long(name: &'static str) -> Scenario {
 }
 
 fn refusing(name: &'static str) -> Scenario {
-    let turns =
-        vec![StandInTurn::text("I won't.").stopped_by(StopReason::Refusal), StandInTurn::text("Well.")];
+    let turns = vec![text("I won't.").stopped_by(StopReason::Refusal), text("Well.")];
     Scenario::new(name, json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]), turns)
 }
 
 fn shortening(name: &'static str) -> Scenario {
-    let text = StandInTurn::text;
     let steps = json!([
         {"do": "prompt", "text": "one"},
         {"do": "prompt", "text": "two"},
@@ -154,7 +150,7 @@ fn shortening(name: &'static str) -> Scenario {
 }
 
 fn cut_off(name: &'static str) -> Scenario {
-    let (cut, well) = (StandInTurn::text("It begins well and then").cut(), StandInTurn::text("Well."));
+    let (cut, well) = (text("It begins well and then").cut(), text("Well."));
     let steps = json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]);
     Scenario::new(name, steps, vec![cut.clone(), well.clone()]).with_our_turns(vec![
         cut.clone(),

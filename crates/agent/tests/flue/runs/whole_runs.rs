@@ -1,12 +1,11 @@
 //! Runs of an agent, from their start to their end.
 
-use eyot_agent::standin::StandInTurn;
 use serde_json::json;
 
+use super::text;
 use crate::scenario::Scenario;
 
 pub fn scenarios() -> Vec<Scenario> {
-    let text = StandInTurn::text;
     vec![
         Scenario::new(
             "a_run_tells_of_its_start_its_work_its_log_and_its_end",
