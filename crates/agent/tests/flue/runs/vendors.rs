@@ -10,7 +10,7 @@ use crate::scenario::Difference::{Differs, OnlyOurs, OnlyTheirs};
 use crate::scenario::Scenario;
 
 pub fn scenarios() -> Vec<Scenario> {
-    [by_messages(), by_responses()].concat()
+    [by_messages(), by_responses(), particular()].concat()
 }
 
 fn by_messages() -> Vec<Scenario> {
@@ -23,6 +23,16 @@ fn by_messages() -> Vec<Scenario> {
         by(thinking("by_messages_a_prompt_can_have_any_effort")),
         by(looking("by_messages_a_model_sees_images")),
         by(too_long("by_messages_an_answer_reaches_its_limit")),
+        by(failing_tool("by_messages_a_tool_that_fails_is_an_answer")),
+        by(overflowing(
+            "by_messages_a_conversation_that_is_too_long_is_made_shorter",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+        ))
+        .except(
+            "the effort of a summary",
+            &[Differs("/requests/3/thinking"), Differs("/requests/3/max_tokens")],
+        )
+        .except("texts and names of errors", &[Differs("/events/11/error")]),
         by(refusing("by_messages_a_refusal_fails_the_prompt"))
             .with_errors_of_models()
             .except("a refusal", &[Differs("/events/2/stopReason")]),
@@ -57,6 +67,24 @@ fn by_responses() -> Vec<Scenario> {
                 ],
             )
             .except("the bodies of requests", &[Differs("/requests/1/input/2/id")]),
+        by(failing_tool("by_responses_a_tool_that_fails_is_an_answer")).except(
+            "the bodies of requests",
+            &[OnlyTheirs("/requests/1/input/2/id"), OnlyTheirs("/requests/1/input/3/id")],
+        ),
+        by(overflowing(
+            "by_responses_a_conversation_that_is_too_long_is_made_shorter",
+            "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        ))
+        .except("the effort of a summary", &[Differs("/requests/3/reasoning/effort")])
+        .except(
+            "the bodies of requests",
+            &[
+                Differs("/requests/*/input/2/id"),
+                Differs("/requests/2/input/4/id"),
+                Differs("/requests/4/input/3/id"),
+            ],
+        )
+        .except("texts and names of errors", &[Differs("/events/11/error")]),
         by(refusing("by_responses_a_refusal_fails_the_prompt")).except(
             "a refusal",
             &[
@@ -80,6 +108,76 @@ fn by_responses() -> Vec<Scenario> {
             ),
         by(cut_off("by_responses_an_answer_that_is_cut_fails_the_prompt")).with_errors_of_models(),
     ]
+}
+
+/// What one protocol has alone.
+fn particular() -> Vec<Scenario> {
+    let twice = json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]);
+    vec![
+        Scenario::new(
+            "by_messages_reasoning_that_is_withheld_goes_back",
+            twice.clone(),
+            vec![
+                StandInTurn::empty().and_redacted_thinking("c2VjcmV0").and_text("Well."),
+                text("Well again."),
+            ],
+        )
+        .by(ModelApi::AnthropicMessages),
+        Scenario::new(
+            "by_messages_tokens_of_the_cache_are_counted",
+            twice.clone(),
+            vec![
+                text("Well.").with_usage(TokenUsage {
+                    input: 10,
+                    output: 20,
+                    cache_read: 3_000,
+                    cache_write: 400,
+                    ..TokenUsage::default()
+                }),
+                text("Well again."),
+            ],
+        )
+        .by(ModelApi::AnthropicMessages),
+        Scenario::new(
+            "by_responses_a_text_before_the_answer_keeps_its_phase",
+            twice,
+            vec![
+                StandInTurn::empty()
+                    .and_thinking("I should look.", "c2ln")
+                    .and_commentary("I look.")
+                    .and_call("c1", "bash", json!({"command": "echo one"})),
+                text("Well."),
+                text("Well again."),
+            ],
+        )
+        .by(ModelApi::OpenaiResponses)
+        .except("the bodies of requests", &[Differs("/requests/2/input/6/id")]),
+    ]
+}
+
+fn failing_tool(name: &'static str) -> Scenario {
+    let turns = vec![
+        StandInTurn::empty().and_call("c1", "fails", json!({})).and_call(
+            "c2",
+            "bash",
+            json!({"command": "echo one"}),
+        ),
+        text("Well."),
+    ];
+    Scenario::new(name, json!([{"do": "prompt", "text": "go"}]), turns).with(json!({"tools": ["fails"]}))
+}
+
+fn overflowing(name: &'static str, message: &str) -> Scenario {
+    let long = text(&"x".repeat(200));
+    let steps = json!([
+        {"do": "prompt", "text": "one"},
+        {"do": "prompt", "text": "two"},
+        {"do": "prompt", "text": "three"},
+    ]);
+    let overflow = StandInTurn::failure(400, "invalid_request_error", message);
+    Scenario::new(name, steps, vec![long.clone(), long, overflow, text("The summary."), text("Three.")])
+        .with(json!({"compaction": {"keepRecentTokens": 53}}))
+        .with_summaries(&["/requests/3"])
 }
 
 fn working(name: &'static str) -> Scenario {
