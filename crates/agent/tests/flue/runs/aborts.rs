@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use eyot_agent::TokenUsage;
 use eyot_agent::standin::StandInTurn;
 use serde_json::json;
 
@@ -96,5 +97,25 @@ fn of_other_calls() -> Vec<Scenario> {
             "a command that takes too long or is aborted",
             &[Differs("/events/2/result/content/0/text"), Differs("/requests/0/messages/3/content")],
         ),
+        Scenario::new(
+            "a_prompt_is_aborted_while_its_summary_is_written",
+            json!([
+                {"do": "prompt", "text": "one"},
+                {"do": "prompt", "text": "two", "abort": "compaction_start"},
+                {"do": "prompt", "text": "three"},
+            ]),
+            vec![
+                text(&"x".repeat(200)),
+                text(&"x".repeat(200)).with_usage(TokenUsage {
+                    input: 7_500,
+                    output: 10,
+                    ..TokenUsage::default()
+                }),
+                slow(),
+                text("Well."),
+            ],
+        )
+        .with(json!({"contextWindow": 8000, "compaction": {"reserveTokens": 1000, "keepRecentTokens": 51}}))
+        .with_summaries(&["/requests/2"]),
     ]
 }

@@ -107,5 +107,10 @@ fn refused() -> Vec<Scenario> {
             "an unknown tool, arguments of another shape",
             &[Differs("/requests/*/messages/3/content"), Differs("/events/2/result/content/0/text")],
         ),
+        Scenario::new(
+            "a_model_that_never_gives_a_result_is_reminded_32_times",
+            count(),
+            vec![text("Three."); 34],
+        ),
     ]
 }

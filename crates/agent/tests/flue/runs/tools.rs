@@ -77,6 +77,28 @@ fn outputs() -> Vec<Scenario> {
 fn mistakes() -> Vec<Scenario> {
     vec![
         Scenario::new(
+            "all_occurrences_are_replaced_and_a_search_has_a_filter",
+            go(),
+            vec![
+                call("c1", "write", json!({"path": "deep/er/a.txt", "content": "x y x"})),
+                call(
+                    "c2",
+                    "edit",
+                    json!({"path": "deep/er/a.txt", "oldText": "x", "newText": "z", "replaceAll": true}),
+                ),
+                call("c3", "write", json!({"path": "deep/b.md", "content": "z\n"})),
+                call("c4", "grep", json!({"pattern": "z", "path": "deep", "include": "*.txt"})),
+                call("c5", "glob", json!({"pattern": "*.md", "path": "deep"})),
+                call(
+                    "c6",
+                    "edit",
+                    json!({"path": "deep/er/a.txt", "oldText": "x", "newText": "z", "replaceAll": true}),
+                ),
+                call("c7", "read", json!({"path": "/home/user/deep/../deep/er/a.txt"})),
+                text("Done."),
+            ],
+        ),
+        Scenario::new(
             "what_a_tool_can_not_do_is_told_to_the_model",
             go(),
             vec![
