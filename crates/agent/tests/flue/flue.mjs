@@ -110,7 +110,9 @@ async function play(harness, { provider }, step, heard) {
     task: () => session.task(step.text, { ...named, agent: step.agent, cwd: step.cwd }),
   };
   let call;
-  if (step.abort) heard((event) => event.type === step.abort && queueMicrotask(() => call.abort('enough')));
+  const abort = () => call.abort('enough');
+  const soon = () => (step.after ? setTimeout(abort, step.after) : queueMicrotask(abort));
+  if (step.abort) heard((event) => event.type === step.abort && soon());
   call = calls[step.do]();
   return call;
 }

@@ -6,15 +6,15 @@ use std::time::Instant;
 use futures_util::StreamExt;
 
 use super::operation::{Operation, elapsed_ms};
-use super::turns::{message_of, spent};
+use super::turns::{TurnFailure, ended_turn, failed_turn, message_of};
 use crate::compaction::{
     CompactionLimits, CompactionPlan, SUMMARY_INSTRUCTIONS, prefix_request, summary_request,
 };
 use crate::conversation::{CompactionEntry, ConversationEntry};
 use crate::event::{AgentEventKind, CompactionReason, LogLevel};
 use crate::failure::{AgentError, AgentResult};
-use crate::message::{AssistantMessage, ChatMessage, StopReason, timestamp_ms};
-use crate::model::{Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ThinkingLevel};
+use crate::message::{ChatMessage, StopReason, timestamp_ms};
+use crate::model::{Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ThinkingLevel};
 use crate::usage::TokenUsage;
 
 /// A summary that a model wrote.
@@ -154,25 +154,36 @@ impl Operation {
         let started = Instant::now();
         let written = tokio::select! {
             biased;
-            () = self.abort.aborted() => return Err(self.abort.error()),
-            written = whole_turn(model.as_ref(), request) => written,
+            () = self.abort.aborted() => Err(TurnFailure::Aborted),
+            written = whole_turn(model.as_ref(), request) => {
+                written.map_err(|error| TurnFailure::Model { error, had_begun: false })
+            }
         };
-        let turn = written.map(|turn| message_of(turn, model.info()));
-        self.scope.emit(turn_event(model.as_ref(), &turn, started));
-        let failed = |source| AgentError::Model { asked: "compact".to_owned(), source };
-        let turn = turn.map_err(|error| {
-            self.session.harness.budget.charge(spent(&error, model.info()).unwrap_or_default());
-            failed(error)
-        })?;
+        let turn = match written {
+            Ok(turn) => message_of(turn, model.info()),
+            Err(failure) => return Err(self.failed_summary(model.info(), failure, started)),
+        };
+        self.scope.emit(ended_turn(&turn, started));
         self.session.harness.budget.charge(turn.usage);
         // An incomplete summary would lose content, because the older messages are no longer sent.
         if turn.stop_reason != StopReason::Stop || turn.text().trim().is_empty() {
-            return Err(failed(ModelError::new(
-                ModelErrorKind::Cut,
-                "the model did not write a complete summary",
-            )));
+            let source = ModelError::new(ModelErrorKind::Cut, "the model did not write a complete summary");
+            return Err(AgentError::Model { asked: "compact".to_owned(), source });
         }
         Ok(CompactionSummary { text: turn.text(), usage: turn.usage })
+    }
+
+    /// Tells of a summary that failed, and returns the error.
+    fn failed_summary(&self, model: &ModelInfo, failure: TurnFailure, started: Instant) -> AgentError {
+        self.session.harness.budget.charge(failure.usage(model).unwrap_or_default());
+        self.scope.emit(failed_turn(model, &failure, started));
+        match failure {
+            TurnFailure::Aborted => self.abort.error(),
+            TurnFailure::Refused(turn) => AgentError::Refused(turn.text()),
+            TurnFailure::Model { error, .. } => {
+                AgentError::Model { asked: "compact".to_owned(), source: error }
+            }
+        }
     }
 }
 
@@ -185,19 +196,4 @@ async fn whole_turn(model: &dyn Model, request: ModelRequest) -> Result<crate::m
         }
     }
     Err(ModelError::cut())
-}
-
-fn turn_event(
-    model: &dyn Model,
-    turn: &Result<AssistantMessage, ModelError>,
-    started: Instant,
-) -> AgentEventKind {
-    AgentEventKind::Turn {
-        duration_ms: elapsed_ms(started),
-        model: Some(model.info().id.clone()),
-        usage: turn.as_ref().map_or_else(|error| spent(error, model.info()), |turn| Some(turn.usage)),
-        stop_reason: Some(turn.as_ref().map_or(StopReason::Error, |turn| turn.stop_reason)),
-        is_error: turn.is_err(),
-        error: turn.as_ref().err().map(ToString::to_string),
-    }
 }

@@ -1,6 +1,7 @@
 //! The steps of a scenario.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use eyot_agent::{
     AgentError, CallHandle, Harness, Model, PromptOptions, PromptResponse, Session, ShellOptions,
@@ -29,7 +30,7 @@ pub async fn take(harness: &Harness, step: &Value, other: &Arc<dyn Model>) -> Re
         "shell" => {
             let call = session.shell(text("text"), shell_options(step));
             let done = match step["abort"].as_str() {
-                Some(kind) => aborted_at(call, kind).await?,
+                Some(_) => aborted(call, step).await?,
                 None => call.await?,
             };
             return Ok(json!({"stdout": done.stdout, "stderr": done.stderr, "exitCode": done.exit_code}));
@@ -47,7 +48,7 @@ pub async fn take(harness: &Harness, step: &Value, other: &Arc<dyn Model>) -> Re
         _ => session.prompt(text("text"), prompt_options(step, other)),
     };
     match step["abort"].as_str() {
-        Some(kind) => aborted_at(call, kind).await.map(response),
+        Some(_) => aborted(call, step).await.map(response),
         None => call.await.map(response),
     }
 }
@@ -72,12 +73,13 @@ pub fn outcome(done: Result<Value, AgentError>) -> Value {
     }
 }
 
-/// Aborts a call when it tells of this event.
-async fn aborted_at<T: Send + 'static>(call: CallHandle<T>, kind: &str) -> Result<T, AgentError> {
+/// Aborts a call when it tells of the event `abort`, or so many milliseconds `after` it.
+async fn aborted<T: Send + 'static>(call: CallHandle<T>, step: &Value) -> Result<T, AgentError> {
     let (mut events, abort) = (call.events(), call.aborter());
     let listen = async {
         while let Some(event) = events.next().await {
-            if event.kind.name() == kind {
+            if step["abort"] == event.kind.name() {
+                tokio::time::sleep(Duration::from_millis(step["after"].as_u64().unwrap_or_default())).await;
                 abort("enough");
             }
         }
