@@ -1,6 +1,6 @@
 // Plays scenarios in Flue's runtime. Each line of the standard input is one, as JSON; the answer to it is a line with the events
 // and the outcome of each step.
-import { createAgent } from '@flue/runtime';
+import { connectMcpServer, createAgent } from '@flue/runtime';
 import { configureProvider, registerProvider } from '@flue/runtime/app';
 import {
   Bash,
@@ -68,7 +68,7 @@ function register({ vendor, provider, url, contextWindow, maxTokens }) {
 }
 
 // Returns the options of an agent.
-function agentOptions({ provider, model, instructions, thinking: thinkingLevel, cwd, ...setup }) {
+function agentOptions({ provider, model, instructions, thinking: thinkingLevel, cwd, ...setup }, ofServer) {
   const nameOf = (model) => `${provider}/${model}`;
   const subagents = setup.subagents?.map(({ tools, ...agent }) => ({
     ...agent,
@@ -77,7 +77,7 @@ function agentOptions({ provider, model, instructions, thinking: thinkingLevel, 
   }));
   const { compaction } = setup;
   if (compaction?.model) compaction.model = nameOf(compaction.model);
-  const tools = toolsOf(setup.tools);
+  const tools = [...(toolsOf(setup.tools) ?? []), ...ofServer];
   const skills = setup.skills?.map(({ name, description }) => ({
     __flueSkillReference: true,
     id: name,
@@ -137,8 +137,10 @@ async function playAll({ setup, steps }) {
     context.subscribeEvent(hear);
     return context;
   };
+  const server = setup.mcp && (await connectMcpServer(setup.mcp, { url: setup.mcpUrl }));
+  const ofServer = server?.tools ?? [];
   const playSteps = async (context) => {
-    const harness = await context.init(createAgent(() => agentOptions(setup)));
+    const harness = await context.init(createAgent(() => agentOptions(setup, ofServer)));
     for (const step of steps) {
       if (step.do === 'log') context.log[step.level](step.text, step.attributes);
       else if (step.do === 'fail') throw new Error(step.text);
@@ -153,6 +155,7 @@ async function playAll({ setup, steps }) {
     const run = { owner, id: 'instance', runId: 'run', payload: setup.run, handler: playSteps, createContext };
     await invokeWorkflowAttached(run).catch(() => undefined);
   }
+  await server?.close();
   return { events, outcomes };
 }
 

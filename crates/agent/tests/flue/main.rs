@@ -5,6 +5,7 @@
 //! With `EYOT_FLUE_TRANSCRIPTS=FOLDER`, what is compared is written there. Without npm or the network, the tests show as ignored, with the reason.
 
 mod comparison;
+mod mcp_server;
 #[path = "../npm/mod.rs"]
 mod npm;
 mod ours;
@@ -19,7 +20,7 @@ use std::path::Path;
 use eyot_agent::ModelApi;
 use eyot_agent::standin::{StandIn, StandInTurn};
 use libtest_mimic::{Arguments, Failed, Trial};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use npm::{NpmPackages, trial};
 use scenario::Scenario;
@@ -48,6 +49,11 @@ fn find_rows() -> Result<(), Failed> {
 /// Plays a scenario in both runtimes, and compares what they did.
 fn check(flue: &NpmPackages, scenario: &Scenario) -> Result<(), Failed> {
     let runtime = tokio::runtime::Runtime::new()?;
+    let mut scenario = scenario.clone();
+    if scenario.setup["mcp"].is_string() {
+        scenario.setup["mcpUrl"] = json!(mcp_server::serve(&runtime)?);
+    }
+    let scenario = &scenario;
     let model = runtime.block_on(stand_in(scenario, scenario.turns.clone()))?;
     let mut their = transcript(&model, theirs::play(flue, scenario, &model)?, scenario.is_parallel);
     let turns = scenario.our_turns.as_ref().unwrap_or(&scenario.turns).clone();

@@ -18,11 +18,16 @@ use steps::{outcome, take};
 /// Plays a scenario, and returns its events and the outcome of each step.
 pub async fn play(scenario: &Scenario, stand_in: &StandIn) -> Result<Value, Failed> {
     let models = setup::models(scenario, stand_in)?;
-    let options = setup::options(scenario, &models).await?;
-    match scenario.setup.get("run") {
+    let server = setup::connect(scenario).await?;
+    let options = setup::options(scenario, &models, server.as_ref()).await?;
+    let played = match scenario.setup.get("run") {
         None => play_steps(scenario, options, &models).await,
         Some(payload) => play_run(scenario, options, models, payload.clone()).await,
+    };
+    if let Some(server) = server {
+        server.close().await;
     }
+    played
 }
 
 async fn play_steps(

@@ -4,6 +4,7 @@ mod aborts;
 mod compaction;
 mod failures;
 mod full_windows;
+mod mcp;
 mod prompts;
 mod results;
 mod sessions;
@@ -17,6 +18,7 @@ use eyot_agent::standin::StandInTurn;
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
+pub use prompts::PIXEL;
 
 /// Returns all scenarios.
 pub fn all() -> Vec<Scenario> {
@@ -27,6 +29,7 @@ pub fn all() -> Vec<Scenario> {
         skills::scenarios(),
         compaction::scenarios(),
         full_windows::scenarios(),
+        mcp::scenarios(),
         failures::scenarios(),
         aborts::scenarios(),
         tasks::scenarios(),

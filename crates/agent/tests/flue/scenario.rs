@@ -12,7 +12,7 @@ pub struct Scenario {
     /// The protocol of the model.
     pub api: ModelApi,
     /// The settings of the agent: `files`, `instructions`, `tools`, `subagents`, `thinking`, `compaction`, `contextWindow`,
-    /// `maxTokens`, `cwd`, `skills`, `sandboxTools`, and `run`: the input of a run that the steps are.
+    /// `maxTokens`, `cwd`, `skills`, `sandboxTools`, `mcp`, and `run`: the input of a run that the steps are.
     pub setup: Value,
     /// The steps: `do` says what, such as `prompt`, and `text` with what.
     pub steps: Vec<Value>,

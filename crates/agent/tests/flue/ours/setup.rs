@@ -6,8 +6,9 @@ use bytes::Bytes;
 use eyot::{Sandbox, SandboxName, SandboxPath, SandboxSpec};
 use eyot_agent::standin::StandIn;
 use eyot_agent::{
-    AgentSandbox, CompactionOptions, HarnessOptions, Model, ModelApi, ModelProviderSettings, PackagedSkill,
-    ProviderRegistration, Subagent, configure_provider, register_provider, resolve_model,
+    AgentSandbox, CompactionOptions, HarnessOptions, McpConnection, McpServerOptions, Model, ModelApi,
+    ModelProviderSettings, PackagedSkill, ProviderRegistration, Subagent, configure_provider,
+    connect_mcp_server, register_provider, resolve_model,
 };
 use eyot_providers::memory::MemoryProvider;
 use eyot_tools::{ToolDef, ToolOutput, Toolset};
@@ -25,8 +26,20 @@ pub struct ScenarioModels {
     pub other: Arc<dyn Model>,
 }
 
+/// Connects to the MCP server of a scenario, if it has one.
+pub async fn connect(scenario: &Scenario) -> Result<Option<McpConnection>, Failed> {
+    match (scenario.setup["mcp"].as_str(), scenario.setup["mcpUrl"].as_str()) {
+        (Some(name), Some(url)) => Ok(Some(connect_mcp_server(name, McpServerOptions::new(url)).await?)),
+        _ => Ok(None),
+    }
+}
+
 /// Returns the options of the agent's harness.
-pub async fn options(scenario: &Scenario, models: &ScenarioModels) -> Result<HarnessOptions, Failed> {
+pub async fn options(
+    scenario: &Scenario,
+    models: &ScenarioModels,
+    server: Option<&McpConnection>,
+) -> Result<HarnessOptions, Failed> {
     let setup = &scenario.setup;
     let text = |name: &str| setup[name].as_str().map(str::to_owned);
     let subagents = setup["subagents"].as_array().into_iter().flatten();
@@ -39,6 +52,8 @@ pub async fn options(scenario: &Scenario, models: &ScenarioModels) -> Result<Har
         ..Subagent::default()
     });
     let skills = setup["skills"].as_array().into_iter().flatten().map(skill);
+    let mut tools = tools(&setup["tools"]);
+    tools.extend_from_slice(server.map_or(&[], McpConnection::tools));
     let compaction = CompactionOptions {
         enabled: setup["compaction"] != false,
         reserve_tokens: setup["compaction"]["reserveTokens"].as_u64(),
@@ -54,9 +69,9 @@ pub async fn options(scenario: &Scenario, models: &ScenarioModels) -> Result<Har
         skills: skills.collect::<eyot::Result<_>>()?,
         toolset: setup["sandboxTools"]
             .is_array()
-            .then(|| Toolset::new("sandbox", tools(&setup["sandboxTools"])))
+            .then(|| Toolset::new("sandbox", self::tools(&setup["sandboxTools"])))
             .transpose()?,
-        tools: tools(&setup["tools"]),
+        tools,
         thinking: serde_json::from_value(setup["thinking"].clone()).unwrap_or_default(),
         compaction,
         model: Some(Arc::clone(&models.usual)),
