@@ -159,7 +159,7 @@ async function playAll({ setup, steps }) {
   return { events, outcomes };
 }
 
-// Returns a context whose sandbox has the files of a scenario, and the tools of its sandbox, if it names some.
+// Returns a context with the files and the packaged skills of a scenario.
 function flueContext(setup, id, runId, payload) {
   const createDefaultEnv = () => bashFactoryToSessionEnv(() => new Bash({ fs: new InMemoryFs(setup.files) }));
   const skills = setup.skills ?? [];

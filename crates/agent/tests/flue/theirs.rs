@@ -50,6 +50,8 @@ pub fn play(flue: &NpmPackages, scenario: &Scenario, stand_in: &StandIn) -> Resu
 impl FlueProcess {
     fn start(flue: &NpmPackages) -> Result<Self, Failed> {
         let mut command = flue.command(PROGRAM);
+        // Flue tells the model the day of its machine's time zone.
+        command.env("TZ", "UTC");
         // Flue writes what goes wrong in a scenario there, too.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
