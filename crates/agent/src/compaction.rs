@@ -320,11 +320,17 @@ fn call_as_text(call: &crate::message::ToolCall) -> String {
     format!("{}({arguments})", call.name)
 }
 
+/// Shortens a text to [`MAX_RESULT_CHARS`] characters. Those of UTF-16 are counted, as elsewhere.
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_RESULT_CHARS) {
+    let mut units = 0;
+    let end = text.char_indices().find_map(|(end, char)| {
+        units += char.len_utf16();
+        (units > MAX_RESULT_CHARS).then_some(end)
+    });
+    match end {
         None => text.to_owned(),
-        Some((end, _)) => {
-            let left = text[end..].chars().count();
+        Some(end) => {
+            let left = text[end..].encode_utf16().count();
             format!("{}\n\n[... {left} more characters truncated]", &text[..end])
         }
     }

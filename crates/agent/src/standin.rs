@@ -277,12 +277,12 @@ fn turn_response(
     }
     let mut frames: Vec<io::Result<String>> = match &turn.ending {
         TurnEnding::Whole => make_frames(&turn, api, model).whole().into_iter().map(Ok).collect(),
-        TurnEnding::Cut | TurnEnding::Error(_) => {
+        TurnEnding::Cut | TurnEnding::Unfinished | TurnEnding::Error(_) => {
             make_frames(&turn, api, model).half().into_iter().map(Ok).collect()
         }
     };
     match &turn.ending {
-        TurnEnding::Whole => {}
+        TurnEnding::Whole | TurnEnding::Unfinished => {}
         // A body that fails closes its connection.
         TurnEnding::Cut => frames.push(Err(io::Error::from(io::ErrorKind::ConnectionReset))),
         TurnEnding::Error(error_type) => frames.push(Ok(error_frame(api, error_type))),

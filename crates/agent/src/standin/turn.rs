@@ -54,6 +54,8 @@ pub(super) enum TurnEnding {
     Whole,
     /// The connection breaks in the middle of the last piece.
     Cut,
+    /// The answer ends in the middle of the last piece, as if that were its end.
+    Unfinished,
     /// An error with this type comes in the middle of the last piece.
     Error(String),
 }
@@ -150,6 +152,13 @@ impl StandInTurn {
     #[must_use]
     pub fn cut(self) -> Self {
         Self { ending: TurnEnding::Cut, ..self }
+    }
+
+    /// Returns this answer with an end in the middle of the last piece. The connection ends well, but the reason for the end of
+    /// the turn is missing.
+    #[must_use]
+    pub fn unfinished(self) -> Self {
+        Self { ending: TurnEnding::Unfinished, ..self }
     }
 
     /// Returns this answer with an error in the middle of the last piece. The type is for example `overloaded_error`.

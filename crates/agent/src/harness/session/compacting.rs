@@ -6,15 +6,15 @@ use std::time::Instant;
 use futures_util::StreamExt;
 
 use super::operation::{Operation, elapsed_ms};
-use super::turns::{message_of, spent};
+use super::turns::{TurnFailure, ended_turn, failed_turn, message_of};
 use crate::compaction::{
     CompactionLimits, CompactionPlan, SUMMARY_INSTRUCTIONS, prefix_request, summary_request,
 };
 use crate::conversation::{CompactionEntry, ConversationEntry};
 use crate::event::{AgentEventKind, CompactionReason, LogLevel};
 use crate::failure::{AgentError, AgentResult};
-use crate::message::{AssistantMessage, ChatMessage, StopReason, timestamp_ms};
-use crate::model::{Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ThinkingLevel};
+use crate::message::{ChatMessage, StopReason, timestamp_ms};
+use crate::model::{Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ThinkingLevel};
 use crate::usage::TokenUsage;
 
 /// A summary that a model wrote.
@@ -31,17 +31,33 @@ impl Operation {
             return Ok(());
         }
         let model = self.model(None, "compact")?;
-        self.try_compact(&model, CompactionReason::Manual).await
+        self.try_compact(&model, CompactionReason::Manual).await.map(drop)
     }
 
     /// Compacts the conversation. If that fails, the running call continues with the conversation as it is.
     pub(super) async fn compact_or_log(&self, model: &Arc<dyn Model>, reason: CompactionReason) {
         if let Err(error) = self.try_compact(model, reason).await {
-            self.log(LogLevel::Error, format!("the conversation could not be made shorter: {error}"));
+            self.log_failed_compaction(&error);
         }
     }
 
-    async fn try_compact(&self, model: &Arc<dyn Model>, reason: CompactionReason) -> AgentResult<()> {
+    /// Compacts a conversation that the model finds too long. Returns whether it is shorter now.
+    pub(super) async fn compact_overflow(&self, model: &Arc<dyn Model>) -> AgentResult<bool> {
+        match self.try_compact(model, CompactionReason::Overflow).await {
+            Err(error @ AgentError::Model { .. }) => {
+                self.log_failed_compaction(&error);
+                Ok(false)
+            }
+            compacted => compacted,
+        }
+    }
+
+    fn log_failed_compaction(&self, error: &AgentError) {
+        self.log(LogLevel::Error, format!("the conversation could not be made shorter: {error}"));
+    }
+
+    /// Compacts the conversation. Returns whether it was long enough for that.
+    async fn try_compact(&self, model: &Arc<dyn Model>, reason: CompactionReason) -> AgentResult<bool> {
         let options = &self.session.config.compaction;
         let limits = CompactionLimits::new(options, model.info());
         let (plan, first_kept, previous) = {
@@ -55,7 +71,7 @@ impl Operation {
         };
         let (Some(plan), Some(first_kept)) = (plan, first_kept) else {
             self.log(LogLevel::Info, "the conversation is too short to be made shorter".to_owned());
-            return Ok(());
+            return Ok(false);
         };
         let before = self.session.lock().messages().len() as u64;
         self.log(LogLevel::Info, format!("a summary of {} messages is written", plan.older.len()));
@@ -87,7 +103,7 @@ impl Operation {
                 usage: Some(usage),
             },
         );
-        Ok(())
+        Ok(true)
     }
 
     async fn summarise(
@@ -138,25 +154,36 @@ impl Operation {
         let started = Instant::now();
         let written = tokio::select! {
             biased;
-            () = self.abort.aborted() => return Err(self.abort.error()),
-            written = whole_turn(model.as_ref(), request) => written,
+            () = self.abort.aborted() => Err(TurnFailure::Aborted),
+            written = whole_turn(model.as_ref(), request) => {
+                written.map_err(|error| TurnFailure::Model { error, had_begun: false })
+            }
         };
-        let turn = written.map(|turn| message_of(turn, model.info()));
-        self.scope.emit(turn_event(model.as_ref(), &turn, started));
-        let failed = |source| AgentError::Model { asked: "compact".to_owned(), source };
-        let turn = turn.map_err(|error| {
-            self.session.harness.budget.charge(spent(&error, model.info()).unwrap_or_default());
-            failed(error)
-        })?;
+        let turn = match written {
+            Ok(turn) => message_of(turn, model.info()),
+            Err(failure) => return Err(self.failed_summary(model.info(), failure, started)),
+        };
+        self.scope.emit(ended_turn(&turn, started));
         self.session.harness.budget.charge(turn.usage);
         // An incomplete summary would lose content, because the older messages are no longer sent.
         if turn.stop_reason != StopReason::Stop || turn.text().trim().is_empty() {
-            return Err(failed(ModelError::new(
-                ModelErrorKind::Cut,
-                "the model did not write a complete summary",
-            )));
+            let source = ModelError::new(ModelErrorKind::Cut, "the model did not write a complete summary");
+            return Err(AgentError::Model { asked: "compact".to_owned(), source });
         }
         Ok(CompactionSummary { text: turn.text(), usage: turn.usage })
+    }
+
+    /// Tells of a summary that failed, and returns the error.
+    fn failed_summary(&self, model: &ModelInfo, failure: TurnFailure, started: Instant) -> AgentError {
+        self.session.harness.budget.charge(failure.usage(model).unwrap_or_default());
+        self.scope.emit(failed_turn(model, &failure, started));
+        match failure {
+            TurnFailure::Aborted => self.abort.error(),
+            TurnFailure::Refused(turn) => AgentError::Refused(turn.text()),
+            TurnFailure::Model { error, .. } => {
+                AgentError::Model { asked: "compact".to_owned(), source: error }
+            }
+        }
     }
 }
 
@@ -169,19 +196,4 @@ async fn whole_turn(model: &dyn Model, request: ModelRequest) -> Result<crate::m
         }
     }
     Err(ModelError::cut())
-}
-
-fn turn_event(
-    model: &dyn Model,
-    turn: &Result<AssistantMessage, ModelError>,
-    started: Instant,
-) -> AgentEventKind {
-    AgentEventKind::Turn {
-        duration_ms: elapsed_ms(started),
-        model: Some(model.info().id.clone()),
-        usage: turn.as_ref().map_or_else(|error| spent(error, model.info()), |turn| Some(turn.usage)),
-        stop_reason: turn.as_ref().ok().map(|turn| turn.stop_reason),
-        is_error: turn.is_err(),
-        error: turn.as_ref().err().map(ToString::to_string),
-    }
 }

@@ -20,7 +20,7 @@ use crate::usage::TokenUsage;
 const MAX_CUTS: usize = 2;
 
 /// The failure of a turn.
-enum TurnFailure {
+pub(super) enum TurnFailure {
     Aborted,
     Refused(AssistantMessage),
     /// The model failed, before or after it had begun to answer.
@@ -32,7 +32,7 @@ enum TurnFailure {
 
 impl TurnFailure {
     /// The tokens that the turn took all the same, with their price.
-    fn usage(&self, model: &ModelInfo) -> Option<TokenUsage> {
+    pub(super) fn usage(&self, model: &ModelInfo) -> Option<TokenUsage> {
         match self {
             Self::Aborted => None,
             Self::Refused(turn) => Some(turn.usage),
@@ -68,7 +68,10 @@ impl Operation {
                     if error.kind == ModelErrorKind::ContextOverflow && !was_shortened =>
                 {
                     was_shortened = true;
-                    self.compact_or_log(&call.model, CompactionReason::Overflow).await;
+                    // The same conversation would be too long again.
+                    if !self.compact_overflow(&call.model).await? {
+                        return Err(AgentError::Model { asked: call.asked.clone(), source: error });
+                    }
                 }
                 TurnFailure::Model { error, had_begun: true }
                     if error.kind.is_transient() && cuts < MAX_CUTS =>
@@ -190,7 +193,7 @@ impl Operation {
 }
 
 /// The tokens that a failed turn took, with their price. `None`: nobody said that it took any.
-pub(super) fn spent(error: &ModelError, model: &ModelInfo) -> Option<TokenUsage> {
+fn spent(error: &ModelError, model: &ModelInfo) -> Option<TokenUsage> {
     (*error.usage != TokenUsage::default()).then(|| error.usage.priced(&model.prices))
 }
 
@@ -207,7 +210,7 @@ pub(super) fn message_of(turn: ModelTurn, model: &ModelInfo) -> AssistantMessage
     }
 }
 
-fn ended_turn(turn: &AssistantMessage, started: Instant) -> AgentEventKind {
+pub(super) fn ended_turn(turn: &AssistantMessage, started: Instant) -> AgentEventKind {
     AgentEventKind::Turn {
         duration_ms: elapsed_ms(started),
         model: Some(turn.model.clone()),
@@ -229,7 +232,7 @@ fn with_duration(event: AgentEventKind, started: Instant) -> AgentEventKind {
     }
 }
 
-fn failed_turn(model: &ModelInfo, failure: &TurnFailure, started: Instant) -> AgentEventKind {
+pub(super) fn failed_turn(model: &ModelInfo, failure: &TurnFailure, started: Instant) -> AgentEventKind {
     let (stop_reason, error) = match failure {
         TurnFailure::Aborted => (StopReason::Aborted, "the turn was aborted".to_owned()),
         TurnFailure::Refused(_) => (StopReason::Refusal, "the model refused".to_owned()),
