@@ -163,7 +163,8 @@ fn a_create_that_fails_on_a_full_disk_leaves_neither_a_sandbox_nor_a_pool() {
 fn a_create_whose_image_is_not_there_leaves_no_pool() {
     let machine = Machine::new();
     machine.run(&["create", "--image", "nosuch:1", "--pull", "never", "team/a"]).failure(125);
-    let call = ["call", "--pool", "other", "pool", "sandbox_create", r#"{"sandbox": "b", "image": "nosuch:1"}"#];
+    let call =
+        ["call", "--pool", "other", "pool", "sandbox_create", r#"{"sandbox": "b", "image": "nosuch:1"}"#];
     assert_eq!(machine.run(&call).code, Some(1));
     assert_eq!(machine.run(&["pool", "ls", "-q"]).text(), "");
 }
