@@ -143,7 +143,8 @@ impl Engine {
         let hint = if refused {
             "you may not use its socket: join the group `docker`, or run a rootless Engine and set DOCKER_HOST"
         } else {
-            "start it (`dockerd`, or `systemctl start docker` where systemd runs), or set DOCKER_HOST to where one listens"
+            "start it (`dockerd`, or `systemctl start docker` where systemd runs), or set DOCKER_HOST to where one \
+             listens; EYOT_PROVIDER=native makes sandboxes without one"
         };
         Error::new(ErrorKind::Unavailable, "no Docker Engine answers")
             .with_hint(hint)
