@@ -40,6 +40,7 @@ impl Engine {
         }
         let folder = target_directory()?.join("engine");
         fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+        unmount_left_over(&folder.join("data"))?;
         let mut engine = Self { started: Some(start(&folder)?) };
         engine.await_answer(&folder.join("dockerd.log"))?;
         Ok(engine)
@@ -101,7 +102,43 @@ fn start(folder: &Path) -> Result<Child, String> {
     command.spawn().map_err(failed)
 }
 
+/// Takes away the mount that an Engine which was killed has left on its folder. The next one would take it for the
+/// host's and leave it, too, and then nothing could remove the folder.
+fn unmount_left_over(data: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("unmount {}: {error}", data.display());
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(failed)?;
+    for _ in 0..mounts_on(data, &mounts) {
+        // What a container of that Engine still has open goes with the container.
+        let unmounted = Command::new("umount").arg("--lazy").arg(data).status().map_err(failed)?;
+        if !unmounted.success() {
+            return Err(format!("unmount {}: {unmounted}", data.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Counts the mounts on this folder in the kernel's list of mounts. The kernel writes a blank as `\040`.
+fn mounts_on(folder: &Path, mounts: &str) -> usize {
+    let folder = folder.to_string_lossy().replace(' ', "\\040");
+    mounts.lines().filter(|line| line.split(' ').nth(4) == Some(folder.as_str())).count()
+}
+
 fn answers() -> bool {
     let asked = Command::new("docker").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     asked.is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_that_was_left_over_is_found() {
+        let mounts = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
+            66 22 254:0 /t/engine/data /t/engine/data rw shared:1 - ext4 /dev/vda rw\n\
+            67 66 0:5 / /t/engine/data/overlay2/x/merged rw - overlay overlay rw\n\
+            68 22 0:6 / /my\\040t/data rw - tmpfs none rw\n";
+        let counts = ["/t/engine/data", "/t/engine", "/my t/data"].map(|at| mounts_on(Path::new(at), mounts));
+        assert_eq!(counts, [1, 0, 1]);
+    }
 }

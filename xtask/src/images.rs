@@ -139,11 +139,15 @@ fn import(image: &str, mut writer: Command, changes: &[&str]) -> Result<(), Stri
     log::redirect(&mut import).map_err(failed)?;
     let imported = import.stdin(archive).status();
     let written = writing.wait().map_err(failed)?;
-    if imported.map_err(failed)?.success() && written.success() {
-        Ok(())
-    } else {
-        Err("the archive could not be made or imported".to_owned())
+    let imported = imported.map_err(failed)?.success();
+    if imported && written.success() {
+        return Ok(());
     }
+    if imported {
+        // The Engine takes an archive that ends early for a whole one, even an empty one.
+        run(docker().args(["image", "rm", image]))?;
+    }
+    Err("the archive could not be made or imported".to_owned())
 }
 
 fn node(image: &TestImage, _: Option<&Scratch>) -> Result<(), String> {

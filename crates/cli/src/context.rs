@@ -389,8 +389,8 @@ fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Adds a hint to list the processes: a missing process is most often misspelt.
-pub fn with_process_hint(error: Error) -> Error {
-    with_hint_if_missing(error, "`eyot ps SANDBOX` lists its processes")
+pub fn with_process_hint(error: Error, sandbox: &str) -> Error {
+    with_hint_if_missing(error, &format!("`eyot ps {sandbox}` lists its processes"))
 }
 
 fn with_hint_if_missing(error: Error, hint: &str) -> Error {

@@ -166,7 +166,14 @@ impl PoolRecords {
         claim: Claim,
         reason: impl Into<String>,
     ) -> Result<()> {
-        self.record(row, EventKind::Destroyed, reason).await?;
+        let reason = reason.into();
+        match self.record(row, EventKind::Destroyed, reason.clone()).await {
+            // The disk is full, and this removal is to make room.
+            Err(error) if error.kind() == ErrorKind::Quota && self.store.give_up_spare() => {
+                self.record(row, EventKind::Destroyed, reason).await?;
+            }
+            recorded => recorded?,
+        }
         let id = row.id.clone();
         self.ask(move |store| store.finish_removing(&id)).await?;
         claim.finish();

@@ -161,6 +161,25 @@ impl Store {
         self.transaction(TransactionBehavior::Immediate, what, work)
     }
 
+    /// Does `work` as [`Store::write`] does, and a second time on the spare room if the disk is full:
+    /// work that takes something away must not fail for want of room.
+    fn write_on_spare<T>(&self, what: &str, work: impl Fn(&Transaction<'_>) -> Result<T>) -> Result<T> {
+        match self.write(what, &work) {
+            Err(error) if is_disk_full(&error) && self.give_up_spare() => self.write(what, &work),
+            done => done,
+        }
+    }
+
+    /// Frees the spare room beside the store. Returns whether there was any.
+    pub(crate) fn give_up_spare(&self) -> bool {
+        self.folder.as_deref().is_some_and(spare::give_up)
+    }
+
+    /// Refuses to begin what takes room, while there is hardly any left on the disk.
+    fn require_room(&self, what: &str) -> Result<()> {
+        if self.folder.as_deref().is_some_and(is_full) { Err(disk_full(what)) } else { Ok(()) }
+    }
+
     /// Does `work` on the file as it is at one moment.
     fn read<T>(&self, what: &str, work: impl FnOnce(&Transaction<'_>) -> Result<T>) -> Result<T> {
         self.transaction(TransactionBehavior::Deferred, what, work)
@@ -245,19 +264,33 @@ fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error {
 
 /// The same error, or that there is no space left where the store lies: SQLite says of some writes only that they failed.
 fn or_disk_full(error: Error, folder: Option<&Path>) -> Error {
-    let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
-    let failed = causes.filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()).last();
-    let failed = failed.and_then(rusqlite::Error::sqlite_error_code);
-    let may_be_full =
-        matches!(failed, Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::DiskFull));
+    let may_be_full = matches!(
+        sqlite_code(&error),
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::DiskFull)
+    );
     if !may_be_full || !folder.is_some_and(is_full) {
         return error;
     }
     let message = error.to_string();
     let what = message.split(": ").next().unwrap_or_default();
+    disk_full(what).with_source(error)
+}
+
+fn disk_full(what: &str) -> Error {
     Error::new(ErrorKind::Quota, format!("{what}: {DISK_FULL}"))
         .with_hint("free space there; `eyot rm NAME` destroys a sandbox with its files")
-        .with_source(error)
+}
+
+/// Returns whether an error of this store says that its disk is full, and not a pool's quota.
+fn is_disk_full(error: &Error) -> bool {
+    error.kind() == ErrorKind::Quota && sqlite_code(error).is_some()
+}
+
+/// The code of SQLite's error below this one.
+fn sqlite_code(error: &Error) -> Option<ErrorCode> {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let failed = causes.filter_map(|cause| cause.downcast_ref::<rusqlite::Error>()).last();
+    failed.and_then(rusqlite::Error::sqlite_error_code)
 }
 
 /// Opens the file of a store in this folder, and brings an older one up to date. `quota`: the disk is

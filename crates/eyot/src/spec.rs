@@ -272,7 +272,7 @@ impl Default for Lifecycle {
 #[serde(default, deny_unknown_fields)]
 #[doc(alias = "DockerSandboxSecurityOptions")]
 pub struct Security {
-    /// The root file system can't be written to; the workspace, home, `/tmp`, `/run` and `/dev/shm` still can.
+    /// The root file system can't be written to; the workspace, home, `/tmp`, `/var/tmp`, `/run` and `/dev/shm` still can.
     pub readonly_rootfs: bool,
     /// `no_new_privs`; setuid programs gain nothing.
     pub no_new_privileges: bool,

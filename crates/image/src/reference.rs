@@ -25,7 +25,8 @@ impl ImageName {
     fn reference_of(text: &str) -> Result<Reference> {
         grammar::parse(text).ok_or_else(|| {
             Error::invalid("image", format!("is not an image reference: `{text}`")).with_hint(
-                "a reference looks like `node:22`, `registry.example/team/app:1.2` or `name@sha256:…`",
+                "a reference looks like `node:22`, `registry.example/team/app:1.2` or `name@sha256:…`; names have no \
+                 capital letters",
             )
         })
     }

@@ -1868,7 +1868,7 @@ export interface components {
             drop_capabilities?: string[];
             /** @description `no_new_privs`; setuid programs gain nothing. By default `true`. */
             no_new_privileges?: boolean;
-            /** @description The root file system can't be written to; the workspace, home, `/tmp`, `/run` and `/dev/shm` still can. By default `false`. */
+            /** @description The root file system can't be written to; the workspace, home, `/tmp`, `/var/tmp`, `/run` and `/dev/shm` still can. By default `false`. */
             readonly_rootfs?: boolean;
         };
         /** @description A program that runs whenever its sandbox is awake. */

@@ -16,7 +16,14 @@ pub fn with_our_word(mut error: Error, words: &[String]) -> Error {
         ErrorKind::UnknownArgument => suggest_option(&mut error, called, words),
         ErrorKind::InvalidSubcommand => {
             let command = wrong(&error, ContextKind::InvalidSubcommand).to_owned();
-            if let Some(word) = ours_of_command(&command) {
+            let place = |wanted: &str| words.iter().position(|word| word == wanted);
+            // In `volume ls` the first word is wrong, in `keys rm` the second.
+            let group = called.filter(|called| place(called) < place(&command));
+            let ours = match group {
+                Some(group) => ours_in_group(group, &command),
+                None => ours_of_command(&command),
+            };
+            if let Some(word) = ours {
                 suggest(&mut error, word.to_owned());
             } else if let Some(called) = called {
                 if error.get(ContextKind::SuggestedSubcommand).is_none() {
@@ -199,6 +206,23 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         "compose" => "`eyot create NAME` creates one sandbox; there is no file for several",
         "diff" => "`eyot watch NAME PATH` prints what changes from now on",
         "info" => "`eyot doctor` shows what this host can do",
+        _ => return None,
+    })
+}
+
+/// Returns what to write instead of a command in a group, such as `eyot keys`.
+fn ours_in_group(group: &str, command: &str) -> Option<&'static str> {
+    Some(match (group, command) {
+        ("keys", "rm" | "remove" | "delete") => "`eyot keys revoke NAME` revokes a key",
+        ("keys", "add" | "new") => "`eyot keys create NAME` creates a key",
+        ("image", "remove" | "delete" | "rmi") => "`eyot image rm IMAGE` removes an image",
+        ("image", "load" | "add") => "`eyot image import FILE` imports images",
+        ("image", "build") => "`docker build`, then `eyot image import docker://IMAGE`",
+        ("pool", "remove" | "delete" | "destroy") => "`eyot pool rm POOL` destroys a pool's sandboxes",
+        ("workspace", "remove" | "delete") => "`eyot workspace rm ID` removes a workspace",
+        ("workspace", "create" | "new" | "add") => {
+            "`eyot create NAME --workspace ID` makes one with its sandbox"
+        }
         _ => return None,
     })
 }

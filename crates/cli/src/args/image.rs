@@ -164,6 +164,10 @@ It is made by mmdebstrap (sudo apt-get install mmdebstrap), as root, or as a use
 /etc/subuid and /etc/subgid and with newuidmap (sudo apt-get install uidmap).";
 
 /// Parses a reference such as `node:22`.
-pub fn parse_image(text: &str) -> Result<ImageName, eyot::Error> {
-    ImageName::parse(text)
+pub fn parse_image(text: &str) -> Result<ImageName, String> {
+    // The parser shows no hint.
+    ImageName::parse(text).map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 use eyot::SandboxName;
 use eyot_server::mcp::{AllowedHost, AllowedOrigin};
 
@@ -54,7 +54,42 @@ pub struct McpArgs {
     pub access: McpAccessArgs,
     /// The spec of its sandboxes.
     #[command(flatten)]
-    pub spec: SpecArgs,
+    pub spec: SessionSpecArgs,
+}
+
+/// The spec of a session's sandboxes. Its help says what is different for those.
+#[derive(Debug)]
+pub struct SessionSpecArgs(pub SpecArgs);
+
+impl Args for SessionSpecArgs {
+    fn augment_args(command: Command) -> Command {
+        SpecArgs::augment_args(command)
+            .mut_arg("name", |argument| argument.hide(true))
+            .mut_arg("id", |argument| argument.hide(true))
+            .mut_arg("workdir", |argument| {
+                argument.help("The directory in which commands start [default: /home/user]")
+            })
+            .mut_arg("mount", |argument| {
+                argument.help(
+                    "Mount a folder of the host; read-only unless it ends in :rw. A relative one is \
+                     looked for in the folder in which the client starts eyot",
+                )
+            })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SessionSpecArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        SpecArgs::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 /// The options of HTTP: who may connect, and how sessions end.

@@ -263,8 +263,12 @@ pub fn parse_slots(text: &str) -> Result<usize, String> {
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {
     // Folders that are named from here are meant as they are now, `..` and symbolic links included.
-    path.canonicalize()
-        .map_err(|error| format!("the folder `{}` of this host: {}", path.display(), system_reason(&error)))
+    path.canonicalize().map_err(|error| {
+        // An agent's client, for one, starts eyot where it likes.
+        let from = std::env::current_dir().ok().filter(|_| path.is_relative());
+        let from = from.map_or_else(String::new, |folder| format!(", from `{}`", folder.display()));
+        format!("the folder `{}` of this host{from}: {}", path.display(), system_reason(&error))
+    })
 }
 
 /// Parses `K=V`.

@@ -136,7 +136,8 @@ async fn print(args: &EventsArgs, log: &EventLog, output: Output) -> Result<(), 
 /// Says that no event was found: a name may be misspelt.
 fn note_none(args: &EventsArgs, output: Output) {
     if let Some(named) = args.wanted_sandbox() {
-        output.note(&format!("there is no event of `{}` from {} on", printable(named), args.from));
+        let from = if args.from > 1 { format!(" from {} on", args.from) } else { String::new() };
+        output.note(&format!("there is no event of `{}`{from}", printable(named)));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::errors::Failure;
 pub async fn run(args: &KillArgs, context: &Context) -> Result<u8, Failure> {
     let signal = (!args.tree).then_some(args.signal);
     let killed = context.sandbox(&args.name).await?.kill(args.process, signal).await;
-    killed.map_err(with_process_hint).map_err(with_tree_hint)?;
+    killed.map_err(|error| with_process_hint(error, &args.name)).map_err(with_tree_hint)?;
     if context.output.json {
         context.output.value(&json!({ "process": args.process, "signal": signal, "tree": args.tree }))?;
     }

@@ -13,7 +13,10 @@ use crate::stdio::Sink;
 
 pub async fn run(args: &LogsArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.sandbox(&args.name).await?;
-    let mut log = sandbox.logs(args.process, query(args)).await.map_err(with_process_hint)?;
+    let mut log = sandbox
+        .logs(args.process, query(args))
+        .await
+        .map_err(|error| with_process_hint(error, &args.name))?;
     announce(log.range, args, context.output)?;
     let (mut stdout, mut stderr) = (Sink::stdout()?, Sink::stderr()?);
     while let Some(chunk) = stdout.next_of(&mut log).await? {

@@ -32,14 +32,24 @@ pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
         (false, true) => context.output.text(&ids(&sandboxes))?,
         (false, false) => context.output.text(&table(&sandboxes, &foreign, &names))?,
     }
-    if let [first, ..] = foreign.as_slice() {
-        context.output.note(&format!(
-            "foreign ones are not of this state folder, and are neither used nor removed; if Eyot has made \
-             one: eyot --provider {} adopt {}",
-            context.provider_settings.row.name, first.name
-        ));
-    }
+    note_foreign(context, &foreign);
     Ok(0)
+}
+
+/// Says why this state folder does not know some, and what can be done.
+fn note_foreign(context: &Context, foreign: &[Foreign]) {
+    let [first, ..] = foreign else { return };
+    let mut reasons: Vec<&str> = Vec::new();
+    for Foreign { name, why, .. } in foreign {
+        if !reasons.contains(why) {
+            reasons.push(why);
+            context.output.note(&format!("`{name}` is foreign: {why}"));
+        }
+    }
+    context.output.note(&format!(
+        "foreign ones are neither used nor removed; if Eyot has made one: eyot --provider {} adopt {}",
+        context.provider_settings.row.name, first.name
+    ));
 }
 
 /// Returns the containers and volumes that look like Eyot's but that this state folder does not

@@ -5,7 +5,12 @@ use crate::context::{Context, with_process_hint};
 use crate::errors::{FAILED, Failure};
 
 pub async fn run(args: &WaitArgs, context: &Context) -> Result<u8, Failure> {
-    let process = context.sandbox(&args.name).await?.wait(args.process).await.map_err(with_process_hint)?;
+    let process = context
+        .sandbox(&args.name)
+        .await?
+        .wait(args.process)
+        .await
+        .map_err(|error| with_process_hint(error, &args.name))?;
     if context.output.json {
         context.output.value(&process)?;
     }

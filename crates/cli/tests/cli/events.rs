@@ -65,7 +65,7 @@ fn a_number_a_limit_and_a_sandbox_choose_events() {
     assert_eq!(machine.run(&["events", "p/box", "--sandbox", "p/box"]).code, Some(2));
     assert_eq!(numbers(&machine.run(&["events", "--sandbox", "p/other", "--limit", "1"]).success()), [3]);
     let none = machine.run(&["events", "--sandbox", "box"]);
-    assert!(none.stderr.contains("there is no event of `box`"), "{}", none.stderr);
+    assert!(none.stderr.contains("there is no event of `box`\n"), "{}", none.stderr);
     assert_eq!((none.code, none.stdout.as_slice()), (Some(0), &b""[..]));
     assert_eq!(machine.run(&["events", "--from", "4"]).success(), "");
     for wrong in [["--limit", "0"], ["--from", "-1"], ["--limit", "ten"]] {

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::machine::Machine;
+use super::machine::{Machine, Ran};
 
 struct Server {
     child: Child,
@@ -129,6 +129,10 @@ fn what_can_not_be_served_is_a_usage_error_and_says_what_can() {
         "{said}"
     );
     machine.run(&["mcp", "--name", "box"]).failure(2);
+    let elsewhere = machine.command(&["mcp", "--mount", "./nope:/x"]).current_dir("/usr").output().unwrap();
+    let elsewhere = Ran::from(elsewhere);
+    assert_eq!(elsewhere.code, Some(2));
+    assert!(elsewhere.stderr.contains("`./nope` of this host, from `/usr`: no such"), "{elsewhere:?}");
     machine.run(&["mcp", "--http", "nonsense"]).failure(2);
     let open = machine.run(&["mcp", "--http", "0.0.0.0:0"]);
     assert!(open.failure(2).contains("--token-file"), "{open:?}");
@@ -158,4 +162,8 @@ fn the_help_has_the_lines_for_clients() {
     {
         assert!(help.contains(line), "{line}: {help}");
     }
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("commands start [default: /home/user]"), "{help}");
+    assert!(words.contains("in the folder in which the client starts eyot"), "{help}");
+    assert!(!help.contains("--name") && !help.contains("--id "), "it shows what it refuses: {help}");
 }

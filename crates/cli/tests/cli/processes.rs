@@ -113,3 +113,13 @@ fn a_program_that_cannot_be_started_ends_as_with_exec_and_uses_up_no_number() {
     }
     assert_eq!(machine.run(&["start", "box", "--", "true"]).success(), "p1\n");
 }
+
+#[test]
+fn a_process_that_is_not_there_is_answered_with_the_command_that_lists_those_that_are() {
+    let machine = Machine::new();
+    machine.create("box");
+    for command in ["kill", "wait", "logs"] {
+        let ran = machine.run(&[command, "box", "p9"]);
+        assert!(ran.failure(125).contains("`eyot ps box` lists its processes"), "{ran:?}");
+    }
+}

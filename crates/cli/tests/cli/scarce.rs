@@ -92,11 +92,17 @@ fn a_server_with_few_files_answers_and_makes_sandboxes_whatever_clients_hold() {
     assert!(log.contains("the limit of open files leaves") && !log.contains("can't be taken"), "{log}");
 }
 
-/// Runs shell lines with the state folder on a separate disk of this size. `$0` is eyot.
+/// Runs shell lines as an ordinary user with the state folder on a separate disk of this size. `$0` is
+/// eyot.
 fn on_a_disk_of(size: &str, machine: &Machine, lines: &str) -> Ran {
     std::fs::create_dir_all(machine.state()).unwrap();
-    let script = format!("mount -t tmpfs -o size={size},mode=0700 small \"$EYOT_STATE\" && {lines}");
-    Ran::from(machine.command_by(&["unshare", "-Urm", "sh", "-c", &script], &[]).output().unwrap())
+    let script = format!(
+        "mount -t tmpfs -o size={size},mode=0700 small \"$EYOT_STATE\" &&
+         exec setpriv --inh-caps=-all --ambient-caps=-all sh -c '{lines}' \"$0\""
+    );
+    let by =
+        ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--keep-caps", "--mount", "sh", "-c"];
+    Ran::from(machine.command_by(&[&by[..], &[&script]].concat(), &[]).output().unwrap())
 }
 
 #[test]
@@ -131,4 +137,34 @@ fn a_disk_that_is_full_to_its_last_block_leaves_the_store_room_to_take_things_aw
     );
     assert!(ran.text().starts_with("0\n"), "{ran:?}");
     assert_eq!(ran.stderr.matches("eyot.db.spare\n").count(), 2, "{ran:?}");
+}
+
+#[test]
+fn a_create_that_fails_on_a_full_disk_leaves_neither_a_sandbox_nor_a_pool() {
+    let machine = Machine::new();
+    // With a few KiB left, a create fails at each of its steps in turn.
+    let ran = on_a_disk_of(
+        "24m",
+        &machine,
+        "$0 -q create first >/dev/null || exit 99
+         for left in $(seq 4 4 80); do
+             rm -f \"$EYOT_STATE/fill\"; $0 pool ls >/dev/null
+             free=$(df -k --output=avail \"$EYOT_STATE\" | tail -n 1)
+             head -c $(( (free - left) * 1024 )) /dev/zero >\"$EYOT_STATE/fill\"
+             $0 -q create p$left/a >/dev/null && $0 -q rm p$left/a && $0 -q pool rm p$left
+             $0 ls -q | wc -l; $0 pool ls -q | grep p
+         done; rm \"$EYOT_STATE/fill\"; $0 -q rm first",
+    );
+    assert_eq!(ran.text(), "1\n".repeat(20), "{ran:?}");
+    assert!(ran.stderr.contains("no space is left on the disk of the state folder"), "{ran:?}");
+}
+
+#[test]
+fn a_create_whose_image_is_not_there_leaves_no_pool() {
+    let machine = Machine::new();
+    machine.run(&["create", "--image", "nosuch:1", "--pull", "never", "team/a"]).failure(125);
+    let call =
+        ["call", "--pool", "other", "pool", "sandbox_create", r#"{"sandbox": "b", "image": "nosuch:1"}"#];
+    assert_eq!(machine.run(&call).code, Some(1));
+    assert_eq!(machine.run(&["pool", "ls", "-q"]).text(), "");
 }

@@ -78,6 +78,7 @@ fn foreign() {
         text.text().lines().any(|line| line.starts_with(&container) && line.contains("foreign")),
         "{text:?}"
     );
+    assert!(text.stderr.contains("is foreign: another state folder made it"), "{text:?}");
     assert!(text.stderr.contains("eyot --provider docker adopt"), "{text:?}");
     assert_eq!(on_docker(&mine, &["ls", "-q"]).success(), "");
     on_docker(&mine, &["rm", "--all"]).success();

@@ -27,7 +27,9 @@ fn absent() {
         let ran = without_engine(&machine, &nowhere, arguments);
         let said = ran.failure(125);
         assert!(
-            said.contains("no Docker Engine answers") && said.contains("start it"),
+            said.contains("no Docker Engine answers")
+                && said.contains("start it")
+                && said.contains("EYOT_PROVIDER=native"),
             "{arguments:?}: {said}"
         );
     }
@@ -45,6 +47,7 @@ fn doctor() {
     let ran = without_engine(&machine, &nowhere, &["doctor"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.text().contains("no Docker Engine answers"), "{ran:?}");
+    assert!(!ran.text().contains("EYOT_PROVIDER=native"), "{ran:?}");
 }
 
 fn natively() {

@@ -13,11 +13,11 @@ use eyot::{
 use tokio::time::Instant;
 
 use super::keeper::PoolKeeper;
-use super::make::{ClaimedReservation, create, without_file_contents};
+use super::make::{ClaimedReservation, NewMember, create, without_file_contents};
 use super::{PATIENCE, SandboxPool};
 use crate::events::EventKind;
 use crate::records::{UNREQUESTED_SLEEP, require_own_provider};
-use crate::store::{Claim, NewSandbox, RowState, SandboxRow};
+use crate::store::{NewSandbox, RowState, SandboxRow};
 
 /// A pool as a provider. Made by [`SandboxPool::as_provider`].
 ///
@@ -179,25 +179,32 @@ impl SandboxPool {
     /// Makes a sandbox under a name that is free.
     async fn make_new(&self, spec: &ValidSpec, caller: PoolCaller) -> Result<Created> {
         let inner = self.inner_spec(spec, caller).await?;
-        let (made, claim) = self.begin_new(spec).await?;
-        let created = match self.provider().create(&inner).await {
-            Ok(created) => created,
+        let new = self.begin_new(spec).await?;
+        let made = self.create_new(&inner, &new.row).await;
+        let made = match made {
+            Ok(created) => {
+                new.claim.finish();
+                Ok(created)
+            }
             Err(error) => {
-                let reason = format!("it could not be made: {error}");
-                if let Err(error) = self.inner.records.remove(self.provider().as_ref(), &made, reason).await {
-                    tracing::warn!(%error, sandbox = %made.id, "free the name of a sandbox that could not be made");
-                }
-                return Err(error);
+                self.take_back(new, &error).await;
+                Err(error)
             }
         };
-        let created = self.pool_sandbox(created, SandboxRow { state: RowState::Live, ..made.clone() });
-        let finished = self.finish_new(&made).await;
         self.inner.changed.notify_waiters();
-        // On an error `created` is undone.
-        let fresh = UnclaimedSandbox(Some(created));
-        finished?;
-        claim.finish();
-        fresh.claim()
+        made
+    }
+
+    async fn create_new(&self, spec: &ValidSpec, row: &SandboxRow) -> Result<Created> {
+        let created = self.provider().create(spec).await?;
+        let created = self.pool_sandbox(created, SandboxRow { state: RowState::Live, ..row.clone() });
+        let Err(error) = self.finish_new(row).await else { return Ok(created) };
+        if let Some(keeper) = created.keeper
+            && let Err(error) = keeper.abandon().await
+        {
+            tracing::warn!(sandbox = %row.id, %error, "undo a create that could not be noted");
+        }
+        Err(error)
     }
 
     async fn finish_new(&self, row: &SandboxRow) -> Result<()> {
@@ -207,7 +214,7 @@ impl SandboxPool {
     }
 
     /// Reserves the name: `already_exists` if it is in use.
-    async fn begin_new(&self, spec: &ValidSpec) -> Result<(SandboxRow, Claim)> {
+    async fn begin_new(&self, spec: &ValidSpec) -> Result<NewMember> {
         let lifecycle = &spec.spec().lifecycle;
         let mut recorded = without_file_contents(spec.spec().clone());
         self.options().unless_limited.fill(&mut recorded.limits);
@@ -225,7 +232,7 @@ impl SandboxPool {
         };
         for () in super::tries() {
             match self.begin_row(new.clone()).await? {
-                ClaimedReservation::New(row, claim) => return Ok((*row, claim)),
+                ClaimedReservation::New(new) => return Ok(*new),
                 ClaimedReservation::InUse(row) if self.is_name_being_freed(&row) => {
                     self.wait_for_owner(&row).await?
                 }

@@ -46,9 +46,7 @@ impl SandboxPool {
             let id = SandboxId::generate();
             let spec = self.spec(id.clone(), name, create)?;
             let row = match self.begin(name, id, &spec, create).await? {
-                ClaimedReservation::New(row, claim) => {
-                    return Ok((self.make(*row, claim, spec).await?, true));
-                }
+                ClaimedReservation::New(new) => return Ok((self.make(*new, spec).await?, true)),
                 ClaimedReservation::InUse(row) => *row,
             };
             if let Err(refused) = require_own_provider(self.provider().as_ref(), &row) {
@@ -92,19 +90,20 @@ impl SandboxPool {
 
     /// Takes a name, if it is free; the pool is noted with its first sandbox.
     pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<ClaimedReservation> {
-        let (quotas, pool) = (self.options().quotas, self.name().clone());
+        let quotas = self.options().quotas;
         let (store, options) = (Arc::clone(&self.inner.records.store), self.pool_metadata()?);
         blocking(move || {
             let claim = store.claim(&new.id);
-            let begun = match store.begin_making(&new, &quotas) {
+            let (begun, with_pool) = match store.begin_making(&new, &quotas) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    store.put_pool(&pool, &options)?;
-                    store.begin_making(&new, &quotas)
+                    (store.begin_making_in_new_pool(&new, &quotas, &options), true)
                 }
-                begun => begun,
+                begun => (begun, false),
             };
             match begun? {
-                NameReservation::New(row) => Ok(ClaimedReservation::New(row, claim)),
+                NameReservation::New(row) => {
+                    Ok(ClaimedReservation::New(Box::new(NewMember { row: *row, claim, with_pool })))
+                }
                 NameReservation::InUse(row) => {
                     // Nothing was begun.
                     claim.finish();
@@ -126,19 +125,40 @@ impl SandboxPool {
     }
 
     /// Makes the sandbox of a row that is this process's to make. A failure frees the name.
-    async fn make(&self, row: SandboxRow, claim: Claim, spec: SandboxSpec) -> Result<LiveSandbox> {
-        let made = self.make_and_start(&row, spec).await;
-        if made.is_ok() {
-            claim.finish();
-        }
-        if let Err(error) = &made {
-            let reason = format!("it could not be made: {error}");
-            if let Err(error) = self.inner.records.remove(self.provider().as_ref(), &row, reason).await {
-                tracing::warn!(%error, sandbox = %row.id, "free the name of a sandbox that could not be made");
-            }
+    async fn make(&self, new: NewMember, spec: SandboxSpec) -> Result<LiveSandbox> {
+        let made = self.make_and_start(&new.row, spec).await;
+        let what = format!("make sandbox `{}` of pool `{}`", new.row.name, new.row.pool);
+        match &made {
+            Ok(_) => new.claim.finish(),
+            Err(error) => self.take_back(new, error).await,
         }
         self.inner.changed.notify_waiters();
-        made.map_err(|error| error.context(format!("make sandbox `{}` of pool `{}`", row.name, row.pool)))
+        made.map_err(|error| error.context(what))
+    }
+
+    /// Takes back what was begun for a sandbox that could not be made: its name, and the pool if it was noted for it.
+    pub(super) async fn take_back(&self, new: NewMember, error: &Error) {
+        let NewMember { row, claim, with_pool } = new;
+        let reason = format!("it could not be made: {error}");
+        match self.inner.records.remove(self.provider().as_ref(), &row, reason).await {
+            // It is free already.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(%error, sandbox = %row.id, "free the name of a sandbox that could not be made");
+            }
+            Ok(()) => {}
+        }
+        drop(claim);
+        if !with_pool {
+            return;
+        }
+        let removed = self.inner.records.ask(move |store| store.remove_pool(&row.pool)).await;
+        match removed {
+            // Somebody has made another sandbox in it meanwhile.
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            Err(error) => tracing::warn!(%error, pool = %self.name(), "forget a pool without sandboxes"),
+            Ok(()) => {}
+        }
     }
 
     async fn make_and_start(&self, row: &SandboxRow, spec: SandboxSpec) -> Result<LiveSandbox> {
@@ -232,10 +252,18 @@ pub(super) async fn create(
     }
 }
 
+/// A sandbox that this task is about to make.
+pub(super) struct NewMember {
+    pub row: SandboxRow,
+    pub claim: Claim,
+    /// The pool was noted for it.
+    pub with_pool: bool,
+}
+
 /// The result of asking for a name, with the claim on it; see [`NameReservation`].
 pub(super) enum ClaimedReservation {
     /// It is this task's to make.
-    New(Box<SandboxRow>, Claim),
+    New(Box<NewMember>),
     /// The name is taken.
     InUse(Box<SandboxRow>),
 }

@@ -13,7 +13,7 @@ impl Store {
     /// ([`Store::finish_making`] for one that turns out whole) or remove it.
     pub fn abandoned(&self) -> Result<Vec<SandboxRow>> {
         let this = Owner::this_process()?;
-        self.write("take over what was abandoned", |transaction| {
+        self.write_on_spare("take over what was abandoned", |transaction| {
             let mut rows = select(transaction, "WHERE state != 'live' ORDER BY pool, name", &[])?;
             rows.retain(|row| row.owner.as_ref().is_some_and(|owner| !owner.is_alive()));
             for row in &mut rows {

@@ -100,7 +100,7 @@ impl Store {
     fn give_up(&self, id: &SandboxId) -> Result<()> {
         let Owner { pid, start_ticks, boot_id } = Owner::this_process()?;
         let nobody = Owner::none();
-        self.write("give up the work on a sandbox", |transaction| {
+        self.write_on_spare("give up the work on a sandbox", |transaction| {
             for table in ["sandboxes", "wakes"] {
                 let sql = format!(
                     "UPDATE {table} SET owner_pid = ?2, owner_start_ticks = ?3, owner_boot_id = ?4 \

@@ -81,7 +81,7 @@ impl Store {
 
     /// Revokes the key in use with this id or name; `not_found` if there is none.
     pub fn revoke_key(&self, id_or_name: &str) -> Result<KeyRow> {
-        self.write("revoke a key", |transaction| {
+        self.write_on_spare("revoke a key", |transaction| {
             let row = active_key(transaction, id_or_name)?.ok_or_else(|| not_found(id_or_name))?;
             let now = now_ms();
             execute(transaction, "UPDATE api_keys SET revoked_ms = ?2 WHERE id = ?1", params![row.id, now])?;

@@ -25,20 +25,43 @@ const MOST_NAMES: u32 = 1000;
 
 impl Store {
     /// Takes a name for a sandbox that this process is about to make. Of all processes that ask for one name at a time one
-    /// gets it. Over a quota: `quota`, with what is used and what was asked for. Without the pool: `not_found`.
+    /// gets it. Over a quota: `quota`, with what is used and what was asked for; so on a full disk. Without the pool: `not_found`.
     pub fn begin_making(&self, new: &NewSandbox, quotas: &PoolQuotas) -> Result<NameReservation> {
         let owner = Owner::this_process()?;
+        self.write(WHAT, |transaction| self.reserve(transaction, new, quotas, &owner))
+    }
+
+    /// Notes a pool with its options and takes a name in it, as [`Store::begin_making`] does: both, or neither.
+    pub fn begin_making_in_new_pool(
+        &self,
+        new: &NewSandbox,
+        quotas: &PoolQuotas,
+        pool_options: &serde_json::Value,
+    ) -> Result<NameReservation> {
+        let owner = Owner::this_process()?;
         self.write(WHAT, |transaction| {
-            if let Some(there) = by_name(transaction, &new.pool, &new.name)? {
-                return Ok(NameReservation::InUse(Box::new(there)));
-            }
-            pools::require(transaction, &new.pool)?;
-            quota::enforce(transaction, new, quotas)?;
-            let generation = next_generation(transaction, new)?;
-            insert(transaction, new, generation, &owner)?;
-            let row = by_id(transaction, &new.id)?;
-            row.map(|row| NameReservation::New(Box::new(row))).ok_or_else(|| sandbox_not_found(&new.id))
+            pools::put(transaction, &new.pool, pool_options)?;
+            self.reserve(transaction, new, quotas, &owner)
         })
+    }
+
+    fn reserve(
+        &self,
+        transaction: &Transaction<'_>,
+        new: &NewSandbox,
+        quotas: &PoolQuotas,
+        owner: &Owner,
+    ) -> Result<NameReservation> {
+        if let Some(there) = by_name(transaction, &new.pool, &new.name)? {
+            return Ok(NameReservation::InUse(Box::new(there)));
+        }
+        self.require_room(WHAT)?;
+        pools::require(transaction, &new.pool)?;
+        quota::enforce(transaction, new, quotas)?;
+        let generation = next_generation(transaction, new)?;
+        insert(transaction, new, generation, owner)?;
+        let row = by_id(transaction, &new.id)?;
+        row.map(|row| NameReservation::New(Box::new(row))).ok_or_else(|| sandbox_not_found(&new.id))
     }
 
     /// Takes a name for a sandbox that is there already; the pool is noted if need be. Returns

@@ -49,7 +49,7 @@ impl Store {
     /// Forgets a pool without sandboxes; with some: `conflict`. Nothing happens if there is no such pool. How often its names
     /// were used is not forgotten with it.
     pub fn remove_pool(&self, name: &SandboxName) -> Result<()> {
-        self.write("forget a pool", |transaction| {
+        self.write_on_spare("forget a pool", |transaction| {
             let sql = "SELECT count(*) FROM sandboxes WHERE pool = ?1";
             let sandboxes: u64 =
                 transaction.query_row(sql, [name.as_str()], |row| row.get(0)).map_err(failed(WHAT))?;

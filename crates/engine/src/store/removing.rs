@@ -16,7 +16,7 @@ impl Store {
     /// at work on it: `conflict`. `not_found` if it is not there (any more).
     pub fn begin_removing(&self, id: &SandboxId) -> Result<SandboxRow> {
         let this = Owner::this_process()?;
-        self.write("begin to remove a sandbox", |transaction| {
+        self.write_on_spare("begin to remove a sandbox", |transaction| {
             let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             if row.owner.as_ref().is_some_and(|owner| *owner != this && owner.is_alive()) {
                 return Err(owned_by_other(&row));
@@ -31,7 +31,7 @@ impl Store {
     /// holds one claim on it.
     pub fn begin_removing_given_up(&self, id: &SandboxId) -> Result<SandboxRow> {
         let this = Owner::this_process()?;
-        self.write("begin to remove a sandbox that was given up", |transaction| {
+        self.write_on_spare("begin to remove a sandbox that was given up", |transaction| {
             let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             // A maker ends its claim after its row is live, so a row that still names it, without a claim, was given up.
             let is_given_up = row.owner.as_ref().is_some_and(|owner| self.is_idle(owner, id, 1));
@@ -47,7 +47,7 @@ impl Store {
     /// happens if the row is gone already.
     pub fn finish_removing(&self, id: &SandboxId) -> Result<()> {
         let this = Owner::this_process()?;
-        self.write("note that a sandbox was removed", |transaction| {
+        self.write_on_spare("note that a sandbox was removed", |transaction| {
             let Some(row) = by_id(transaction, id)? else { return Ok(()) };
             if row.state != RowState::Removing || row.owner.as_ref() != Some(&this) {
                 return Err(owned_by_other(&row));

@@ -179,6 +179,9 @@ fn unreadable(reason: impl Into<String>) -> Error {
 fn readable(state: &OpenState, found: &ContainerInspectResponse) -> Result<(Note, Record)> {
     let labels = found.config.as_ref().and_then(|config| config.labels.as_ref());
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).cloned();
+    if labels.is_none_or(|labels| !labels.contains_key(SCHEMA)) {
+        return Err(unreadable("Eyot did not make this container: it has no labels of Eyot's"));
+    }
     let no_record = || unreadable("it has no record that this version of Eyot can read");
     let note =
         Note { schema: label(SCHEMA).ok_or_else(no_record)?, record: label(RECORD).ok_or_else(no_record)? };

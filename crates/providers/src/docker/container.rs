@@ -12,7 +12,7 @@ use eyot_guest::protocol::container::{GUEST_DIR, GUEST_FILE, INIT, RUN_DIR};
 use super::engine::EngineFacts;
 use super::image::EngineImage;
 use super::labels::Record;
-use super::life::WRITABLE_HOME;
+use super::life::writable_directories;
 use super::published::LOOPBACK;
 use super::seal::Seal;
 use super::{covered, guest_volume, isolation, workspace};
@@ -121,8 +121,7 @@ fn mounts(record: &Record) -> Vec<Mount> {
         workspace::mount(&record.spec, &workdir),
     ];
     if record.spec.security.readonly_rootfs {
-        let homes = [WRITABLE_HOME].into_iter().filter(|home| *home != workdir);
-        mounts.extend(["/tmp"].into_iter().chain(homes).map(workspace::volume_at));
+        mounts.extend(writable_directories(record).map(workspace::volume_at));
         mounts.push(Mount { tmpfs_options: None, ..in_memory("/run", 0) });
     }
     let memory = &record.spec.container.tmpfs_mib;
@@ -219,12 +218,18 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_root_keeps_home_tmp_and_run_writable() {
+    fn a_read_only_root_keeps_home_and_the_temporary_directories_writable() {
         let (_, host) = made(r#"{"security":{"readonly_rootfs":true}}"#);
-        let wanted = ["/.eyot-guest", "/.eyot-run", "/workspace", "/tmp", "/home/user", "/run"];
+        let wanted = ["/.eyot-guest", "/.eyot-run", "/workspace", "/tmp", "/var/tmp", "/home/user", "/run"];
         assert_eq!(targets(&host), wanted);
         let (_, host) = made(r#"{"workdir":"/home/user","security":{"readonly_rootfs":true}}"#);
         assert_eq!(targets(&host).iter().filter(|target| *target == "/home/user").count(), 1);
+        let (_, host) = made(
+            r#"{"workdir":"/var/tmp","container":{"tmpfs_mib":{"/tmp":8}},"security":{"readonly_rootfs":true}}"#,
+        );
+        for path in ["/tmp", "/var/tmp"] {
+            assert_eq!(targets(&host).iter().filter(|target| *target == path).count(), 1, "{path}");
+        }
     }
 
     #[test]

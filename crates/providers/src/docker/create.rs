@@ -204,6 +204,11 @@ async fn remove_ended(host: &Host, record: &Record) -> Result<bool> {
             Err(taken(format!("the Engine has a container `{name}` that is not of this state folder"))
                 .with_hint("use another name; `eyot --provider docker ls` shows whose it is"))
         }
+        Looked::Unrelated => {
+            let name = record.container_name();
+            Err(taken(format!("the Engine has a container `{name}` that Eyot did not make"))
+                .with_hint(format!("use another name, or rename that container: docker rename {name} NAME")))
+        }
         // Removed since.
         Looked::Absent => Ok(true),
     }

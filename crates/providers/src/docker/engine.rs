@@ -47,6 +47,8 @@ pub(crate) struct Engine {
     address: String,
     client: OnceCell<Docker>,
     facts: OnceCell<EngineFacts>,
+    /// It is to make sandboxes, which native makes without one.
+    makes_sandboxes: bool,
 }
 
 /// The abilities of an Engine.
@@ -76,7 +78,19 @@ impl Engine {
     pub(crate) fn new(address: Option<String>) -> Self {
         let named = std::env::var("DOCKER_HOST").ok().filter(|address| !address.is_empty());
         let address = address.or(named).unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
-        Self { address, client: OnceCell::new(), facts: OnceCell::new() }
+        Self { address, client: OnceCell::new(), facts: OnceCell::new(), makes_sandboxes: false }
+    }
+
+    /// Takes the Engine at an address as [`Engine::new`] does, to make sandboxes.
+    pub(crate) fn for_sandboxes(address: Option<String>) -> Self {
+        Self { makes_sandboxes: true, ..Self::new(address) }
+    }
+
+    /// Asks for the Engine's version, and so whether it answers.
+    pub(crate) async fn version(&self) -> Result<String> {
+        let version = self.client().await?.version().await;
+        let version = version.map_err(|error| self.failed("ask the Engine for its version", error))?;
+        Ok(version.version.unwrap_or_default())
     }
 
     /// Returns the address.
@@ -145,6 +159,9 @@ impl Engine {
         } else {
             "start it (`dockerd`, or `systemctl start docker` where systemd runs), or set DOCKER_HOST to where one listens"
         };
+        let native =
+            if self.makes_sandboxes { "; EYOT_PROVIDER=native makes sandboxes without one" } else { "" };
+        let hint = format!("{hint}{native}");
         Error::new(ErrorKind::Unavailable, "no Docker Engine answers")
             .with_hint(hint)
             .with_source(unavailable)

@@ -32,8 +32,11 @@ pub(crate) struct Found {
 pub(crate) enum Looked {
     /// A sandbox of this state folder.
     Ours(Box<Found>),
-    /// Another container, whatever its labels say. Eyot neither uses nor removes it.
+    /// A container with labels of Eyot's that this state folder does not believe. Eyot neither uses
+    /// nor removes it.
     Foreign,
+    /// A container without labels of Eyot's. Eyot neither shows nor touches it.
+    Unrelated,
     /// No such container.
     Absent,
 }
@@ -52,6 +55,8 @@ pub(crate) async fn find(host: &Host, id_or_name: &str) -> Result<Found> {
             "there is a container `eyot-{id_or_name}`, which is not of this state folder; \
              to use it nevertheless: eyot --provider docker adopt {id_or_name}"
         ))),
+        Looked::Unrelated => Err(not_found(id_or_name)
+            .with_hint(format!("there is a container `eyot-{id_or_name}`, which Eyot did not make"))),
         Looked::Absent => Err(not_found(id_or_name).with_hint("`eyot ls` shows those that are there")),
     }
 }
@@ -96,15 +101,18 @@ async fn containers(host: &Host, label: &str) -> Result<Vec<ContainerSummary>> {
 pub(crate) async fn inspect(host: &Host, container: &str) -> Result<Option<Found>> {
     match look(host, container).await? {
         Looked::Ours(found) => Ok(Some(*found)),
-        Looked::Foreign | Looked::Absent => Ok(None),
+        Looked::Foreign | Looked::Unrelated | Looked::Absent => Ok(None),
     }
 }
 
 /// Looks at a container, by id or name.
 pub(crate) async fn look(host: &Host, container: &str) -> Result<Looked> {
     let Some(inspected) = inspected(host, container).await? else { return Ok(Looked::Absent) };
+    let labels = inspected.config.as_ref().and_then(|config| config.labels.as_ref());
+    let others =
+        if labels.is_some_and(|all| all.contains_key(SCHEMA)) { Looked::Foreign } else { Looked::Unrelated };
     let found = Found::of(host.state.open().await?, inspected);
-    Ok(found.map(Box::new).map_or(Looked::Foreign, Looked::Ours))
+    Ok(found.map(Box::new).map_or(others, Looked::Ours))
 }
 
 /// Asks the Engine about a container; `None` if it does not exist.

@@ -18,6 +18,9 @@ const PROCESSES_PER_SECOND: i64 = 64;
 /// The home directory where the root file system is read-only.
 pub(crate) const WRITABLE_HOME: &str = "/home/user";
 
+/// The directories for everybody's temporary files.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
 /// A life, identified by the Engine's start time of the container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Life(pub String);
@@ -78,21 +81,31 @@ impl Life {
     }
 }
 
+/// Lists the directories that need a volume to stay writable where the root file system is read-only.
+pub(crate) fn writable_directories(record: &Record) -> impl Iterator<Item = &'static str> {
+    let workdir = record.workdir().to_string();
+    let is_mounted = move |path: &str| {
+        path == workdir || record.spec.container.tmpfs_mib.keys().any(|memory| memory.as_str() == path)
+    };
+    TEMPORARY.into_iter().chain([WRITABLE_HOME]).filter(move |path| !is_mounted(path))
+}
+
 fn used_numbers(record: &Record, now_ms: i64) -> u32 {
     let lived_ms = now_ms.saturating_sub(record.created_ms).clamp(0, Limits::MAX as i64);
     u32::try_from(lived_ms * PROCESSES_PER_SECOND / 1000).unwrap_or(u32::MAX / 2)
 }
 
-/// Lists the mount points that belong to the user who runs commands, and `/tmp` if it is one.
+/// Lists the mount points that belong to the user who runs commands, and the temporary ones if they are.
 pub(crate) fn directories(record: &Record) -> Vec<PreparedDirectory> {
     let of_user = |path: String| PreparedDirectory { path, of_user: true, mode: None };
     let workdir = record.workdir().to_string();
     let mut directories = vec![of_user(workdir.clone())];
     if record.spec.security.readonly_rootfs {
-        directories.push(PreparedDirectory { path: "/tmp".to_owned(), of_user: false, mode: Some(0o1777) });
-        if workdir != WRITABLE_HOME {
-            directories.push(of_user(WRITABLE_HOME.to_owned()));
-        }
+        directories.extend(writable_directories(record).map(|path| {
+            let is_home = path == WRITABLE_HOME;
+            let mode = (!is_home).then_some(0o1777);
+            PreparedDirectory { path: path.to_owned(), of_user: is_home, mode }
+        }));
     }
     let memory = record.spec.container.tmpfs_mib.keys();
     directories.extend(memory.map(|path| of_user(path.to_string())));
@@ -152,12 +165,12 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_root_leaves_home_and_tmp_writable() {
+    fn a_read_only_root_leaves_home_and_the_temporary_directories_writable() {
         let security = Security { readonly_rootfs: true, ..Security::default() };
         let config =
             Life("x".into()).config(&record(SandboxSpec { security, ..SandboxSpec::default() }), true, 0);
         let paths: Vec<&str> = config.directories.iter().map(|directory| directory.path.as_str()).collect();
-        assert_eq!(paths, ["/workspace", "/tmp", "/home/user"]);
+        assert_eq!(paths, ["/workspace", "/tmp", "/var/tmp", "/home/user"]);
         assert_eq!(config.home.as_deref(), Some("/home/user"));
     }
 }

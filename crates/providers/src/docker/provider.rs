@@ -64,7 +64,8 @@ impl DockerProvider {
     pub fn new(options: DockerOptions) -> Arc<Self> {
         let state = State::new(&options.state);
         let fetchable = Fetchable::new(options.fetched, &options.image);
-        let host = Arc::new(Host::new(Engine::new(options.address), state, options.image, fetchable));
+        let host =
+            Arc::new(Host::new(Engine::for_sandboxes(options.address), state, options.image, fetchable));
         Arc::new(Self { host, capabilities: capabilities() })
     }
 
@@ -74,10 +75,7 @@ impl DockerProvider {
     /// `unavailable`, with [`super::SandboxDockerUnavailable`] as the source and a hint how to
     /// start an Engine.
     pub async fn version(&self) -> Result<String> {
-        let engine = &self.host.engine;
-        let version = engine.client().await?.version().await;
-        let version = version.map_err(|error| engine.failed("ask the Engine for its version", error))?;
-        Ok(version.version.unwrap_or_default())
+        self.host.engine.version().await
     }
 
     /// Lists the containers and volumes with Eyot's labels that do not belong to this state folder,

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use eyot::Result;
 
 use super::NAME;
+use super::engine::Engine;
 use super::image::NODE_IMAGE;
 use super::provider::{DockerOptions, DockerProvider, capabilities};
 use crate::row::{
@@ -62,7 +63,7 @@ pub fn open(settings: &ProviderSettings) -> Arc<DockerProvider> {
 }
 
 async fn check(settings: ProviderSettings) -> ProviderCheck {
-    match open(&settings).version().await {
+    match Engine::new(settings.text(ADDRESS)).version().await {
         Ok(version) => ProviderCheck::usable(format!("an Engine {version} answers")),
         Err(error) => ProviderCheck { cause: Some("no-engine"), ..ProviderCheck::unusable(&error) },
     }

@@ -232,7 +232,7 @@ async fn anvia_a_read_only_root_can_not_be_written_to_and_the_workspace_can(engi
     with_sandbox(&engine, wanted, async |sandbox| {
         let result = sandbox.exec("touch /bin/x", eyot::ExecOptions::default()).await?;
         ensure!(result.stderr_text().contains("Read-only"), "{result:?}");
-        output(sandbox, "touch x /tmp/x /run/x /dev/shm/x ~/x").await?;
+        output(sandbox, "touch x /tmp/x /var/tmp/x /run/x /dev/shm/x ~/x").await?;
         ensure!(sandbox.isolation().readonly_rootfs, "it is not told");
         Ok(())
     })

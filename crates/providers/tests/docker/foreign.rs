@@ -17,6 +17,7 @@ tests! {
     a4_a_forged_record_with_everything_but_the_mac_is_no_sandbox(BUSYBOX);
     a4_labels_that_docker_commit_has_copied_are_no_sandbox_under_any_name(BUSYBOX);
     a4_an_images_labels_neither_win_over_a_sandboxs_nor_add_to_them(BUSYBOX);
+    a4_a_container_that_eyot_did_not_make_is_said_to_be_that(BUSYBOX);
     a4_the_sandboxes_of_another_state_folder_are_foreign_and_left_alone(BUSYBOX);
     a4_a_workspace_of_another_state_folder_is_neither_used_nor_removed(BUSYBOX);
     a4_a_container_from_before_is_used_only_once_it_is_adopted(BUSYBOX);
@@ -205,6 +206,27 @@ async fn a4_an_images_labels_neither_win_over_a_sandboxs_nor_add_to_them(engine:
         Ok(())
     })
     .await
+}
+
+async fn a4_a_container_that_eyot_did_not_make_is_said_to_be_that(_: TestEngine) -> Check {
+    let (other, name) = (Other::new()?, named("unrelated")?);
+    let container = format!("eyot-{name}");
+    docker(&["create", "--name", &container, BUSYBOX, "true"])?;
+    let tried = async {
+        let wanted = SandboxSpec { name: Some(name.clone()), ..spec(BUSYBOX) };
+        let told = |error: eyot::Error| format!("{error} {}", error.hint().unwrap_or_default());
+        let taken = Sandbox::create(&*other.provider, wanted).await.err().map(told).unwrap_or_default();
+        ensure!(taken.contains("Eyot did not make") && taken.contains("docker rename"), "{taken}");
+        let absent = other.provider.open(name.as_str()).await.err().map(told).unwrap_or_default();
+        ensure!(absent.contains("Eyot did not make") && !absent.contains("adopt"), "{absent}");
+        let refused = other.provider.adopt(name.as_str()).await.err().map(told).unwrap_or_default();
+        ensure!(refused.contains("Eyot did not make"), "{refused}");
+        ensure!(!is_foreign(&other.provider, ForeignKind::Container, &container).await?, "it is shown");
+        docker(&["inspect", &container]).map(drop)
+    };
+    let came_to = tried.await;
+    docker(&["rm", &container])?;
+    came_to
 }
 
 async fn a4_the_sandboxes_of_another_state_folder_are_foreign_and_left_alone(engine: TestEngine) -> Check {

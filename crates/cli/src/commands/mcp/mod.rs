@@ -73,7 +73,7 @@ async fn remote_server(
         let failure = Failure::usage("a session's own sandboxes can't be a server's");
         return Err(failure.hint("`--pool NAME` names a pool of the server, which stays"));
     };
-    let asked = args.spec.to_spec(&config.defaults)?;
+    let asked = args.spec.0.to_spec(&config.defaults)?;
     if asked != SpecArgs::default().to_spec(&config.defaults)? {
         let failure = Failure::usage("what a server's sandboxes are made from is the server's to say");
         return Err(failure.hint("leave the sandbox options out"));
@@ -125,11 +125,11 @@ fn pools(named: Option<&SandboxName>, engine: Engine, options: PoolOptions) -> R
 
 /// Returns the spec of the sandboxes.
 fn template(args: &McpArgs, context: &Context) -> Result<SandboxSpec, Failure> {
-    if args.spec.name.is_some() || args.spec.id.is_some() {
+    if args.spec.0.name.is_some() || args.spec.0.id.is_some() {
         let failure = Failure::usage("`--name` and `--id` are one sandbox's, and a session has many");
         return Err(failure.hint("`--pool NAME` names a pool that stays"));
     }
-    args.spec.to_spec_in(&context.config.defaults, Some(POOL_WORKDIR))
+    args.spec.0.to_spec_in(&context.config.defaults, Some(POOL_WORKDIR))
 }
 
 /// Returns the options of the clients' pools. Clients by HTTP may share the host, as those of a
