@@ -51,8 +51,17 @@ export async function lacks(context: TestContext, client: EyotClient, ...needs: 
 /** A kernel or a host may leave these out. Without anything else the native provider is broken, and no test is skipped for it. */
 const MAY_BE_MISSING_NATIVELY = ["network_egress"];
 
+/** What kind of server it is. */
+export interface GroundOptions {
+  /** By default the one that EYOT_PROVIDER names, else `native`. */
+  provider?: "memory";
+  env?: Record<string, string>;
+  /** Makes what the server needs in the folder, and says its further arguments. */
+  prepare?: (folder: string) => string[];
+}
+
 /** Starts a server that wants keys. */
-export async function ground(): Promise<Ground> {
+export async function ground({ provider, env = {}, prepare = () => [] }: GroundOptions = {}): Promise<Ground> {
   const eyot = program();
   const folder = mkdtempSync(join(tmpdir(), "eyot-ts-"));
   const state = ["--state", join(folder, "state")];
@@ -60,7 +69,9 @@ export async function ground(): Promise<Ground> {
   const said = execFileSync(eyot, asked, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   const key = (JSON.parse(said) as { secret: string }).secret;
   const socket = `unix:${join(folder, "s.sock")}`;
-  const child = spawn(eyot, [...state, "serve", "--listen", socket, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const from = provider === undefined ? [] : ["--provider", provider];
+  const serve = ["serve", "--listen", socket, "--listen", "127.0.0.1:0", ...prepare(folder)];
+  const child = spawn(eyot, [...state, ...from, ...serve], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
   const url = await announced(child);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
