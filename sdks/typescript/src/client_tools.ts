@@ -84,7 +84,7 @@ export class ToolCalls {
     try {
       await this.#post(request.id, answer);
     } catch (error) {
-      if (isRefused(error)) await this.#post(request.id, { content: error.message, is_error: true }).catch(() => {});
+      if (isRefused(error)) await this.#post(request.id, { content: `its answer can't be sent: ${error.message}`, is_error: true }).catch(() => {});
       // Else nobody waits for it, or the server can't be reached: at the deadline the model is told.
     }
   }

@@ -26,6 +26,8 @@ export interface Ground {
   folder: string;
   /** Ends the server as a crash would. */
   crash(): Promise<void>;
+  /** Starts it again, where it was. */
+  restart(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -70,8 +72,12 @@ export async function ground({ provider, env = {}, prepare = () => [] }: GroundO
   const key = (JSON.parse(said) as { secret: string }).secret;
   const socket = `unix:${join(folder, "s.sock")}`;
   const from = provider === undefined ? [] : ["--provider", provider];
-  const serve = ["serve", "--listen", socket, "--listen", "127.0.0.1:0", ...prepare(folder)];
-  const child = spawn(eyot, [...state, ...from, ...serve], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
+  const more = prepare(folder);
+  const start = (address: string): ChildProcess => {
+    const serve = ["serve", "--listen", socket, "--listen", address, ...more];
+    return spawn(eyot, [...state, ...from, ...serve], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
+  };
+  let child = start("127.0.0.1:0");
   const url = await announced(child);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -85,7 +91,11 @@ export async function ground({ provider, env = {}, prepare = () => [] }: GroundO
     execFileSync(eyot, [...state, "--quiet", "rm", "--all"], { stdio: "ignore" });
     rmSync(folder, { recursive: true, force: true });
   };
-  return { socket, url, key, folder, crash: () => end("SIGKILL"), close };
+  const restart = async (): Promise<void> => {
+    child = start(new URL(url).host);
+    await announced(child);
+  };
+  return { socket, url, key, folder, crash: () => end("SIGKILL"), restart, close };
 }
 
 function announced(child: ChildProcess): Promise<string> {

@@ -72,7 +72,7 @@ test("the model hears what a tool throws, and an answer that is too large", asyn
   assert.ok(events.some((event) => event.type === "tool_call" && event.isError));
   const large: ClientTool = { ...weather, execute: () => "x".repeat(20_000_000) };
   const second = await client.agents.run("helper", "large", { prompt: 'call weather {"city":"X"}', tools: [large] });
-  assert.match((await second.result()).text, /too large|at most/);
+  assert.match((await second.result()).text, /its answer can't be sent: .*16777216 bytes/);
 });
 
 test("a client that is killed in mid-call is an error of its tool, and the run completes", async () => {
@@ -111,6 +111,22 @@ test("no event is lost or doubled when the stream is cut behind each one", async
   proxy.close();
 });
 
+test("a run is followed over a crash of its server, which goes on with it", async () => {
+  const slow: ClientTool = {
+    ...weather,
+    execute: async (_, { signal }) => {
+      await here.crash();
+      await here.restart();
+      await once(signal, "abort");
+    },
+  };
+  const run = await client.agents.run("helper", "crash", { prompt: 'call weather {"city":"X"}', tools: [slow] });
+  const events: AgentEvent[] = [];
+  for await (const event of run) events.push(event);
+  assert.match((await run.result()).text, /interrupted/);
+  assert.deepEqual(events.map(({ eventIndex }) => eventIndex), events.map((_, index) => index));
+});
+
 test("a loop that is left goes on behind the last event, and so does another client", async () => {
   const run = await client.agents.run("helper", "left", { prompt: "one two three" });
   const first: number[] = [];
@@ -130,8 +146,9 @@ test("an abort ends the run; a signal only stops following it", async () => {
   const stuck: ClientTool = {
     ...weather,
     execute: async (_, { signal }) => {
+      const ended = once(signal, "abort");
       stop.abort();
-      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      await ended;
       aborted = true;
     },
   };
