@@ -26,6 +26,7 @@ from ._events import EventStream, StreamEvent
 from ._local_server import LocalServer
 from ._server_address import ServerAddress, given_address, key_header
 from ._websocket import open_async_websocket
+from .async_agents import AsyncAgents, AsyncRuns
 from .async_exec_stream import AsyncExecStream
 from .async_sandbox import AsyncSandbox
 from .async_server_images import AsyncImages
@@ -67,6 +68,10 @@ class AsyncClient:
         self.pool = pool
         #: The images that the server's sandboxes are made from.
         self.images = AsyncImages(self)
+        #: The agents of the server.
+        self.agents = AsyncAgents(self)
+        #: The runs of its agents.
+        self.runs = AsyncRuns(self)
         self._start_server = start
         #: The start of the server that is this client's own. No call's: who is cancelled takes nothing from the others.
         self._start: asyncio.Task[LocalServer] | None = None

@@ -28,6 +28,7 @@ from ._events import EventStream, StreamEvent
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
 from ._websocket import open_async_websocket, open_websocket
+from .agents import Agents, Runs
 from .async_client import AsyncClient
 from .errors import SandboxNotFound
 from .events import Event
@@ -70,6 +71,10 @@ class Client:
         self.pool = pool
         #: The images that the server's sandboxes are made from.
         self.images = Images(self)
+        #: The agents of the server.
+        self.agents = Agents(self)
+        #: The runs of its agents.
+        self.runs = Runs(self)
         #: Those that are open, and perhaps some that are not any more.
         self._websockets: WeakSet[Connection] = WeakSet()
         #: Likewise those of event loops, which carry forwarded ports.
