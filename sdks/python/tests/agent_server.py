@@ -48,13 +48,17 @@ class AgentServer:
         command = [*self._command, "--listen", self._address]
         with self._log.open("w") as log:
             self._child = subprocess.Popen(command, stderr=log, env=self._environment)
+        #: Its address.
+        self.url = self.said(r"serving at (http://\S+:\d+)")
+        self._address = self.url.removeprefix("http://")
+
+    def said(self, pattern: str) -> str:
+        """Waits until it says this, and gives the first group."""
         deadline = time.monotonic() + 30
-        while (announced := re.search(r"serving at (http://\S+:\d+)", self._log.read_text())) is None:
+        while (found := re.search(pattern, self._log.read_text())) is None:
             assert self._child.poll() is None and time.monotonic() < deadline, self._log.read_text()
             time.sleep(0.02)
-        #: Its address.
-        self.url = announced[1]
-        self._address = self.url.removeprefix("http://")
+        return found[1]
 
     def crash(self) -> None:
         """Ends it as a crash would."""

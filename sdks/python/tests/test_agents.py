@@ -170,15 +170,17 @@ def test_a_run_is_followed_over_a_crash_of_its_server_which_goes_on_with_it(here
 
 
 def interrupted_run(here: AgentServer, client: Client, instance: str) -> AgentRun:
-    """A run with whose process nobody goes on: its agent was not there when the server came back."""
+    """A run whose process is gone, and with which the server did not go on: it could not read the agent when it came back."""
     run = client.agents.run("helper", instance, prompt='call weather {"city":"X"}', tools=[tool(lambda args: time.sleep(3600))])
     for event in run:
         if event.type == "tool_start":
             break
     here.crash()
-    away = here.helper.rename(here.helper.with_suffix(".away"))
+    file = here.helper.read_text()
+    here.helper.write_text("---\nno field: of an agent\n---\n")
     here.start()
-    away.rename(here.helper)
+    here.said("(go on with a run of an agent)")
+    here.helper.write_text(file)
     assert run.refresh().interrupted
     return run
 

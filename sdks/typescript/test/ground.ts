@@ -26,8 +26,8 @@ export interface Ground {
   folder: string;
   /** Ends the server as a crash would. */
   crash(): Promise<void>;
-  /** Starts it again, where it was. */
-  restart(): Promise<void>;
+  /** Starts it again, where it was, and waits until it has said this. */
+  restart(words?: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -91,20 +91,20 @@ export async function ground({ provider, env = {}, prepare = () => [] }: GroundO
     execFileSync(eyot, [...state, "--quiet", "rm", "--all"], { stdio: "ignore" });
     rmSync(folder, { recursive: true, force: true });
   };
-  const restart = async (): Promise<void> => {
+  const restart = async (words?: string): Promise<void> => {
     child = start(new URL(url).host);
-    await announced(child);
+    await announced(child, words);
   };
   return { socket, url, key, folder, crash: () => end("SIGKILL"), restart, close };
 }
 
-function announced(child: ChildProcess): Promise<string> {
+function announced(child: ChildProcess, words = ""): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       said += text;
       const url = /serving at (http:\S+)/.exec(said)?.[1];
-      if (url && said.includes("serving at unix:")) resolve(url);
+      if (url && said.includes("serving at unix:") && said.includes(words)) resolve(url);
     });
     child.once("exit", () => reject(new Error(said)));
     child.once("error", reject);

@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { type AgentEvent, type ClientTool, EyotClient, EyotError, RunFailed } from "@eyot/client";
+import { type AgentEvent, type AgentRun, type ClientTool, EyotClient, EyotError, RunFailed } from "@eyot/client";
 import { type AgentGround, agentGround } from "../agent_ground.js";
 import { cuttingProxy } from "../cutting_proxy.js";
 
@@ -125,6 +127,35 @@ test("a run is followed over a crash of its server, which goes on with it", asyn
   for await (const event of run) events.push(event);
   assert.match((await run.result()).text, /interrupted/);
   assert.deepEqual(events.map(({ eventIndex }) => eventIndex), events.map((_, index) => index));
+});
+
+/** A run whose process is gone, and with which the server did not go on: it could not read the agent when it came back. */
+async function interruptedRun(instance: string): Promise<AgentRun> {
+  const stuck: ClientTool = { ...weather, execute: () => new Promise(() => {}) };
+  const run = await client.agents.run("helper", instance, { prompt: 'call weather {"city":"X"}', tools: [stuck] });
+  for await (const { type } of run) if (type === "tool_start") break;
+  await here.crash();
+  const file = join(here.folder, "agents", "helper.md");
+  const agent = readFileSync(file);
+  writeFileSync(file, "---\nno field: of an agent\n---\n");
+  await here.restart("go on with a run of an agent");
+  writeFileSync(file, agent);
+  assert.equal((await run.refresh()).interrupted, true);
+  return run;
+}
+
+test("an interrupted run is gone on with", async () => {
+  const run = await interruptedRun("interrupted");
+  const resumed = await run.goOn();
+  assert.match((await resumed.result()).text, /interrupted/);
+  assert.equal(resumed.id, run.id);
+});
+
+test("the run behind an interrupted one begins when that has ended", async () => {
+  const run = await interruptedRun("behind");
+  const next = await run.goOn({ prompt: "recall" });
+  assert.match((await next.result()).text, /\/ recall/);
+  assert.deepEqual([(await run.refresh()).status, next.id === run.id], ["completed", false]);
 });
 
 test("a loop that is left goes on behind the last event, and so does another client", async () => {
