@@ -1,7 +1,7 @@
 """A stand-in for a model's server: it speaks OpenAI's chat completions as a stream, and does what the prompt says.
 
 `call NAME JSON`, one a line: it calls these tools in one turn, and then says what they answered. `hang`: it says something, and
-nothing more. `recall`: it says every prompt of the conversation.
+nothing more. `recall`: it says every prompt of the conversation. `What is the weather in CITY?`: it calls the tool `weather`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
+class ModelServer(ThreadingHTTPServer):
+    """A stand-in on a port of its own."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), ModelHandler)
+        self.stopping = threading.Event()
+
+
 class ModelHandler(BaseHTTPRequestHandler):
     """Answers as the stand-in."""
 
-    stopping = threading.Event()
+    server: ModelServer
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -32,10 +42,11 @@ class ModelHandler(BaseHTTPRequestHandler):
 
     def _answer(self, messages: list[dict[str, Any]]) -> None:
         asked, is_prompt = _text(messages[-1]), messages[-1]["role"] == "user"
+        asked = re.sub(r"^What is the weather in (\w+)\?$", r'call weather {"city":"\1"}', asked)
         calls = re.findall(r"^call (\w+) (.*)$", asked, re.MULTILINE)
         if is_prompt and asked.startswith("hang"):
             self._choose({"content": "I think."})
-            self.stopping.wait()
+            self.server.stopping.wait()
             return
         if is_prompt and calls:
             told = [{"name": name, "arguments": arguments} for name, arguments in calls]
@@ -74,12 +85,11 @@ def _text(message: dict[str, Any]) -> str:
 @contextmanager
 def model_server() -> Iterator[str]:
     """Runs a stand-in; the value is for `OPENAI_BASE_URL`."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), ModelHandler)
-    server.daemon_threads = True
+    server = ModelServer()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1"
     finally:
-        ModelHandler.stopping.set()
+        server.stopping.set()
         server.shutdown()
         server.server_close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from agent_server import AgentServer, agent_server
 from cutting_proxy import cutting_proxy
+from model_server import model_server
 
 from eyot import (
     AgentEvent,
@@ -81,6 +83,21 @@ def test_a_run_with_a_tool_of_its_own_completes_and_tells_its_text_and_its_event
     calls = [(event.tool_name, event.is_error) for event in heard if event.type == "tool_call"]
     assert calls == [("weather", False)]
     assert (run.info.status, run.info.pool, run.last_event_id) == ("completed", "default", len(heard) - 1)
+
+
+@pytest.mark.parametrize("page", ["docs/agents.md", "sdks/python/README.md"])
+def test_the_programs_of_the_documents_run(page: str, tmp_path: Path) -> None:
+    blocks = (Path(__file__).parents[3] / page).read_text().split("```python\n")[1:]
+    program = next(block.partition("```")[0] for block in blocks if "agents.run(" in block)
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents/assistant.md").write_text("You help people to plan their day.\n")
+    with model_server() as model_url:
+        told = {"EYOT_PROVIDER": "memory", "EYOT_STATE": str(tmp_path / "state"), "OLLAMA_HOST": model_url.removesuffix("/v1")}
+        environment = {name: value for name, value in os.environ.items() if name != "EYOT_SERVER"} | told
+        done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = [line.strip() for line in done.stdout.splitlines() if not line.startswith("weather took")]
+    assert answers == ['It said: {"city": "Oslo", "degrees": 21}', "It said: And in Rome?"]
 
 
 def test_calls_of_one_turn_are_answered_at_the_same_time(client: Client) -> None:

@@ -14,9 +14,9 @@ export interface FollowOptions {
   /** The tools that this program answers. */
   tools?: readonly ClientTool[];
   /** Is told the pieces of the agent's text, without those of its tasks. What it returns is awaited. */
-  onText?: (text: string) => void | Promise<void>;
+  onText?: (text: string) => unknown;
   /** Is told every event. What it returns is awaited. */
-  onEvent?: (event: AgentEvent) => void | Promise<void>;
+  onEvent?: (event: AgentEvent) => unknown;
   /**
    * Ends following, and aborts the `signal` of the tools that work. The run goes on: {@link AgentRun.abort} ends it, and
    * `client.runs.follow` comes back to it.

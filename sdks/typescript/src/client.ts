@@ -29,6 +29,10 @@ export interface ClientOptions {
   allowHostNetworks?: boolean;
   /** The folder where a server that is started keeps its sandboxes; by default its own. */
   stateDir?: string;
+  /** The folder with the agents of a server that is started, files NAME.md; by default `agents` in its state folder. */
+  agentsDir?: string;
+  /** The model of its agents whose file names none: PROVIDER/MODEL. */
+  model?: string;
 }
 
 /** Which sandboxes to list. */

@@ -4,6 +4,7 @@
  * - `call NAME JSON`, one a line: it calls these tools in one turn, and then says what they answered.
  * - `hang`: it says something, and nothing more.
  * - `recall`: it says every prompt of the conversation.
+ * - `What is the weather in CITY?`: it calls the tool `weather`.
  */
 
 import { once } from "node:events";
@@ -41,7 +42,7 @@ function answer(messages: Message[], response: http.ServerResponse): void {
   const send = (value: object): void => void response.write(`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", model: "m", ...value })}\n\n`);
   const choice = (delta: object, finish: string | null = null): void => send({ choices: [{ index: 0, delta, finish_reason: finish }] });
   const asked = textOf(messages.at(-1));
-  const calls = [...asked.matchAll(/^call (\w+) (.*)$/gm)];
+  const calls = [...weatherCall(asked).matchAll(/^call (\w+) (.*)$/gm)];
   if (messages.at(-1)?.role === "user" && asked.startsWith("hang")) return choice({ content: "I think." });
   if (messages.at(-1)?.role === "user" && calls.length > 0) {
     const tool_calls = calls.map(([, name, args], index) => ({ index, id: `call_${index}`, type: "function", function: { name, arguments: args } }));
@@ -53,6 +54,11 @@ function answer(messages: Message[], response: http.ServerResponse): void {
   }
   send({ choices: [], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } });
   response.end("data: [DONE]\n\n");
+}
+
+/** A question about the weather, as the call that answers it. */
+function weatherCall(asked: string): string {
+  return asked.replace(/^What is the weather in (\w+)\?$/, 'call weather {"city":"$1"}');
 }
 
 function said(messages: Message[]): string {
