@@ -1,5 +1,6 @@
 /** The client: where the server is, and its sandboxes. */
 
+import { Agents, Runs } from "./agents.js";
 import { fromWire, toWire } from "./case.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
@@ -10,7 +11,7 @@ import { type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, t
 import { Sandbox } from "./sandbox.js";
 import { type SandboxInfo, type SandboxSpec, specBody } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
-import { type Query, Transport, parseAddress } from "./transport.js";
+import { ClosedClient, type Query, Transport, parseAddress } from "./transport.js";
 
 type Schemas = components["schemas"];
 
@@ -28,6 +29,10 @@ export interface ClientOptions {
   allowHostNetworks?: boolean;
   /** The folder where a server that is started keeps its sandboxes; by default its own. */
   stateDir?: string;
+  /** The folder with the agents of a server that is started, files NAME.md; by default `agents` in its state folder. */
+  agentsDir?: string;
+  /** The model of its agents whose file names none: PROVIDER/MODEL. */
+  model?: string;
 }
 
 /** Which sandboxes to list. */
@@ -58,12 +63,19 @@ export type ToolFormat = "mcp" | "anthropic" | "openai" | "openai-responses";
 export class EyotClient {
   /** The images that the server's sandboxes are made from. */
   readonly images: Images;
+  /** The agents of the server. */
+  readonly agents: Agents;
+  /** The runs of its agents. */
+  readonly runs: Runs;
   readonly #options: ClientOptions;
   #connection: Promise<Connection> | undefined;
 
   constructor(options: ClientOptions = {}) {
     this.#options = options;
-    this.images = new Images(() => this.#transport());
+    const transport = (): Promise<Transport> => this.#transport();
+    this.images = new Images(transport);
+    this.agents = new Agents(transport, options.pool);
+    this.runs = new Runs(transport, this.agents, options.pool);
     const url = options.url ?? process.env["EYOT_SERVER"];
     if (url) parseAddress(url);
     const key = options.apiKey ?? process.env["EYOT_API_KEY"];
@@ -174,7 +186,7 @@ export class EyotClient {
   /** Closes the connections, and ends a server that was started for this client. Sandboxes live on. */
   async close(): Promise<void> {
     const connection = this.#connection;
-    this.#connection = Promise.reject(new EyotError("the client is closed", { kind: "unavailable" }));
+    this.#connection = Promise.reject(new ClosedClient("the client is closed", { kind: "unavailable" }));
     this.#connection.catch(() => {});
     const open = await connection?.catch(() => undefined);
     open?.transport.close();

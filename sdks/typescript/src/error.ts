@@ -23,6 +23,7 @@ export type EyotErrorKind =
   | "conflict"
   | "setup"
   | "command_failed"
+  | "run_failed"
   | "internal";
 
 /** What an {@link EyotError} is made of. */

@@ -1,7 +1,11 @@
 /** Eyot from TypeScript: computers for AI agents. */
 
+export type * from "./agent_events.js";
+export type { AgentRun, FollowOptions, RunOptions } from "./agent_run.js";
+export type { AgentInfo, Agents, ReattachOptions, RunListOptions, Runs } from "./agents.js";
 export { EyotClient } from "./client.js";
 export type { Capabilities, ClientOptions, ListOptions, ToolAnswer, ToolFormat } from "./client.js";
+export type { ClientTool, ToolCallContext } from "./client_tools.js";
 export { EyotError } from "./error.js";
 export type { EyotErrorDetails, EyotErrorKind } from "./error.js";
 export { CommandFailed } from "./exec.js";
@@ -13,6 +17,8 @@ export type { ImageInfo, Images, ImportOptions, PullOptions, PullProgress, Remov
 export type * from "./network.js";
 export type { EventOptions, PoolCreate, PoolCreated, PoolEntry, SandboxEvent, Transfer, Transferred } from "./pools.js";
 export type { ExitStatus, LiveProcess, LiveProcesses, LogOptions, LogPiece, ProcessInfo, StartOptions, WaitOptions } from "./processes.js";
+export { RunFailed } from "./run_info.js";
+export type { AgentResult, RunInfo } from "./run_info.js";
 export { Sandbox } from "./sandbox.js";
 export type { Usage } from "./sandbox.js";
 export type { Lifecycle, Limits, Mount, SandboxChanges, SandboxInfo, SandboxSpec } from "./spec.js";

@@ -45,11 +45,15 @@ export interface ServerOptions {
   stateDir?: string;
   /** Specs may use the host's own network, and name those of its container engine; by default not. */
   allowHostNetworks?: boolean;
+  /** The folder of its agents, files NAME.md; by default `agents` in the folder where it keeps its sandboxes. */
+  agentsDir?: string;
+  /** The model of agents whose file names none: PROVIDER/MODEL. */
+  model?: string;
 }
 
 /** Starts a server and waits until it listens. It ends with `close`, and with this process. */
 export async function startServer(program: string, options: ServerOptions = {}): Promise<LocalServer> {
-  const { stateDir, provider, allowHostNetworks = false } = options;
+  const { stateDir, provider, allowHostNetworks = false, agentsDir, model } = options;
   const folder = mkdtempSync(join(tmpdir(), "eyot-"));
   const url = `unix:${join(folder, "eyot.sock")}`;
   const state = stateDir === undefined ? [] : ["--state", stateDir];
@@ -59,7 +63,8 @@ export async function startServer(program: string, options: ServerOptions = {}):
   const serve = ["--server", "", "serve", "--no-keys", "--listen", url, "--parent-pid", String(process.pid)];
   const from = provider === undefined ? [] : ["--provider", provider];
   const networks = allowHostNetworks ? ["--allow-host-networks"] : [];
-  const args = [...state, ...from, ...serve, ...networks];
+  const agents = [...(agentsDir === undefined ? [] : ["--agents", agentsDir]), ...(model === undefined ? [] : ["--model", model])];
+  const args = [...state, ...from, ...serve, ...networks, ...agents];
   // In a session of its own: a ^C is for the program, which may want to clean up before it ends the server.
   const child = spawn(program, args, { env, stdio: ["ignore", "ignore", "pipe"], detached: true });
   const killWithUs = (): void => {

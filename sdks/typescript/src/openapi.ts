@@ -44,6 +44,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the agents. A key starts those with `webhook`; a server without keys starts them all. */
+        get: operations["agents_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agents/{agent}/{instance}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Starts an agent. The run goes on by itself: its stream tells what happens. Tools in the body are the caller's own; each call
+         *     of one waits for its result.
+         */
+        post: operations["agents_begin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/capabilities": {
         parameters: {
             query?: never;
@@ -256,6 +293,152 @@ export interface paths {
          *     exist.
          */
         post: operations["pools_transfer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists runs, the newest first, without their input and their result. */
+        get: operations["agents_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows a run, with its input and its result. */
+        get: operations["agents_run"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/abort": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Aborts a run: its calls end, and the run ends when its agent has seen that. One that has ended is fine. */
+        post: operations["agents_abort"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the stored events of a run, oldest first. */
+        get: operations["agents_run_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Goes on with a run whose process is gone. A server does so with its own runs when it starts. `409`: the run has ended, or
+         *     its process lives, or there is no such agent any more.
+         */
+        post: operations["agents_resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Streams a run. Each event of the run is an event of its type, under its number. A call of one of the caller's own tools is an
+         *     event `tool_request`, without a number; one that waits when the stream begins comes first. The stream ends behind `run_end`.
+         *     After a break it goes on behind the event that `Last-Event-ID` names.
+         */
+        get: operations["agents_stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/tool_calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the calls of a run that wait for its caller. */
+        get: operations["agents_waiting"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run}/tool_calls/{call}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answers a call of one of the caller's own tools. The first answer counts. `404`: no such call waits; it was answered, or its
+         *     deadline has passed.
+         */
+        post: operations["agents_answer"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1020,6 +1203,25 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description The reason of an abort. */
+        AbortBody: {
+            /** @description The reason, which the run's failure tells. */
+            reason?: string | null;
+        };
+        /** @description An agent. */
+        AgentEntry: {
+            /** @description The description. */
+            description?: string | null;
+            /** @description The name. */
+            name: string;
+            /** @description Every key may start it. */
+            webhook: boolean;
+        };
+        /** @description The agents of a server. */
+        AgentList: {
+            /** @description The agents, by name. */
+            agents: components["schemas"]["AgentEntry"][];
+        };
         /** @description The capabilities of the server's sandboxes, and the protections around one. */
         CapabilitiesAnswer: {
             /** @description The capabilities of its sandboxes. */
@@ -1034,6 +1236,36 @@ export interface components {
          * @enum {string}
          */
         Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep";
+        /** @description A tool that the caller of a run answers itself. */
+        ClientTool: {
+            /** @description The description that the model is shown. */
+            description: string;
+            /** @description The name: at most 64 letters, digits, `_` and `-`. No tool of the agent has it. */
+            name: string;
+            /** @description The JSON Schema of the arguments; its `type` is `object`. */
+            parameters: Record<string, never>;
+        };
+        /** @description The answer to a call. */
+        ClientToolAnswer: {
+            /** @description The text for the model. */
+            content: string;
+            /** @description The call failed, and the text says why. */
+            is_error?: boolean;
+        };
+        /** @description A call of a caller's tool that waits for its answer. */
+        ClientToolCall: {
+            /** @description The arguments, which fit the tool's schema as far as it is checked. */
+            arguments: Record<string, never>;
+            /**
+             * Format: int64
+             * @description The time after which the call has failed, in milliseconds since 1970 (UTC).
+             */
+            deadline_ms: number;
+            /** @description The id of the call, as in the event `tool_start`. */
+            id: string;
+            /** @description The tool. */
+            tool: string;
+        };
         /** @description Options that only a provider with a container engine has; `pull` counts for others too. */
         ContainerSpec: {
             /** @description Names that the sandbox knows, and their addresses. */
@@ -1746,6 +1978,70 @@ export interface components {
          * @enum {string}
          */
         Requirement: "memory" | "cpus" | "pids" | "disk" | "landlock" | "seccomp" | "identity_range" | "own_kernel";
+        /** @description A run. */
+        RunAnswer: {
+            /** @description The agent. */
+            agent: string;
+            /**
+             * Format: int64
+             * @description The end.
+             */
+            ended_ms?: number | null;
+            error?: components["schemas"]["RunError"] | null;
+            /** @description The id. */
+            id: string;
+            /** @description The agent's instance. */
+            instance: string;
+            /** @description The run is active, and its process is gone: it can be gone on with. */
+            interrupted: boolean;
+            /** @description The input. Lists leave it out. */
+            payload?: Record<string, never> | null;
+            /** @description The pool that the run is of. */
+            pool?: string | null;
+            /** @description The result. Lists leave it out. */
+            result?: Record<string, never> | null;
+            /** @description The name of the sandbox that the agent works in, which is in the run's pool. */
+            sandbox?: string | null;
+            /**
+             * Format: int64
+             * @description The start, in milliseconds since 1970 (UTC).
+             */
+            started_ms: number;
+            /** @description The state: `active`, `completed` or `errored`. */
+            status: string;
+        };
+        /** @description A new run. */
+        RunBody: {
+            /** @description The input of the agent. An agent that is a file takes `{"prompt": "…"}`, and perhaps `session` and `result`. */
+            payload?: Record<string, never>;
+            /**
+             * Format: int64
+             * @description The time in which the caller answers a call of its tools, in milliseconds: 1 to 3,600,000; by default 300,000. Then the
+             *     model is told that the tool has failed.
+             */
+            tool_timeout_ms?: number | null;
+            /** @description The tools that the caller answers itself; at most 128. */
+            tools?: components["schemas"]["ClientTool"][];
+        };
+        /** @description The failure of a run. */
+        RunError: {
+            /** @description The failure, in one sentence. */
+            message: string;
+            /** @description The kind. */
+            name: string;
+        };
+        /** @description Events of a run. */
+        RunEvents: {
+            /** @description The events, oldest first. `docs/agents.md` lists their types and fields. */
+            events: Record<string, never>[];
+        };
+        /** @description Runs, the newest first. */
+        RunList: {
+            /** @description Continues the list, as `cursor` of the next request. Absent: there is no more. */
+            next_cursor?: string | null;
+            /** @description The runs. */
+            runs: components["schemas"]["RunAnswer"][];
+        };
         /** @description A sandbox. */
         SandboxAnswer: {
             /**
@@ -2108,6 +2404,11 @@ export interface components {
             /** @description Eyot's. */
             version: string;
         };
+        /** @description The calls of a run that wait for its caller. */
+        WaitingToolCalls: {
+            /** @description The calls. */
+            tool_calls: components["schemas"]["ClientToolCall"][];
+        };
         /** @description The home of the working directory's files. */
         WorkspaceSpec: {
             /** @enum {string} */
@@ -2210,6 +2511,107 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agents of a server. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentList"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_begin: {
+        parameters: {
+            query?: {
+                /** @description The pool of the run. By default the key's first pool. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The agent
+                 * @example reviewer
+                 */
+                agent: string;
+                /**
+                 * @description Its instance. Runs of one instance share its sandbox and its conversations
+                 * @example pr7
+                 */
+                instance: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "payload": {
+                 *         "prompt": "Say hello."
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["RunBody"];
+            };
+        };
+        responses: {
+            /** @description The run has begun */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunAnswer"];
                 };
             };
             /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
@@ -2757,6 +3159,394 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Transferred"];
                 };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_runs: {
+        parameters: {
+            query?: {
+                /** @description Only runs of this pool. By default those of every pool that the key opens. */
+                pool?: string;
+                /** @description Only runs of this agent. */
+                agent?: string;
+                /** @description Only runs of this instance. */
+                instance?: string;
+                /** @description Only runs in this state: `active`, `completed` or `errored`. */
+                status?: "active" | "completed" | "errored";
+                /** @description Continues a list: the `next_cursor` of the previous answer. */
+                cursor?: string;
+                /** @description Number of runs to return at most, 1 to 1,000; by default 100. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Runs, the newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunList"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the run.
+                 * @example run_01JEXAMPLE
+                 */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunAnswer"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_abort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the run.
+                 * @example run_01JEXAMPLE
+                 */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "not needed any more"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AbortBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_run_events: {
+        parameters: {
+            query?: {
+                /** @description Only events behind the one with this number. */
+                after?: number;
+                /** @description Only events of these types, separated by commas. */
+                types?: string;
+                /** @description Number of events to return at most, 1 to 1,000; by default 100. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the run.
+                 * @example run_01JEXAMPLE
+                 */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events of a run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunEvents"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the run.
+                 * @example run_01JEXAMPLE
+                 */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run goes on */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunAnswer"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_stream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The number of the last event that came */
+                "last-event-id"?: number | null;
+            };
+            path: {
+                /**
+                 * @description The id of the run.
+                 * @example run_01JEXAMPLE
+                 */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events of the run */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_waiting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the run.
+                 * @example run_01JEXAMPLE
+                 */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The calls of a run that wait for its caller. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitingToolCalls"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    agents_answer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the run.
+                 * @example run_01JEXAMPLE
+                 */
+                run: string;
+                /**
+                 * @description The id of the call
+                 * @example call_1
+                 */
+                call: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "It rains."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ClientToolAnswer"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {

@@ -234,6 +234,9 @@ async function collect(stream: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   return bytes;
 }
 
+/** The client was closed, and stays so. */
+export class ClosedClient extends EyotError {}
+
 /** The connection was closed by the server before it could have read the request. */
 class StaleConnection extends EyotError {}
 

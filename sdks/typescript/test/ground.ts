@@ -26,6 +26,8 @@ export interface Ground {
   folder: string;
   /** Ends the server as a crash would. */
   crash(): Promise<void>;
+  /** Starts it again, where it was, and waits until it has said this. */
+  restart(words?: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -51,8 +53,17 @@ export async function lacks(context: TestContext, client: EyotClient, ...needs: 
 /** A kernel or a host may leave these out. Without anything else the native provider is broken, and no test is skipped for it. */
 const MAY_BE_MISSING_NATIVELY = ["network_egress"];
 
+/** What kind of server it is. */
+export interface GroundOptions {
+  /** By default the one that EYOT_PROVIDER names, else `native`. */
+  provider?: "memory";
+  env?: Record<string, string>;
+  /** Makes what the server needs in the folder, and says its further arguments. */
+  prepare?: (folder: string) => string[];
+}
+
 /** Starts a server that wants keys. */
-export async function ground(): Promise<Ground> {
+export async function ground({ provider, env = {}, prepare = () => [] }: GroundOptions = {}): Promise<Ground> {
   const eyot = program();
   const folder = mkdtempSync(join(tmpdir(), "eyot-ts-"));
   const state = ["--state", join(folder, "state")];
@@ -60,7 +71,13 @@ export async function ground(): Promise<Ground> {
   const said = execFileSync(eyot, asked, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   const key = (JSON.parse(said) as { secret: string }).secret;
   const socket = `unix:${join(folder, "s.sock")}`;
-  const child = spawn(eyot, [...state, "serve", "--listen", socket, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const from = provider === undefined ? [] : ["--provider", provider];
+  const more = prepare(folder);
+  const start = (address: string): ChildProcess => {
+    const serve = ["serve", "--listen", socket, "--listen", address, ...more];
+    return spawn(eyot, [...state, ...from, ...serve], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
+  };
+  let child = start("127.0.0.1:0");
   const url = await announced(child);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -74,16 +91,20 @@ export async function ground(): Promise<Ground> {
     execFileSync(eyot, [...state, "--quiet", "rm", "--all"], { stdio: "ignore" });
     rmSync(folder, { recursive: true, force: true });
   };
-  return { socket, url, key, folder, crash: () => end("SIGKILL"), close };
+  const restart = async (words?: string): Promise<void> => {
+    child = start(new URL(url).host);
+    await announced(child, words);
+  };
+  return { socket, url, key, folder, crash: () => end("SIGKILL"), restart, close };
 }
 
-function announced(child: ChildProcess): Promise<string> {
+function announced(child: ChildProcess, words = ""): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       said += text;
       const url = /serving at (http:\S+)/.exec(said)?.[1];
-      if (url && said.includes("serving at unix:")) resolve(url);
+      if (url && said.includes("serving at unix:") && said.includes(words)) resolve(url);
     });
     child.once("exit", () => reject(new Error(said)));
     child.once("error", reject);

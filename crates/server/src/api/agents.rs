@@ -50,6 +50,7 @@ pub(super) struct RunsQuery {
     /// Only runs of this instance.
     instance: Option<String>,
     /// Only runs in this state: `active`, `completed` or `errored`.
+    #[param(inline)]
     status: Option<RunStatus>,
     /// Continues a list: the `next_cursor` of the previous answer.
     cursor: Option<String>,

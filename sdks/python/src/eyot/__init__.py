@@ -9,6 +9,11 @@ with Client() as client, client.create() as sandbox:
 """
 
 from ._exec_socket import Output
+from .agent_events import AgentEvent, AgentFailure, TokenCost, TokenUsage
+from .agent_run import AgentRun
+from .agents import Agents, Runs
+from .async_agent_run import AsyncAgentRun
+from .async_agents import AsyncAgents, AsyncRuns
 from .async_client import AsyncClient
 from .async_exec_stream import AsyncExecStream
 from .async_kept_command import AsyncKeptCommand
@@ -16,6 +21,7 @@ from .async_sandbox import AsyncSandbox
 from .async_server_images import AsyncImages
 from .async_terminal import AsyncTerminal
 from .client import Client
+from .client_tools import ClientTool, ToolCallContext
 from .errors import (
     AlreadyExists,
     Cancelled,
@@ -30,6 +36,7 @@ from .errors import (
     NotFound,
     PermissionDenied,
     QuotaExceeded,
+    RunFailed,
     SandboxNotFound,
     SetupFailed,
     TimedOut,
@@ -48,6 +55,7 @@ from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .pools import PoolEntry, Transferred
 from .port_forward import PortForward
 from .processes import LiveProcess, LiveProcesses, LogChunk, ProcessInfo, TerminalInfo, Usage
+from .runs import AgentInfo, AgentResult, RunInfo
 from .sandbox import Sandbox
 from .sandbox_info import Capabilities, Limits, Mount, SandboxInfo, SandboxOptions
 from .server_images import Images
@@ -55,16 +63,26 @@ from .terminal import Terminal
 from .tools import ToolResult
 
 __all__ = [
+    "AgentEvent",
+    "AgentFailure",
+    "AgentInfo",
+    "AgentResult",
+    "AgentRun",
+    "Agents",
     "AlreadyExists",
+    "AsyncAgentRun",
+    "AsyncAgents",
     "AsyncClient",
     "AsyncExecStream",
     "AsyncImages",
     "AsyncKeptCommand",
+    "AsyncRuns",
     "AsyncSandbox",
     "AsyncTerminal",
     "Cancelled",
     "Capabilities",
     "Client",
+    "ClientTool",
     "CommandFailed",
     "Conflict",
     "Destroyed",
@@ -103,6 +121,9 @@ __all__ = [
     "PullProgress",
     "QuotaExceeded",
     "RemovedImages",
+    "RunFailed",
+    "RunInfo",
+    "Runs",
     "Sandbox",
     "SandboxInfo",
     "SandboxNotFound",
@@ -111,7 +132,10 @@ __all__ = [
     "Terminal",
     "TerminalInfo",
     "TimedOut",
+    "TokenCost",
+    "TokenUsage",
     "TooLarge",
+    "ToolCallContext",
     "ToolResult",
     "Transferred",
     "Unavailable",

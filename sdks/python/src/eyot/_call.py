@@ -90,9 +90,13 @@ class Silence:
             raise silent(self._most_ms)
 
 
+class ClosedClient(Unavailable):
+    """The client was closed, and stays so."""
+
+
 def closed() -> EyotError:
     """What a call of a client is that was closed."""
-    return Unavailable("reach the server: this client is closed")
+    return ClosedClient("reach the server: this client is closed")
 
 
 def may_go_again(request: httpx.Request, error: httpx.HTTPError) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Options = TypeVar("Options", bound=Mapping[str, Any])
 
 #: Keywords of other libraries, and what to write instead if there is such a parameter.
 _OURS = {
@@ -33,6 +34,15 @@ def instead_of(name: str, parameters: Collection[str]) -> str:
         return f"; use {ours}, {note}" if note else f"; use {ours}"
     near = get_close_matches(name, parameters, n=1)
     return f"; use {near[0]}" if near else f"; there are {', '.join(parameters)}"
+
+
+def checked_options(function: str, given: Options, kind: type[Options]) -> Options:
+    """The options of a function that were given a value; those that it does not have are refused."""
+    parameters = sorted(getattr(kind, "__optional_keys__", ()))
+    for name in given:
+        if name not in parameters:
+            raise TypeError(f"{function}() has no parameter {name!r}{instead_of(name, parameters)}")
+    return cast(Options, {name: value for name, value in given.items() if value is not None})
 
 
 def names_the_right_keyword(function: Callable[P, T]) -> Callable[P, T]:

@@ -33,7 +33,8 @@ class LocalServer:
     """A running server, which ends with `close` or with this process, even when that is killed.
 
     `provider`: where its sandboxes come from; `state_dir`: where it keeps them; `allow_host_networks`: specs may use the host's
-    own network, and name those of its container engine.
+    own network, and name those of its container engine; `agents_dir`: the folder of its agents, files NAME.md; `model`: that of
+    agents whose file names none.
     """
 
     def __init__(
@@ -43,9 +44,12 @@ class LocalServer:
         provider: str | None = None,
         state_dir: str | os.PathLike[str] | None = None,
         allow_host_networks: bool = False,
+        agents_dir: str | os.PathLike[str] | None = None,
+        model: str | None = None,
     ) -> None:
         self._first = [*_option("--provider", provider), *_option("--state", state_dir)]
-        self._last = ["--allow-host-networks"] if allow_host_networks else []
+        self._last = [*_option("--agents", agents_dir), *_option("--model", model)]
+        self._last += ["--allow-host-networks"] if allow_host_networks else []
         chosen = binary or find_binary()
         if chosen is None:
             raise Unavailable(

@@ -26,6 +26,7 @@ from ._events import EventStream, StreamEvent
 from ._local_server import LocalServer
 from ._server_address import ServerAddress, given_address, key_header
 from ._websocket import open_async_websocket
+from .async_agents import AsyncAgents, AsyncRuns
 from .async_exec_stream import AsyncExecStream
 from .async_sandbox import AsyncSandbox
 from .async_server_images import AsyncImages
@@ -46,7 +47,9 @@ class AsyncClient:
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
     Of a server that is started, and of no other: `provider`, `native` or `docker`, where its sandboxes come from; `state_dir`,
-    where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine.
+    where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine;
+    `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`: PROVIDER/MODEL of
+    agents whose file names none.
     """
 
     def __init__(
@@ -58,8 +61,17 @@ class AsyncClient:
         provider: str | None = None,
         state_dir: str | os.PathLike[str] | None = None,
         allow_host_networks: bool = False,
+        agents_dir: str | os.PathLike[str] | None = None,
+        model: str | None = None,
     ) -> None:
-        start = partial(LocalServer, provider=provider, state_dir=state_dir, allow_host_networks=allow_host_networks)
+        start = partial(
+            LocalServer,
+            provider=provider,
+            state_dir=state_dir,
+            allow_host_networks=allow_host_networks,
+            agents_dir=agents_dir,
+            model=model,
+        )
         self._address = given_address(url)
         #: The server is started by this client (or the one that it was made of), so that nobody else knows its address.
         self._has_own_server = self._address is None
@@ -67,6 +79,10 @@ class AsyncClient:
         self.pool = pool
         #: The images that the server's sandboxes are made from.
         self.images = AsyncImages(self)
+        #: The agents of the server.
+        self.agents = AsyncAgents(self)
+        #: The runs of its agents.
+        self.runs = AsyncRuns(self)
         self._start_server = start
         #: The start of the server that is this client's own. No call's: who is cancelled takes nothing from the others.
         self._start: asyncio.Task[LocalServer] | None = None

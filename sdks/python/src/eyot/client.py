@@ -28,6 +28,7 @@ from ._events import EventStream, StreamEvent
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
 from ._websocket import open_async_websocket, open_websocket
+from .agents import Agents, Runs
 from .async_client import AsyncClient
 from .errors import SandboxNotFound
 from .events import Event
@@ -49,7 +50,9 @@ class Client:
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
     Of a server that is started, and of no other: `provider`, `native` or `docker`, where its sandboxes come from; `state_dir`,
-    where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine.
+    where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine;
+    `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`: PROVIDER/MODEL of
+    agents whose file names none.
     """
 
     def __init__(
@@ -61,8 +64,17 @@ class Client:
         provider: str | None = None,
         state_dir: str | os.PathLike[str] | None = None,
         allow_host_networks: bool = False,
+        agents_dir: str | os.PathLike[str] | None = None,
+        model: str | None = None,
     ) -> None:
-        start = partial(LocalServer, provider=provider, state_dir=state_dir, allow_host_networks=allow_host_networks)
+        start = partial(
+            LocalServer,
+            provider=provider,
+            state_dir=state_dir,
+            allow_host_networks=allow_host_networks,
+            agents_dir=agents_dir,
+            model=model,
+        )
         address = given_address(url)
         self._local = None if address else start()
         self._address = address or self._local.address  # type: ignore[union-attr]
@@ -70,6 +82,10 @@ class Client:
         self.pool = pool
         #: The images that the server's sandboxes are made from.
         self.images = Images(self)
+        #: The agents of the server.
+        self.agents = Agents(self)
+        #: The runs of its agents.
+        self.runs = Runs(self)
         #: Those that are open, and perhaps some that are not any more.
         self._websockets: WeakSet[Connection] = WeakSet()
         #: Likewise those of event loops, which carry forwarded ports.

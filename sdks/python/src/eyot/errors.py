@@ -14,6 +14,7 @@ from ._wire import known
 
 if TYPE_CHECKING:
     from .exec_result import ExecResult
+    from .runs import RunInfo
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,20 @@ class CommandFailed(EyotError):
         super().__init__(detail)
         #: What it wrote, and how it ended.
         self.result = result
+
+
+class RunFailed(EyotError):
+    """A run of an agent ended with a failure."""
+
+    of_kind = "run_failed"
+
+    def __init__(self, run: RunInfo) -> None:
+        reason = run.error.message if run.error else "the server does not say why"
+        super().__init__(f"run `{run.id}` of the agent `{run.agent}` failed: {reason}", reason=reason)
+        #: The run that failed.
+        self.run = run
+        #: The kind of failure: `ModelError`, `AbortError`, …
+        self.error_name = run.error.name if run.error else "Error"
 
 
 _CLASSES: dict[str, type[EyotError]] = {

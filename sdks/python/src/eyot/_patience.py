@@ -1,0 +1,40 @@
+"""What is done where a connection to the server breaks off: the same is tried again, for some time."""
+
+from __future__ import annotations
+
+import time
+
+from ._call import ClosedClient
+from .errors import Unavailable
+
+#: The wait before the second try; the first one is at once. It doubles with each.
+_FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 5.0
+#: After how long without anything new it is given up.
+_GIVEN_UP_AFTER_S = 60.0
+
+
+class Patience:
+    """How often something was tried in vain, and how long."""
+
+    def __init__(self) -> None:
+        self._wait_s = 0.0
+        self._since = time.monotonic()
+
+    def reset(self) -> None:
+        """It went on."""
+        self._wait_s = 0.0
+        self._since = time.monotonic()
+
+    def next_wait_s(self, lost: Unavailable) -> float:
+        """How long to wait until it is tried again; raises what it broke off with where it was tried for too long."""
+        wait = self._wait_s
+        if isinstance(lost, ClosedClient) or time.monotonic() - self._since + wait > _GIVEN_UP_AFTER_S:
+            raise lost
+        self._wait_s = min(max(wait * 2, _FIRST_WAIT_S), _LONGEST_WAIT_S)
+        return wait
+
+
+def broke_off() -> Unavailable:
+    """What a stream is that ended before what it tells of."""
+    return Unavailable("read the stream: it broke off")

@@ -1,0 +1,162 @@
+"""A run of an agent: its events as they come, its tools, and what comes of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from typing_extensions import Unpack
+
+from ._call import Call
+from ._calls import agents as calls
+from ._events import StreamEvent
+from ._keywords import checked_options
+from ._patience import Patience, broke_off
+from ._run_state import Place, RunState, ToolWork, follow_options, refusal_of
+from .agent_events import AgentEvent
+from .client_tools import ToolCallAnswer, answer_of, answer_of_failure, call
+from .errors import EyotError, RunFailed, Unavailable
+from .runs import AgentResult, FollowOptions, RunInfo, RunOptions
+
+if TYPE_CHECKING:
+    from .client import Client
+
+T = TypeVar("T")
+
+
+class AgentRun:
+    """A run of an agent. It is followed while it is read, by a loop or by `result`: then tools are called, each in a thread of
+    its own, and what comes is told. A connection that breaks off is made again, behind what was read. Leaving the loop ends
+    nothing: the next loop goes on behind the last event.
+    """
+
+    def __init__(self, client: Client, info: RunInfo, options: FollowOptions, last_event_id: int | None = None) -> None:
+        self._client = client
+        self._state = RunState(info, options, last_event_id)
+
+    @property
+    def id(self) -> str:
+        """Its id, to come back to it."""
+        return self.info.id
+
+    @property
+    def info(self) -> RunInfo:
+        """What was told of it last; `refresh` asks again."""
+        return self._state.info
+
+    @property
+    def last_event_id(self) -> int | None:
+        """The number of the last event that was read."""
+        return self._state.last_event_id
+
+    def __iter__(self) -> Iterator[AgentEvent]:
+        """Its events, as they come, to the last one. A loop whose body takes long holds up the calls of tools."""
+        if self._state.is_read:
+            return
+        with closing(self._followed()) as followed:
+            for told in followed:
+                if told.name == "tool_request":
+                    self._begin_call(self._state.take_call(told.value))
+                    continue
+                event, hearers = self._state.take_event(told.value)
+                for tell in hearers:
+                    tell()
+                if event is None:
+                    continue
+                if event.type == "run_end":
+                    self._state.finish()
+                yield event
+                if event.type == "run_end":
+                    return
+
+    def result(self) -> AgentResult:
+        """Waits for its end, reading what is left to read. A run that failed raises `RunFailed`. An interrupted one goes on
+        when somebody resumes it.
+        """
+        if self._state.wants_reading:
+            for _ in self:
+                pass
+        if self.info.status == "active":
+            self._state.info = self._patiently(lambda: calls.run(self.id))
+        self._state.finish()
+        return AgentResult.of_run(self.info)
+
+    def refresh(self) -> RunInfo:
+        """Asks how it is."""
+        self._state.info = self._client._send(calls.run(self.id))
+        return self.info
+
+    def abort(self, reason: str | None = None) -> None:
+        """Ends its work; then it fails with `AbortError` and this reason. One that has ended is left as it is."""
+        self._client._send(calls.abort(self.id, reason))
+
+    def resume(self) -> None:
+        """Has the server go on with it, if it was interrupted: `Conflict` if not. A server does so with its own runs when it
+        starts.
+        """
+        self._state.info = self._client._send(calls.resume(self.id))
+
+    def go_on(self, **options: Unpack[RunOptions]) -> AgentRun:
+        """Goes on with the conversation: begins the next run of the same agent, instance and session, with the same tools
+        unless others are given. A run that was interrupted is resumed, and ends before that; without a prompt it is all that
+        is done.
+        """
+        options = checked_options("go_on", options, RunOptions)
+        info = self.refresh()
+        asks_more = self._state.check_go_on(options)
+        if info.interrupted:
+            self.resume()
+            following: FollowOptions = {**self._state.options, **follow_options(options)}
+            resumed = AgentRun(self._client, self.info, following, self.last_event_id)
+            if not asks_more:
+                return resumed
+            # One that fails is over, too, and its conversation is there.
+            with suppress(RunFailed):
+                resumed.result()
+        return self._client.agents.run(info.agent, info.instance, **self._state.next_options(options))
+
+    def _followed(self) -> Generator[StreamEvent, None, None]:
+        place = Place(self.last_event_id)
+        while True:
+            lost = broke_off()
+            try:
+                with self._client._numbered_events(calls.stream(self.id, place.last)) as events:
+                    yield from (event for event in events if place.is_new(event))
+            except Unavailable as error:
+                lost = error
+            time.sleep(place.patience.next_wait_s(lost))
+
+    def _begin_call(self, work: ToolWork | None) -> None:
+        if work is not None:
+            threading.Thread(target=self._work, args=(work,), name=f"eyot-tool-{work.tool.name}", daemon=True).start()
+
+    def _work(self, work: ToolWork) -> None:
+        try:
+            answer = answer_of(call(work.tool, work.arguments, work.context))
+        except Exception as error:
+            answer = answer_of_failure(error)
+        if not work.context.cancelled.is_set():
+            self._answer(work, answer)
+        self._state.end_call(work)
+
+    def _answer(self, work: ToolWork, answer: ToolCallAnswer) -> None:
+        try:
+            self._patiently(lambda: calls.answer(self.id, work.context.tool_call_id, answer))
+        except EyotError as error:
+            refusal = refusal_of(error)
+            if refusal is not None:
+                with suppress(EyotError):
+                    self._client._send(calls.answer(self.id, work.context.tool_call_id, refusal))
+            # Else nobody waits for it, or the server can't be reached: at the deadline the model is told.
+
+    def _patiently(self, make: Callable[[], Call[T]]) -> T:
+        """Sends what may be sent twice, again and again while the server can't be reached."""
+        patience = Patience()
+        while True:
+            try:
+                return self._client._send(make())
+            except Unavailable as error:
+                time.sleep(patience.next_wait_s(error))
