@@ -5,8 +5,8 @@ import { Refused, events, sentence } from "./api.js";
 import { Transcript } from "./transcript.js";
 import type { Problem, RunEvent } from "./types.js";
 
-/** How long events are put together in one frame, in milliseconds, before the page is drawn. */
-const FRAME_MS = 8;
+/** How many events are put together in one frame. Drawing what they say takes longer than that. */
+const FRAME_EVENTS = 160;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
 
@@ -45,8 +45,8 @@ export function useFollowed(id: string): Followed {
     let received = it.transcript.last;
     const put = () => {
       frame = timer = undefined;
-      const end = performance.now() + FRAME_MS;
-      while (next < waiting.length && performance.now() < end) it.transcript.add(waiting[next++] as RunEvent);
+      const end = Math.min(waiting.length, next + FRAME_EVENTS);
+      while (next < end) it.transcript.add(waiting[next++] as RunEvent);
       if (next < waiting.length) later();
       else waiting.length = next = 0;
       draw(0);

@@ -92,7 +92,7 @@ export function RunList({ session, filters }: { session: Session; filters: RunFi
         <h1 id="runs-title">Agents</h1>
         {hasAgents ? <button type="button" class="primary" onClick={() => start(true)}>Start an agent</button> : null}
       </div>
-      <Filters key={String(isFiltered)} filters={filters} change={change} agents={agents.value ?? []} runs={shown?.runs ?? []} pools={session.pools} />
+      {isFiltered || (shown && shown.runs.length > 0) ? <Filters key={String(isFiltered)} filters={filters} change={change} agents={agents.value ?? []} runs={shown?.runs ?? []} pools={session.pools} /> : null}
       <Failure error={agents.failure} again={agents.again} />
       <Failure error={failure} again={() => void load()} />
       {!shown && !failure ? <Loading what="runs" /> : null}

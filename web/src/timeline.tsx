@@ -16,7 +16,7 @@ export function Timeline({ list }: { list: ItemList }) {
 }
 
 function ChunkView({ chunk, version }: { chunk: Chunk; version: number }) {
-  return useMemo(() => <div class="chunk">{chunk.items.map((item) => <ItemView key={item.key} item={item} version={item.version} />)}</div>, [version]);
+  return useMemo(() => <div class={chunk.isFull ? "chunk full" : "chunk"}>{chunk.items.map((item) => <ItemView key={item.key} item={item} version={item.version} />)}</div>, [version]);
 }
 
 function ItemView({ item, version }: { item: Item; version: number }) {
@@ -61,16 +61,13 @@ function dollars(price: number): string {
 function Turn({ item }: { item: TurnItem }) {
   const stop = USUAL_STOPS.includes(item.stopReason) ? undefined : item.stopReason;
   return (
-    <>
-      {item.error ? <div class="failure"><p>{item.error}</p></div> : null}
-      <p class="turn quiet">
-        <span>turn {item.number}</span>
-        {item.model ? <span>{item.model}</span> : null}
-        {item.usage ? <span class="figure">{usageText(item.usage)}</span> : null}
-        <span class="figure">{took(item.durationMs)}</span>
-        {stop ? <span>stopped: {stop}</span> : null}
-      </p>
-    </>
+    <p class="turn quiet">
+      <span>turn {item.number}</span>
+      {item.model ? <span>{item.model}</span> : null}
+      {item.usage ? <span class="figure">{usageText(item.usage)}</span> : null}
+      <span class="figure">{took(item.durationMs)}</span>
+      {item.error ? <span class="bad">failed: {item.error}</span> : stop ? <span>stopped: {stop}</span> : null}
+    </p>
   );
 }
 
@@ -108,7 +105,8 @@ function End({ item }: { item: EndItem }) {
   return (
     <>
       {news !== undefined ? <div class="result" role="group" aria-label="Result"><p class="quiet who-says">Result</p><LongText kind="output" text={pretty(news)} /></div> : null}
-      {item.error ? <div class="failure"><p>{item.error.message}</p>{wasAborted ? null : <p class="quiet">{item.error.name}</p>}</div> : null}
+      {item.error && wasAborted ? <div class="aborted-note">{item.error.message}</div> : null}
+      {item.error && !wasAborted ? <div class="failure"><p>{item.error.message}</p><p class="quiet">{item.error.name}</p></div> : null}
       <p class="ending quiet">{wasAborted ? "Aborted" : item.error ? "Failed" : "Completed"} after {took(item.durationMs)}</p>
     </>
   );

@@ -13,7 +13,7 @@ const EDITS = [["oldText", "newText"], ["old_string", "new_string"], ["old_str",
 /** The names that they give the content of a whole file. */
 const CONTENTS = ["content", "file_text"] as const;
 /** The arguments that say best what a call is about. */
-const ABOUT = ["path", "file_path", "pattern", "url", "prompt", "query", "name"] as const;
+const ABOUT = ["path", "file_path", "pattern", "url", "query", "name", "description"] as const;
 /** How many lines of a change are compared; beyond that, and for changes that are too different, all lines count as changed. */
 const COMPARED_LINES = 2000;
 const LONGEST_EDIT = 1000;
@@ -61,6 +61,7 @@ export function Outcome({ state, durationMs }: { state: CallItem["state"]; durat
 export function ToolCall({ call }: { call: CallItem }) {
   const shape = shapeOf(call.args);
   const output = plain(call.output);
+  // A task has its prompt itself, beside this call.
   return (
     <article class={`call ${call.state}`} aria-label={`Call of ${call.tool}`}>
       <header class="call-head">
@@ -71,7 +72,7 @@ export function ToolCall({ call }: { call: CallItem }) {
       {shape.is === "command" ? <Command command={shape.command} /> : null}
       {shape.is === "edit" ? <Change before={shape.before} after={shape.after} /> : null}
       {shape.is === "write" ? <Folded title={`Content, ${sizeOf(shape.content)}`} text={shape.content} /> : null}
-      {Object.keys(shape.rest).length > 0 ? <LongText kind="output" label="Arguments" text={pretty(shape.rest)} /> : null}
+      {Object.keys(shape.rest).length === 0 ? null : call.tool === "task" ? <Folded title="Arguments" text={pretty(shape.rest)} /> : <LongText kind="output" label="Arguments" text={pretty(shape.rest)} />}
       {output ? <div class={`answer ${call.state === "failed" ? "is-bad" : ""}`}><LongText kind="output" label="Answer" text={output} /></div> : null}
       {call.state === "done" && !output ? <p class="quiet note">No output</p> : null}
       {call.state === "unknown" ? <p class="quiet note">The run ended before an answer came.</p> : null}

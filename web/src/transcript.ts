@@ -10,6 +10,8 @@ import type { RunEvent, TokenUsage } from "./types.js";
 export interface Chunk {
   version: number;
   items: Item[];
+  /** The items that come later are in another one. */
+  isFull: boolean;
 }
 
 /** A list of items, in chunks. */
@@ -160,8 +162,9 @@ export class Transcript {
     this.silence(place);
     const whole = { ...item, key: this.keys++, version: 0 } as Item;
     let chunk = place.list.chunks.at(-1);
-    if (!chunk || chunk.items.length >= CHUNK_ITEMS) place.list.chunks.push((chunk = { version: 0, items: [] }));
+    if (!chunk || chunk.isFull) place.list.chunks.push((chunk = { version: 0, items: [], isFull: false }));
     chunk.items.push(whole);
+    chunk.isFull = chunk.items.length >= CHUNK_ITEMS;
     const found = { item: whole, chunk, place };
     changed(found);
     return found;
