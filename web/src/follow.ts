@@ -22,10 +22,11 @@ export interface Followed {
 }
 
 /** Reads a run's events behind those that the transcript has, until the run ends. */
-async function read(path: string, from: number, take: (event: RunEvent) => void, opened: () => void, signal: AbortSignal): Promise<void> {
+async function read(path: string, from: number, take: (event: RunEvent) => void, waits: (id: string) => void, opened: () => void, signal: AbortSignal): Promise<void> {
   const headers: Record<string, string> = from >= 0 ? { "last-event-id": String(from) } : {};
   for await (const { id, event, data } of events(path, { headers, signal }, opened)) {
     if (event === "problem") throw new Refused(data as Problem);
+    if (event === "tool_request") waits((data as { id: string }).id);
     if (id !== undefined) take(data as RunEvent);
   }
 }
@@ -37,6 +38,7 @@ export function useFollowed(id: string): Followed {
   useEffect(() => {
     const stop = new AbortController();
     const it = followed.current;
+    const asked: string[] = [];
     const waiting: RunEvent[] = [];
     let next = 0;
     let frame: number | undefined;
@@ -49,6 +51,8 @@ export function useFollowed(id: string): Followed {
       while (next < end) it.transcript.add(waiting[next++] as RunEvent);
       if (next < waiting.length) later();
       else waiting.length = next = 0;
+      // A request may come before the event of its call.
+      for (const call of asked) it.transcript.wait(call);
       draw(0);
     };
     // A tab that is not seen has no frames.
@@ -70,6 +74,10 @@ export function useFollowed(id: string): Followed {
       isOver = true;
       say("ended");
     };
+    const waits = (call: string) => {
+      if (!asked.includes(call)) asked.push(call);
+      later();
+    };
     const follow = async () => {
       const path = `/v1/runs/${encodeURIComponent(id)}/stream`;
       for (let pause = FIRST_PAUSE_MS; !stop.signal.aborted && !isOver; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
@@ -78,7 +86,7 @@ export function useFollowed(id: string): Followed {
           say("live");
         };
         try {
-          await read(path, received, take, opened, stop.signal);
+          await read(path, received, take, waits, opened, stop.signal);
           if (!isOver) say("connecting");
         } catch (error) {
           if (stop.signal.aborted) return;

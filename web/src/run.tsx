@@ -48,7 +48,7 @@ export function RunView({ id, session }: { id: string; session: Session }) {
       </div>
       <p class="facts quiet">
         <span>started {clock(run.started_ms)}</span>
-        <span>{isActive ? "for" : "took"} {durationOf(run)}</span>
+        {run.interrupted ? null : <span>{isActive ? "for" : "took"} {durationOf(run)}</span>}
         {transcript.turns > 0 ? <span>{transcript.turns === 1 ? "1 turn" : `${transcript.turns} turns`}</span> : null}
         {transcript.usage.totalTokens > 0 ? <span>{usageText(transcript.usage)}</span> : null}
       </p>
@@ -62,7 +62,7 @@ export function RunView({ id, session }: { id: string; session: Session }) {
       <div class="timeline" role="region" aria-label="Timeline">
         {transcript.last < 0 ? <Loading what="the timeline" /> : <Timeline list={transcript.root} />}
       </div>
-      {isActive ? <p class={`live ${line === "live" ? "on" : ""}`} role="status">{CONNECTIONS[line]}</p> : null}
+      {isActive && !run.interrupted ? <p class={`live ${line === "live" ? "on" : ""}`} role="status">{CONNECTIONS[line]}</p> : null}
       {run.error && !transcript.hasEnded && !isActive ? <Failure error={new Error(run.error.message)} /> : null}
       {isActive ? null : <Continue run={run} session={session} />}
     </section>
@@ -98,14 +98,14 @@ function Actions({ run, session, again }: { run: Run; session: Session; again: (
     busy(false);
   };
   const abort = async () => {
-    await abortRun(run.id, session.name ? `${session.name} aborted it on the page` : "aborted on the page");
+    await abortRun(run.id, session.name ? `aborted on the page by ${session.name}` : "aborted on the page");
     again();
   };
   if (run.status !== "active") return null;
   return (
     <div class="actions inline">
       {run.interrupted ? <button type="button" class="primary" disabled={isBusy} onClick={() => void resume()}>{isBusy ? "Resuming…" : "Resume"}</button> : null}
-      <button type="button" class="danger" onClick={() => asks(true)}>Abort</button>
+      {run.interrupted ? null : <button type="button" class="danger" onClick={() => asks(true)}>Abort</button>}
       <Failure error={error} />
       {isAsked ? (
         <Confirm title="Abort the run?" verb="Abort" close={() => asks(false)} act={abort}>

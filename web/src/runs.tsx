@@ -92,9 +92,8 @@ export function RunList({ session, filters }: { session: Session; filters: RunFi
         <h1 id="runs-title">Agents</h1>
         {hasAgents ? <button type="button" class="primary" onClick={() => start(true)}>Start an agent</button> : null}
       </div>
-      {isFiltered || (shown && shown.runs.length > 0) ? <Filters key={String(isFiltered)} filters={filters} change={change} agents={agents.value ?? []} runs={shown?.runs ?? []} pools={session.pools} /> : null}
-      <Failure error={agents.failure} again={agents.again} />
-      <Failure error={failure} again={() => void load()} />
+      {isFiltered || shown?.runs.length !== 0 ? <Filters filters={filters} change={change} agents={agents.value ?? []} runs={shown?.runs ?? []} pools={session.pools} /> : null}
+      <Failure error={failure ?? agents.failure} again={() => { agents.again(); void load(); }} />
       {!shown && !failure ? <Loading what="runs" /> : null}
       {shown?.runs.length === 0 && isFiltered ? <Empty title="No run matches."><button type="button" onClick={() => location.replace(addressOf(NO_FILTERS))}>Show all</button></Empty> : null}
       {shown?.runs.length === 0 && !isFiltered && agents.value ? <NoRuns agents={agents.value} again={agents.again} start={() => start(true)} /> : null}
@@ -109,11 +108,16 @@ function Filters({ filters, change, agents, runs, pools }: { filters: RunFilters
   const [instance, type] = useState(filters.instance);
   const latest = useRef(change);
   latest.current = change;
+  const sent = useRef(filters.instance);
   useEffect(() => {
-    if (instance.trim() === filters.instance) return;
-    const timer = setTimeout(() => latest.current({ instance: instance.trim() }), TYPING_MS);
+    if (instance.trim() === sent.current) return;
+    const timer = setTimeout(() => latest.current({ instance: (sent.current = instance.trim()) }), TYPING_MS);
     return () => clearTimeout(timer);
   }, [instance]);
+  // The address may change by something else than typing.
+  useEffect(() => {
+    if (filters.instance !== sent.current) type((sent.current = filters.instance));
+  }, [filters.instance]);
   const names = (all: (string | undefined)[]) => [...new Set(all.filter((name) => name !== undefined && name !== ""))].toSorted();
   const select = (field: "agent" | "status" | "pool", label: string, all: string, options: [string, string][]) => (
     <select aria-label={label} value={filters[field]} onChange={(event) => change({ [field]: event.currentTarget.value })}>
@@ -157,7 +161,7 @@ function RunTable({ runs }: { runs: Run[] }) {
   return (
     <table class="runs">
       <caption class="hidden">Runs</caption>
-      <thead><tr><th scope="col">Run</th><th scope="col">Instance</th><th scope="col">Status</th><th scope="col">Started</th><th scope="col">Duration</th>{hasPools ? <th scope="col">Pool</th> : null}</tr></thead>
+      <thead><tr><th scope="col">Agent</th><th scope="col">Instance</th><th scope="col">Status</th><th scope="col">Started</th><th scope="col">Duration</th>{hasPools ? <th scope="col">Pool</th> : null}</tr></thead>
       <tbody>
         {runs.map((run) => (
           <tr key={run.id}>

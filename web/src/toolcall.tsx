@@ -46,7 +46,7 @@ function shapeOf(args: unknown): Shape {
   return { is: "other", about, rest: without(fields, used) };
 }
 
-const STATES = { running: "runs", done: "done", failed: "failed", unknown: "no answer" } as const;
+const STATES = { running: "runs", waits: "waits for the caller", done: "done", failed: "failed", unknown: "no answer" } as const;
 
 /** Says how a call or a task is, and how long it took. */
 export function Outcome({ state, durationMs }: { state: CallItem["state"]; durationMs: number | undefined }) {

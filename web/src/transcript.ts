@@ -49,8 +49,8 @@ export interface CallItem extends ItemBase {
   id: string;
   tool: string;
   args: unknown;
-  state: "running" | "done" | "failed" | "unknown";
-  /** The answer as text, and whether it has more than text. */
+  state: "running" | "waits" | "done" | "failed" | "unknown";
+  /** The answer as text. */
   output: string;
   durationMs: number | undefined;
 }
@@ -155,6 +155,15 @@ export class Transcript {
       case "idle": return this.silence(place);
       case "run_end": return this.end(event);
       default: return this.note(place, event.type, "info", "", event);
+    }
+  }
+
+  /** Notes that a call waits for an answer of the run's caller. */
+  wait(id: string): void {
+    for (const found of this.calls.values()) {
+      if (found.item.id !== id || found.item.state !== "running") continue;
+      found.item.state = "waits";
+      changed(found);
     }
   }
 

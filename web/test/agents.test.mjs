@@ -196,6 +196,19 @@ test("a run is aborted after a question", async () => {
   await shot("run-aborted");
 });
 
+test("a call that waits for an answer of the run's caller is seen to wait", async () => {
+  const tools = [{ name: "weather", description: "Tells the weather.", parameters: { type: "object", properties: { city: { type: "string" } } } }];
+  const prompt = plan("How is the weather?", { calls: [{ name: "weather", args: { city: "Kiel" } }] }, { say: "It rains." });
+  const run = await server.call("POST", "/v1/agents/helper/weather/runs", { payload: { prompt }, tools });
+  await open(run);
+  await call("weather").getByText("waits for the caller").waitFor();
+  const { tool_calls: [waiting] } = await server.call("GET", `/v1/runs/${run.id}/tool_calls`);
+  await server.call("POST", `/v1/runs/${run.id}/tool_calls/${waiting.id}`, { content: "Rain, 9 degrees." });
+  await call("weather").getByText("Rain, 9 degrees.").waitFor();
+  await call("weather").getByText("done", { exact: true }).waitFor();
+  await status("completed");
+});
+
 test("a run that fails says why", async () => {
   await open(await begin("broken", plan("Look at /nowhere.", { say: "Let me see.", calls: [bash("cat /nowhere")] }, { status: 400, say: "this model does not exist" })));
   await status("failed");
@@ -210,6 +223,8 @@ test("a stream that is cut goes on without a loss and without anything twice", a
   context.after(line.close);
   const { page: other } = await browser.open({ storageState: undefined });
   context.after(() => other.close());
+  const asked = [];
+  other.on("request", (request) => request.url().endsWith("/stream") && asked.push(request.headers()["last-event-id"]));
   await other.goto(line.url);
   await other.getByLabel("API key").fill(server.key);
   await other.keyboard.press("Enter");
@@ -225,19 +240,22 @@ test("a stream that is cut goes on without a loss and without anything twice", a
   model.release();
   await other.getByText("Completed after").waitFor();
   assert.equal((await said.locator(".prose").textContent()).trim(), words.join("").trim());
+  assert.equal(asked[0], undefined);
+  assert.ok(asked.slice(1).length >= 2 && asked.slice(1).every((id) => Number(id) > 200), asked.join());
 });
 
 test("runs are filtered by agent, instance and status, and the list keeps itself up to date", async () => {
   await list();
-  await rows().nth(4).waitFor();
+  await rows().nth(5).waitFor();
   await shot("runs");
   const names = () => rows().evaluateAll((all) => all.map((row) => `${row.querySelector("th").textContent} ${row.querySelector(".instance").textContent}`));
   const shows = (wanted) => page.waitForFunction((text) => [...document.querySelectorAll(".runs .instance")].map((cell) => cell.textContent).join() === text, wanted.join());
-  assert.deepEqual(await names(), ["helper cut", "helper broken", "helper slow", "helper pr7", "helper pr7"]);
+  assert.deepEqual(await names(), ["helper cut", "helper broken", "helper weather", "helper slow", "helper pr7", "helper pr7"]);
   await page.getByLabel("Status").selectOption("failed or aborted");
   await shows(["broken", "slow"]);
-  await page.getByLabel("Instance, as it is called").fill("slow");
+  await page.getByLabel("Instance, as it is called").pressSequentially("slow", { delay: 400 });
   await shows(["slow"]);
+  assert.equal(await page.evaluate(() => document.activeElement.placeholder), "Instance");
   await rows().getByRole("link").click();
   await status("aborted");
   // The way back keeps the filters.
@@ -246,7 +264,7 @@ test("runs are filtered by agent, instance and status, and the list keeps itself
   await page.getByLabel("Instance, as it is called").fill("nobody");
   await page.getByText("No run matches.").waitFor();
   await page.getByRole("button", { name: "Show all" }).click();
-  await shows(["cut", "broken", "slow", "pr7", "pr7"]);
+  await shows(["cut", "broken", "weather", "slow", "pr7", "pr7"]);
   await page.getByLabel("Agent", { exact: true }).selectOption("inner");
   await page.getByText("No run matches.").waitFor();
   await page.getByLabel("Agent", { exact: true }).selectOption("helper");
@@ -265,9 +283,9 @@ test("more runs than a page of the list come when they are asked for", async () 
   await list();
   await page.waitForFunction(() => document.querySelectorAll(".runs tbody tr").length === 50);
   await page.getByRole("button", { name: "More", exact: true }).click();
-  await page.waitForFunction(() => document.querySelectorAll(".runs tbody tr").length === 56);
-  await begin("many0", "Say hello.");
   await page.waitForFunction(() => document.querySelectorAll(".runs tbody tr").length === 57);
+  await begin("many0", "Say hello.");
+  await page.waitForFunction(() => document.querySelectorAll(".runs tbody tr").length === 58);
 });
 
 test("ten thousand events do not freeze the page", async () => {
