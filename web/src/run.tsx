@@ -41,7 +41,7 @@ export function RunView({ id, session }: { id: string; session: Session }) {
   }
   if (!run) return failure ? <Failure error={failure} again={again} /> : <Loading what="the run" />;
   return (
-    <section class="run" aria-labelledby="run-title">
+    <section class={run.interrupted ? "run is-interrupted" : "run"} aria-labelledby="run-title">
       <div class="title-row">
         <h1 id="run-title"><a href={backToRuns()} class="back" aria-label="All runs">‹</a> {run.agent} <span class="instance-name">{run.instance}</span> <RunStatus run={run} /></h1>
         <Actions run={run} session={session} again={again} />

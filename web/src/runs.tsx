@@ -3,6 +3,7 @@
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { type RunFilters, NO_FILTERS, addressOf, listAgents, listRuns, stateOf } from "./agents.js";
 import { clock, duration, took } from "./format.js";
+import { poolsNow } from "./list.js";
 import { useLoaded, useWhileVisible } from "./live.js";
 import { Empty, Failure, Loading, useTitle } from "./parts.js";
 import { Start } from "./start.js";
@@ -77,6 +78,7 @@ function isBehind(run: Run, last: Run | undefined): boolean {
 export function RunList({ session, filters }: { session: Session; filters: RunFilters }) {
   const { shown, failure, load, more } = useRuns(filters);
   const agents = useLoaded(listAgents, []);
+  const pools = useLoaded((signal) => poolsNow(session.pools, signal), []).value ?? session.pools;
   const [isStarting, start] = useState(false);
   const [, draw] = useReducer((turn: number) => turn + 1, 0);
   useTitle("Agents");
@@ -92,14 +94,14 @@ export function RunList({ session, filters }: { session: Session; filters: RunFi
         <h1 id="runs-title">Agents</h1>
         {hasAgents ? <button type="button" class="primary" onClick={() => start(true)}>Start an agent</button> : null}
       </div>
-      {isFiltered || shown?.runs.length !== 0 ? <Filters filters={filters} change={change} agents={agents.value ?? []} runs={shown?.runs ?? []} pools={session.pools} /> : null}
+      {isFiltered || shown?.runs.length !== 0 ? <Filters filters={filters} change={change} agents={agents.value ?? []} runs={shown?.runs ?? []} pools={pools} /> : null}
       <Failure error={failure ?? agents.failure} again={() => { agents.again(); void load(); }} />
       {!shown && !failure ? <Loading what="runs" /> : null}
       {shown?.runs.length === 0 && isFiltered ? <Empty title="No run matches."><button type="button" onClick={() => location.replace(addressOf(NO_FILTERS))}>Show all</button></Empty> : null}
       {shown?.runs.length === 0 && !isFiltered && agents.value ? <NoRuns agents={agents.value} again={agents.again} start={() => start(true)} /> : null}
       {shown && shown.runs.length > 0 ? <RunTable runs={shown.runs} /> : null}
       {shown?.cursor ? <div class="more-runs"><button type="button" onClick={() => void more()}>More</button></div> : null}
-      {isStarting ? <Start session={session} agents={agents.value ?? []} runs={shown?.runs ?? []} filters={filters} close={() => start(false)} /> : null}
+      {isStarting ? <Start session={session} pools={pools} agents={agents.value ?? []} runs={shown?.runs ?? []} filters={filters} close={() => start(false)} /> : null}
     </section>
   );
 }

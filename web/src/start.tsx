@@ -11,10 +11,10 @@ export function mayStart(session: Session, agent: Agent): boolean {
 }
 
 /** Asks which agent is to do what, and goes to its run. */
-export function Start({ session, agents, runs, filters, close }: { session: Session; agents: Agent[]; runs: Run[]; filters: RunFilters; close: () => void }) {
+export function Start({ session, pools, agents, runs, filters, close }: { session: Session; pools: string[]; agents: Agent[]; runs: Run[]; filters: RunFilters; close: () => void }) {
   const able = agents.filter((agent) => mayStart(session, agent));
   const first = able.find((agent) => agent.name === filters.agent) ?? able[0];
-  const [form, set] = useState({ agent: first?.name ?? "", pool: filters.pool || session.pools[0] || "", instance: filters.instance, prompt: "", session: "" });
+  const [form, set] = useState({ agent: first?.name ?? "", pool: filters.pool || session.pools[0] || pools[0] || "", instance: filters.instance, prompt: "", session: "" });
   const [isBusy, busy] = useState(false);
   const [error, fail] = useState<unknown>();
   const instances = useId();
@@ -70,9 +70,9 @@ export function Start({ session, agents, runs, filters, close }: { session: Sess
           <Field label="Session" hint="The conversation that goes on. Empty: the usual one.">
             {(id) => <input id={id} value={form.session} onInput={change("session")} placeholder="default" autocomplete="off" spellcheck={false} />}
           </Field>
-          {session.pools.length > 1 ? (
+          {pools.length > 1 ? (
             <Field label="Pool">
-              {(id) => <select id={id} value={form.pool} onChange={change("pool")}>{session.pools.map((name) => <option key={name}>{name}</option>)}</select>}
+              {(id) => <select id={id} value={form.pool} onChange={change("pool")}>{pools.map((name) => <option key={name}>{name}</option>)}</select>}
             </Field>
           ) : null}
         </div>

@@ -306,6 +306,34 @@ test("ten thousand events do not freeze the page", async () => {
   await page.unroute(`**/v1/runs/${run.id}/stream`);
 });
 
+test("without keys every agent may be started, in any pool, and runs are filtered by it", async (context) => {
+  const free = await serve(["--no-keys"], { more: model.env });
+  context.after(free.stop);
+  free.writeAgent("inner", "---\nmodel: openai-completions/gpt-4.1\n---\nOnly the server's own.\n");
+  await free.call("POST", "/v1/sandboxes", { pool: "team", spec: { name: "there" } });
+  await free.call("POST", "/v1/agents/inner/one/runs", { payload: { prompt: "Say hello." } });
+  const { page: other, context: window } = await browser.open();
+  context.after(() => window.close());
+  await other.goto(`${free.url}/#/agents`);
+  await other.getByRole("button", { name: "Start an agent" }).click();
+  const form = other.getByRole("dialog");
+  await form.getByLabel("Pool").selectOption("team");
+  await form.getByLabel("Instance").fill("two");
+  await form.getByLabel("Prompt").fill("Say hello.");
+  await form.getByLabel("Session").fill("second");
+  assert.deepEqual(await picture(other, "agents-start-pool"), []);
+  await form.getByRole("button", { name: "Start" }).click();
+  await other.getByText("Prompt, session second").waitFor();
+  await other.getByText("Completed after").waitFor();
+  await other.getByRole("link", { name: "Agents", exact: true }).click();
+  const rows = other.locator(".runs tbody tr");
+  await rows.nth(1).waitFor();
+  assert.deepEqual(await picture(other, "runs-pools"), []);
+  await other.getByLabel("Pool").selectOption("team");
+  await rows.nth(1).waitFor({ state: "detached" });
+  assert.equal(await rows.locator(".instance").textContent(), "two");
+});
+
 test("a run whose server was killed is interrupted, and goes on when it is resumed", async (context) => {
   await begin("later", plan("Begin, and go on later.", { say: "I begin.", calls: [bash("echo once >> count.txt")] }, { say: ["I go ", "HOLD", "on."] }));
   await model.held();

@@ -78,8 +78,11 @@ export async function serve(flags = [], { more = {}, before } = {}) {
   const stop = async () => {
     if (isStopped) return;
     isStopped = true;
-    const { sandboxes } = await call("GET", "/v1/sandboxes");
-    for (const { id } of sandboxes) await call("DELETE", `/v1/sandboxes/${id}`);
+    const { pools } = await call("GET", "/v1/pools");
+    for (const pool of pools) {
+      const { sandboxes } = await call("GET", `/v1/sandboxes?pool=${pool}`);
+      for (const { id } of sandboxes) await call("DELETE", `/v1/sandboxes/${id}`);
+    }
     const ended = new Promise((done) => child.once("exit", done));
     child.kill("SIGTERM");
     await ended;
