@@ -15,6 +15,9 @@ import type { Run, Session } from "./types.js";
 /** How near to the end of the page one must be to stay there while it grows, in pixels. */
 const NEAR_END = 60;
 
+/** The agent of runs that the command line started. A server starts none of that name. */
+const COMMAND_LINE = "eyot";
+
 const CONNECTIONS: Record<Connection, string> = { connecting: "connecting…", live: "live", ended: "", refused: "not connected" };
 
 export function RunView({ id, session }: { id: string; session: Session }) {
@@ -125,6 +128,7 @@ function Continue({ run, session }: { run: Run; session: Session }) {
   const form = useRef<HTMLFormElement>(null);
   const agent = agents?.find(({ name }) => name === run.agent);
   if (!agents) return null;
+  if (run.agent === COMMAND_LINE) return <p class="quiet">The command line continues it: <code>eyot agent --continue {run.instance} TASK</code></p>;
   if (!agent || !mayStart(session, agent)) {
     return <p class="quiet">{agent ? "Without webhook: true in its file, this agent can't be started with a key." : "There is no such agent here any more, so the conversation can't be continued from the page."}</p>;
   }

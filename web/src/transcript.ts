@@ -310,7 +310,7 @@ export function pretty(value: unknown): string {
 
 function promptOf(payload: unknown): New<PromptItem> {
   const fields = payload !== null && typeof payload === "object" ? (payload as Record<string, unknown>) : {};
-  const prompt = text(payload) || text(fields.prompt) || text(fields.message);
+  const prompt = text(payload) || text(fields.prompt) || text(fields.message) || text(fields.task);
   return { is: "prompt", text: prompt || pretty(payload), session: named(fields.session), isData: !prompt };
 }
 
