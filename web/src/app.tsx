@@ -1,6 +1,7 @@
 /** The page as a whole: who is signed in, and which view the address names. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { type RunFilters, filtersOf } from "./agents.js";
 import { Refused, ask, json, keepProof, sentence, signedOut } from "./api.js";
 import { Lost, drafts, useDrafts } from "./drafts.js";
 import { AllEvents } from "./events.js";
@@ -9,15 +10,20 @@ import { feed } from "./live.js";
 import { SandboxList } from "./list.js";
 import { Login } from "./login.js";
 import { Confirm, Failure, Loading } from "./parts.js";
+import { RunView } from "./run.js";
+import { RunList } from "./runs.js";
 import { SandboxView, type View, VIEWS } from "./sandbox.js";
 import type { Session } from "./types.js";
 
-/** Where somebody is: `#/`, `#/images`, `#/events`, `#/sandboxes/ID/VIEW`. */
-type Place = { at: "list" } | { at: "images" } | { at: "events" } | { at: "sandbox"; id: string; view: View };
+/** Where somebody is: `#/`, `#/images`, `#/events`, `#/sandboxes/ID/VIEW`, `#/agents?FILTERS`, `#/runs/ID`. */
+type Place = { at: "list" } | { at: "images" } | { at: "events" } | { at: "sandbox"; id: string; view: View } | { at: "agents"; filters: RunFilters } | { at: "run"; id: string };
 
 function placeOf(hash: string): Place {
-  const [first, id, view] = hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [path = "", filters = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [first, id, view] = path.split("/").map(decodeURIComponent);
   if (first === "events" || first === "images") return { at: first };
+  if (first === "agents") return { at: first, filters: filtersOf(filters) };
+  if (first === "runs" && id) return { at: "run", id };
   if (first === "sandboxes" && id) {
     return { at: "sandbox", id, view: VIEWS.find((known) => known === view) ?? "files" };
   }
@@ -111,7 +117,7 @@ function Inside({ session, out }: { session: Session; out: () => void }) {
   const place = usePlace();
   const unsaved = useDrafts();
   // Who goes elsewhere by the keyboard goes on from there. A view of the same sandbox leaves the focus at its tab.
-  const where = place.at === "sandbox" ? place.id : place.at;
+  const where = place.at === "sandbox" || place.at === "run" ? place.id : place.at;
   const before = useRef(where);
   useEffect(() => {
     if (before.current === where) return;
@@ -132,6 +138,7 @@ function Inside({ session, out }: { session: Session; out: () => void }) {
         <a class="brand" href="#/"><img src="/assets/icon.svg" alt="" width="24" height="24" /> Eyot</a>
         <nav aria-label="Page">
           <a href="#/" aria-current={place.at === "list" || place.at === "sandbox" ? "page" : undefined}>Sandboxes</a>
+          <a href="#/agents" aria-current={place.at === "agents" || place.at === "run" ? "page" : undefined}>Agents</a>
           <a href="#/images" aria-current={place.at === "images" ? "page" : undefined}>Images</a>
           <a href="#/events" aria-current={place.at === "events" ? "page" : undefined}>Events</a>
         </nav>
@@ -151,6 +158,8 @@ function Inside({ session, out }: { session: Session; out: () => void }) {
         {place.at === "list" ? <SandboxList pools={session.pools} /> : null}
         {place.at === "images" ? <Images /> : null}
         {place.at === "events" ? <AllEvents pools={session.pools} /> : null}
+        {place.at === "agents" ? <RunList session={session} filters={place.filters} /> : null}
+        {place.at === "run" ? <RunView key={place.id} id={place.id} session={session} /> : null}
         {place.at === "sandbox" ? <SandboxView key={place.id} id={place.id} view={place.view} /> : null}
       </main>
       <footer class="foot quiet"><a href="/docs/">The API</a> <a href="/assets/licenses.md">Licences</a></footer>

@@ -13,6 +13,11 @@ export function bytes(count: number | null | undefined): string {
   return `${unit > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
 
+/** A number with its thousands apart. */
+export function count(value: number): string {
+  return value.toLocaleString("en");
+}
+
 /** A length of time in its largest unit, and the next where that says much: `5 s`, `3 min`, `2 h 10 min`, `4 d`. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000));

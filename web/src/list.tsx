@@ -60,7 +60,7 @@ async function listed(pools: string[], signal: AbortSignal): Promise<Sandbox[]> 
 }
 
 /** The pools that may be used; without keys, those that there are now. */
-async function poolsNow(named: string[], signal: AbortSignal): Promise<string[]> {
+export async function poolsNow(named: string[], signal: AbortSignal): Promise<string[]> {
   const { pools } = await json<{ pools: string[] }>("/v1/pools", { signal });
   return [...new Set([...pools, ...named])];
 }

@@ -1,4 +1,5 @@
 import "./page.css";
+import "./runs.css";
 import { render } from "preact";
 import { App } from "./app.js";
 import { refuseStrayDrops } from "./uploads.js";

@@ -23,6 +23,10 @@ const TITLES: Record<View, string> = { files: "Files", terminal: "Terminal", pro
 
 export function SandboxView({ id, view }: { id: string; view: View }) {
   const { value: sandbox, failure, again } = useLoaded((signal) => json<Sandbox>(ofSandbox(id), { signal }), [id]);
+  // An address may name a sandbox as POOL/NAME. Its views have its id.
+  useEffect(() => {
+    if (sandbox && sandbox.id !== id) location.replace(`#/sandboxes/${sandbox.id}/${view}`);
+  }, [sandbox?.id]);
   const [isLeaving, leave] = useState(false);
   const [round, next] = useState(0);
 
@@ -60,7 +64,7 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
       </>
     );
   }
-  if (!sandbox) return failure ? <Failure error={failure} again={again} /> : <Loading what="the sandbox" />;
+  if (!sandbox || sandbox.id !== id) return failure ? <Failure error={failure} again={again} /> : <Loading what="the sandbox" />;
   return (
     <section class="sandbox" aria-labelledby="sandbox-title">
       <div class="title-row">

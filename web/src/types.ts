@@ -142,3 +142,51 @@ export interface Event {
   reason: string;
   [more: string]: unknown;
 }
+
+/** An agent of the server. */
+export interface Agent {
+  name: string;
+  description?: string;
+  /** Every key may start it; otherwise a server without keys alone. */
+  webhook: boolean;
+}
+
+/** A run of an agent. Lists leave out its payload and its result. */
+export interface Run {
+  id: string;
+  agent: string;
+  instance: string;
+  pool?: string;
+  /** The name of its sandbox, in its pool. */
+  sandbox?: string;
+  status: "active" | "completed" | "errored";
+  /** It is active, and no process runs it. */
+  interrupted: boolean;
+  started_ms: number;
+  ended_ms?: number;
+  payload?: unknown;
+  result?: unknown;
+  error?: { name: string; message: string };
+}
+
+/** The tokens of a turn, and their price in dollars. */
+export interface TokenUsage {
+  input: number;
+  output: number;
+  cacheRead: number;
+  cacheWrite: number;
+  totalTokens: number;
+  cost: { total: number };
+}
+
+/** An event of a run; what else it has depends on its type. */
+export interface RunEvent {
+  type: string;
+  eventIndex: number;
+  timestamp: string;
+  harness?: string;
+  session?: string;
+  taskId?: string;
+  operationId?: string;
+  [more: string]: unknown;
+}

@@ -1,7 +1,7 @@
 /** A server on native sandboxes with a key, a browser (Debian's chromium, without a screen), and pictures of what it shows. */
 
 import { spawn, execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -17,13 +17,13 @@ const BUILT = process.env.EYOT_WEB_DIST;
 /** How wide the page must look right: a table's and a phone's. */
 const SIZES = [{ width: 1280, height: 800 }, { width: 390, height: 844 }];
 
-/** Starts a server; `flags` are those of `eyot serve`. */
-export async function serve(flags = []) {
+/** Starts a server; `flags` are those of `eyot serve`, `more` are variables for it, and `before` is one that was killed. */
+export async function serve(flags = [], { more = {}, before } = {}) {
   if (!EYOT) throw new Error("EYOT_BIN must name the program eyot");
-  const state = mkdtempSync(join(tmpdir(), "eyot-page-"));
-  const env = { PATH: process.env.PATH, HOME: state, EYOT_STATE: join(state, "state"), LANG: "C.UTF-8" };
+  const state = before?.state ?? mkdtempSync(join(tmpdir(), "eyot-page-"));
+  const env = { PATH: process.env.PATH, HOME: state, EYOT_STATE: join(state, "state"), LANG: "C.UTF-8", ...more };
   const eyot = (...args) => execFileSync(EYOT, args, { env, encoding: "utf8" });
-  const key = flags.includes("--no-keys") ? undefined : eyot("keys", "create", "page", "--pool", "default").match(/eyot_[0-9a-f]{64}/)[0];
+  const key = before?.key ?? (flags.includes("--no-keys") ? undefined : eyot("keys", "create", "page", "--pool", "default").match(/eyot_[0-9a-f]{64}/)[0]);
   const child = spawn(EYOT, ["serve", "--listen", "127.0.0.1:0", ...flags], { env, stdio: ["ignore", "inherit", "pipe"] });
   const lines = createInterface({ input: child.stderr });
   let url;
@@ -60,18 +60,35 @@ export async function serve(flags = []) {
     const [pid] = readlinkSync(join(state, "state/sandboxes", id, "ready")).split(" ");
     process.kill(Number(pid), "SIGKILL");
   };
+  /** Writes an agent's file. */
+  const writeAgent = (name, text) => {
+    mkdirSync(join(state, "state/agents"), { recursive: true });
+    writeFileSync(join(state, "state/agents", `${name}.md`), text);
+  };
+  const removeAgent = (name) => rmSync(join(state, "state/agents", `${name}.md`));
+  /** Ends the server at once. Another one may go on with its state. */
+  const crash = async () => {
+    isStopped = true;
+    const ended = new Promise((done) => child.once("exit", done));
+    child.kill("SIGKILL");
+    await ended;
+    return { state, key };
+  };
   let isStopped = false;
   const stop = async () => {
     if (isStopped) return;
     isStopped = true;
-    const { sandboxes } = await call("GET", "/v1/sandboxes");
-    for (const { id } of sandboxes) await call("DELETE", `/v1/sandboxes/${id}`);
+    const { pools } = await call("GET", "/v1/pools");
+    for (const pool of pools) {
+      const { sandboxes } = await call("GET", `/v1/sandboxes?pool=${pool}`);
+      for (const { id } of sandboxes) await call("DELETE", `/v1/sandboxes/${id}`);
+    }
     const ended = new Promise((done) => child.once("exit", done));
     child.kill("SIGTERM");
     await ended;
     rmSync(state, { recursive: true, force: true });
   };
-  return { url, key, call, written, killGuest, stop };
+  return { url, key, call, written, killGuest, writeAgent, removeAgent, crash, stop };
 }
 
 /** A browser, whose pages note what they complain of. */
