@@ -107,6 +107,7 @@ pub const TARGETS: &[Target] = &[
     quick("engine", "store"),
     quick("tools", "tools"),
     quick("agent", "runtime"),
+    quick("agent", "router"),
     quick("agent", "telemetry"),
     quick("agent", "durable"),
     quick("agent", "mcp"),
