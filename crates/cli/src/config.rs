@@ -544,8 +544,20 @@ mod tests {
         let page = include_str!("../../../docs/configuration.md");
         let (_, block) = page.split_once("```toml\n").unwrap();
         let config = Config::parse(block.split_once("```").unwrap().0).unwrap();
-        let Config { state, log, provider, providers, server, defaults, quotas, images, registries, .. } =
-            config;
+        let Config {
+            state,
+            log,
+            provider,
+            providers,
+            server,
+            defaults,
+            quotas,
+            images,
+            registries,
+            agents,
+            models,
+            pools,
+        } = config;
         assert!(
             state.is_some()
                 && log.is_some()
@@ -557,9 +569,9 @@ mod tests {
                 && !images.is_empty()
                 && !registries.mirrors.is_empty()
         );
-        assert!(config.models.contains_key("lab") && config.pools.contains_key("team"));
+        assert!(models.contains_key("lab") && pools.contains_key("team"));
         // A key that is not documented is `None` here, and so in what is printed.
-        let all = format!("{defaults:?} {quotas:?} {registries:?} {:?}", config.agents);
+        let all = format!("{defaults:?} {quotas:?} {registries:?} {agents:?}");
         assert!(!all.contains("None,") && !all.contains("None }"), "{all}");
     }
 

@@ -14,7 +14,7 @@ pub(super) const RUN_ID: HeaderName = HeaderName::from_static("x-flue-run-id");
 #[derive(Debug)]
 pub struct RouteFailure {
     status: StatusCode,
-    error: FailureBody,
+    error: Box<FailureBody>,
     headers: Vec<(HeaderName, String)>,
 }
 
@@ -54,7 +54,11 @@ pub(super) struct Issue {
 impl RouteFailure {
     fn new(status: StatusCode, kind: &'static str, message: String, details: impl Into<String>) -> Self {
         let (details, dev, meta) = (details.into(), String::new(), Value::Null);
-        Self { status, error: FailureBody { kind, message, details, dev, meta }, headers: Vec::new() }
+        Self {
+            status,
+            error: Box::new(FailureBody { kind, message, details, dev, meta }),
+            headers: Vec::new(),
+        }
     }
 
     /// The failure of a route that has other methods only.
@@ -169,7 +173,7 @@ impl From<Error> for RouteFailure {
 
 impl IntoResponse for RouteFailure {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(FailureEnvelope { error: self.error })).into_response();
+        let mut response = (self.status, Json(FailureEnvelope { error: *self.error })).into_response();
         for (name, value) in self.headers {
             if let Ok(value) = HeaderValue::from_str(&value) {
                 response.headers_mut().insert(name, value);
