@@ -18,12 +18,14 @@ pub fn agents() -> Agents {
     agents.register_webhook("echo", async |context: AgentContext| Ok(context.payload().clone())).unwrap();
     agents.register("hidden", async |_| Ok(Value::Null)).unwrap();
     agents.register_webhook("asks", ask).unwrap();
+    // The agent of the document's examples.
+    agents.register_webhook("reviewer", ask).unwrap();
     agents
 }
 
 /// Asks its caller for the weather, and returns what the model was told and how many messages the model knew.
 async fn ask(context: AgentContext) -> AgentResult<Value> {
-    let call = ScriptedTurn::call("call-1", "weather", json!({"city": "Rome"}));
+    let call = ScriptedTurn::call("call_1", "weather", json!({"city": "Rome"}));
     let model = ScriptedModel::new([call, ScriptedTurn::text("Done.")]);
     let options = HarnessOptions {
         model: Some(Arc::new(model.clone())),
@@ -90,11 +92,18 @@ async fn stream(ground: &Ground, key: &str, run: &str, last: Option<&str>) -> Re
     request.send().await.unwrap()
 }
 
+/// Begins a run whose call `call_1` waits for its caller, and returns its id.
+pub async fn waiting_run(ground: &Ground, key: &str) -> String {
+    let run = asking(ground, key).await;
+    until(&mut stream(ground, key, &run, None).await, "tool_request").await;
+    run
+}
+
 /// Answers the call of a run that asks, once it waits, and waits for the end of the run.
 async fn finish(ground: &Ground, key: &str, run: &str) -> Value {
     let mut following = stream(ground, key, run, None).await;
     until(&mut following, "tool_request").await;
-    let path = format!("/v1/runs/{run}/tool_calls/call-1");
+    let path = format!("/v1/runs/{run}/tool_calls/call_1");
     assert_eq!(begin(ground, key, &path, json!({"content": "It rains."})).await.status(), 204);
     until(&mut following, "run_end").await.pop().unwrap().2
 }
@@ -106,7 +115,7 @@ async fn a_run_asks_its_caller_over_the_stream_and_a_new_stream_asks_again() {
     let mut following = stream(&ground, &ground.ours, &run, None).await;
     let told = until(&mut following, "tool_request").await;
     let (_, id, call) = told.last().unwrap();
-    assert_eq!((id.as_str(), &call["id"], &call["tool"]), ("", &json!("call-1"), &json!("weather")));
+    assert_eq!((id.as_str(), &call["id"], &call["tool"]), ("", &json!("call_1"), &json!("weather")));
     assert_eq!(call["arguments"], json!({"city": "Rome"}));
     drop(following);
     let waiting = value(ground.get(&format!("/v1/runs/{run}/tool_calls")).await).await;
@@ -115,7 +124,7 @@ async fn a_run_asks_its_caller_over_the_stream_and_a_new_stream_asks_again() {
     let mut again = stream(&ground, &ground.ours, &run, Some("1")).await;
     let told = until(&mut again, "tool_request").await;
     assert!(told.iter().all(|(kind, id, _)| kind == "tool_request" || id.parse::<u64>().unwrap() > 1));
-    let path = format!("/v1/runs/{run}/tool_calls/call-1");
+    let path = format!("/v1/runs/{run}/tool_calls/call_1");
     for (body, status) in [
         (json!({}), 400),
         (json!({"content": 1}), 400),
@@ -158,7 +167,7 @@ async fn n4_another_tenants_run_is_not_there_and_says_the_same_as_none() {
         (Method::GET, "/v1/runs/RUN/tool_calls"),
         (Method::POST, "/v1/runs/RUN/abort"),
         (Method::POST, "/v1/runs/RUN/resume"),
-        (Method::POST, "/v1/runs/RUN/tool_calls/call-1"),
+        (Method::POST, "/v1/runs/RUN/tool_calls/call_1"),
     ] {
         let (theirs, none) = (ask(&method, path, &run).await, ask(&method, path, "run_none").await);
         assert_eq!((theirs.0, &theirs), (404, &none), "{method} {path}");
@@ -235,7 +244,7 @@ async fn a_key_starts_the_agents_that_are_offered_and_no_others() {
     let listed = value(ground.get("/v1/agents").await).await;
     let names: Vec<&str> =
         listed["agents"].as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["asks", "echo", "hidden"]);
+    assert_eq!(names, ["asks", "echo", "hidden", "reviewer"]);
     let refused = ground.post("/v1/agents/hidden/i/runs", json!({})).await;
     assert_eq!((refused.status().as_u16(), kind(refused).await.as_str()), (403, "permission"));
     let refused = ground.post("/v1/agents/nobody/i/runs", json!({})).await;

@@ -110,7 +110,7 @@ fn the_rules_of_the_network_are_described_wherever_they_are_sent() {
 }
 
 /// Operations that must come before others: they make what those ask for.
-const FIRST: [&str; 3] = ["sandboxes_create", "processes_start", "processes_write_stdin"];
+const FIRST: [&str; 4] = ["sandboxes_create", "processes_start", "processes_write_stdin", "agents_answer"];
 
 /// Returns a path with the examples of its parameters.
 fn path_of_example(path: &str, operation: &Value) -> String {
@@ -128,6 +128,7 @@ fn path_of_example(path: &str, operation: &Value) -> String {
 async fn every_example_of_a_body_works_as_it_is_sent() {
     let ground = Ground::new().await;
     let key = ground.api.keys().create(name("default"), vec![name("default")]).await.unwrap().secret;
+    let run = crate::agents::waiting_run(&ground, &key).await;
     let document = serde_json::to_value(eyot_server::api::document()).unwrap();
     let mut requests = operations(&document);
     // A key is a secret, so no example of one works.
@@ -141,7 +142,7 @@ async fn every_example_of_a_body_works_as_it_is_sent() {
     for (method, path, operation) in requests {
         let example = &operation["requestBody"]["content"]["application/json"]["example"];
         assert!(example.is_object(), "{method} {path} has no example");
-        let path = path_of_example(path, operation);
+        let path = path_of_example(path, operation).replace("run_01JEXAMPLE", &run);
         let request = ground.as_whom(&key, method.clone(), &path).header("content-type", "application/json");
         let answer = request.body(example.to_string()).send().await.unwrap();
         let status = answer.status();
