@@ -46,6 +46,8 @@ impl Events {
     fn behind(server: &Server, run: &str, last: Option<u64>) -> Self {
         let mut connection = server.connect();
         let headers = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
+        // A stream behind the last event is empty: only its close tells its end.
+        let headers = format!("{headers}Connection: close\r\n");
         connection.send_with("GET", &format!("/runs/{run}/stream"), &headers, "");
         Self { connection: Some(connection) }
     }
