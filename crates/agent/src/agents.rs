@@ -36,7 +36,7 @@ pub struct Agents {
     notes_at_once: usize,
 }
 
-/// What a run is begun with.
+/// A request for a run of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRequest {
     /// The agent.
@@ -49,7 +49,7 @@ pub struct RunRequest {
     pub sandbox: Option<String>,
     /// The input.
     pub payload: Value,
-    /// What is asked for beside the input.
+    /// The wishes of the caller beside the input.
     pub options: AgentRunOptions,
 }
 
@@ -144,6 +144,18 @@ impl Agents {
         blocking(move || source.find(&name)).await
     }
 
+    /// Returns the agent of this name, if callers may start it: every agent, or with `webhooks_only` those that are offered to
+    /// callers over HTTP. `not_found`: there is no such agent; the hint lists the names. `permission`: it is not offered.
+    pub async fn startable(&self, name: &str, webhooks_only: bool) -> Result<FoundAgent> {
+        let agent = self.existing(name).await?;
+        if webhooks_only && !agent.info.webhook {
+            let message = format!("the agent `{name}` can't be started over HTTP");
+            let hint = "whoever runs the server puts `webhook: true` into the agent's file";
+            return Err(Error::new(ErrorKind::Permission, message).with_hint(hint));
+        }
+        Ok(agent)
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &Arc<dyn AgentStore> {
         &self.store
@@ -158,8 +170,23 @@ impl Agents {
     /// Begins a run of an agent. `not_found`: there is no such agent; the hint lists the names. `quota`: too many runs of the
     /// pool are active. `invalid`: a tool of the caller is none.
     pub async fn begin(&self, request: RunRequest) -> Result<RunHandle> {
-        ClientTool::check(&request.options.tools, request.options.tool_timeout_ms)?;
         let agent = self.existing(&request.agent).await?;
+        self.begin_found(agent, request).await
+    }
+
+    /// Begins a run of an agent that was found already, as [`Agents::begin`]. A run that is in the store goes on, even if the
+    /// caller does not wait for this.
+    pub async fn begin_found(&self, agent: FoundAgent, request: RunRequest) -> Result<RunHandle> {
+        ClientTool::check(&request.options.tools, request.options.tool_timeout_ms)?;
+        let agents = self.clone();
+        // On a task of its own: dropped in between, it would leave a run that nobody carries out.
+        let begun = tokio::spawn(async move { agents.begin_now(agent, request).await }).await;
+        begun.map_err(|error| {
+            Error::new(ErrorKind::Internal, "the begin of a run ended early").with_source(error)
+        })?
+    }
+
+    async fn begin_now(&self, agent: FoundAgent, request: RunRequest) -> Result<RunHandle> {
         let run_id = new_run_id()?;
         let sandbox_of = agent.sandbox_of.map(|name| name(&request.agent, &request.instance_id));
         let RunRequest { agent: agent_name, instance_id, pool, sandbox, payload, options } = request;

@@ -127,7 +127,8 @@ impl WaitingCalls {
     /// Returns the waiting calls of a run.
     pub(crate) fn of_run(&self, run: &str) -> Vec<ClientToolCall> {
         let calls = self.lock();
-        let of_run = calls.iter().filter(|((of, _), _)| of == run);
+        let from = (run.to_owned(), String::new());
+        let of_run = calls.range(from..).take_while(|((of, _), _)| of == run);
         of_run.map(|(_, waiting)| waiting.call.clone()).collect()
     }
 

@@ -17,7 +17,7 @@ use crate::budget::Budget;
 use crate::event::LogLevel;
 use crate::failure::AgentResult;
 use crate::harness::{DEFAULT_NAME, HarnessOptions, PromptOptions, PromptResponse};
-use crate::mcp::{McpConnection, McpServerOptions, connect_mcp_server};
+use crate::mcp::connect_mcp_servers;
 use crate::model::Model;
 use crate::models::{ModelProviderSettings, resolve_model_for};
 use crate::run::AgentContext;
@@ -116,7 +116,7 @@ impl FileAgents {
         let (pool, sandbox) = self.place(&file, &context).await?;
         let toolset =
             toolset_over(pool.provider().as_ref(), file.tools.as_deref().unwrap_or(DEFAULT_TOOLSET))?;
-        let (connections, tools) = connect_all(&file.mcp).await?;
+        let (connections, tools) = connect_mcp_servers(file.mcp.clone()).await?;
         let work = self.prompt(&file, &context, (pool, sandbox, toolset, tools), input);
         let answer = work.await;
         for connection in connections {
@@ -213,19 +213,6 @@ impl FileAgentInput {
 
 fn no_prompt() -> Error {
     Error::invalid("payload", "has no prompt: send {\"prompt\": \"what to do\"}")
-}
-
-/// Connects to the MCP servers of an agent. If one can't be connected to, the others are closed.
-async fn connect_all(
-    servers: &BTreeMap<String, McpServerOptions>,
-) -> Result<(Vec<McpConnection>, Vec<ToolDef>)> {
-    let (mut connections, mut tools) = (Vec::new(), Vec::new());
-    for (name, options) in servers {
-        let connection = connect_mcp_server(name, options.clone()).await?;
-        tools.extend(connection.tools().to_vec());
-        connections.push(connection);
-    }
-    Ok((connections, tools))
 }
 
 /// Returns the name of the sandbox of an agent's instance. Names that would be ambiguous, too long or none get a part of their

@@ -72,7 +72,7 @@ pub use harness::{
     BUILTIN_TOOL_NAMES, DEFAULT_NAME, Harness, HarnessOptions, MAX_TASK_DEPTH, PromptOptions, PromptResponse,
     Session, ShellOptions, ShellResult, SkillChoice, SkillOptions, TaskOptions, create_tools, init,
 };
-pub use mcp::{McpConnection, McpServerOptions, McpTransport, connect_mcp_server};
+pub use mcp::{McpConnection, McpServerOptions, McpTransport, connect_mcp_server, connect_mcp_servers};
 pub use message::{
     AssistantMessage, ChatMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage, UserMessage,
 };

@@ -84,6 +84,29 @@ pub async fn connect_mcp_server(name: &str, options: McpServerOptions) -> Result
     Ok(connection)
 }
 
+/// Connects to several MCP servers, and returns the connections with all of their tools. If one can't be connected to, the
+/// others are closed.
+pub async fn connect_mcp_servers(
+    servers: impl IntoIterator<Item = (String, McpServerOptions)>,
+) -> Result<(Vec<McpConnection>, Vec<ToolDef>)> {
+    let (mut connections, mut tools) = (Vec::<McpConnection>::new(), Vec::new());
+    for (name, options) in servers {
+        match connect_mcp_server(&name, options).await {
+            Ok(connection) => {
+                tools.extend(connection.tools().to_vec());
+                connections.push(connection);
+            }
+            Err(error) => {
+                for connection in connections {
+                    connection.close().await;
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok((connections, tools))
+}
+
 impl McpConnection {
     /// Returns the name that the caller gave to the server.
     pub fn name(&self) -> &str {

@@ -19,6 +19,8 @@ pub(crate) struct RunHistory {
     pub(crate) next_index: u64,
     /// The number of log lines that the handler has written.
     pub(crate) logs: u64,
+    /// An `idle` was told.
+    pub(crate) has_told_idle: bool,
     pub(crate) unfinished: UnfinishedWork,
     /// The part of its budget that each harness has used.
     pub(crate) used: BTreeMap<String, BudgetUsage>,
@@ -43,6 +45,7 @@ impl RunHistory {
         self.unfinished.add(event);
         match &event.kind {
             AgentEventKind::Log { .. } if event.harness.is_none() => self.logs += 1,
+            AgentEventKind::Idle => self.has_told_idle = true,
             _ => {}
         }
         self.use_budget(event);

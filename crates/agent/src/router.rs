@@ -31,7 +31,7 @@ pub struct RouterOptions {
     pub stop: CancellationToken,
 }
 
-/// What the handlers share.
+/// The state that all handlers share.
 #[derive(Clone)]
 struct RouterState {
     agents: Agents,

@@ -14,7 +14,6 @@ use tokio::task::JoinHandle;
 
 use crate::abort::AbortSwitch;
 use crate::active_runs::ActivePlace;
-
 use crate::budget::BudgetUsage;
 use crate::client_tool::{DEFAULT_CLIENT_TOOL_TIMEOUT_MS, WaitingCalls};
 use crate::event::{AgentEvent, AgentEventKind, EventError, LogLevel};
@@ -41,9 +40,11 @@ struct RunInner {
     written_logs: AtomicU64,
     /// The part of its budget that each harness had used before this process.
     used_before: BTreeMap<String, BudgetUsage>,
+    /// An earlier process told an `idle`.
+    had_told_idle: bool,
 }
 
-/// What a run is made of.
+/// The parts of a run.
 pub(crate) struct RunParts {
     pub(crate) record: RunRecord,
     pub(crate) store: Arc<dyn AgentStore>,
@@ -80,7 +81,8 @@ async fn carry_out(handler: AgentHandler, context: AgentContext) -> AgentResult<
         Some(divergence) => Err(AgentError::Nondeterministic(divergence)),
         None => done,
     };
-    if record.options.tells_idle && !scope.journal().has_told_idle() {
+    let has_told_idle = context.inner.had_told_idle || scope.journal().has_told_idle();
+    if record.options.tells_idle && !has_told_idle {
         scope.emit(AgentEventKind::Idle);
     }
     let (result, error) = match &done {
@@ -151,12 +153,13 @@ impl AgentContext {
         };
         let tools = [options.tools, self.client_tools()?].concat();
         let options = HarnessOptions { instance_id: Some(self.instance_id().to_owned()), tools, ..options };
-        let journal = self.inner.parts.scope.journal().clone();
+        let RunParts { record, store, scope, .. } = &self.inner.parts;
+        let (store, journal) = (Arc::clone(store), scope.journal().clone());
         let abort = journal.abort();
         let made = tokio::select! {
             biased;
             () = abort.aborted() => Err(Error::new(ErrorKind::Cancelled, abort.reason())),
-            made = Harness::of_run(options, &self.inner.parts.record, Arc::clone(&self.inner.parts.store), journal) => made,
+            made = Harness::of_run(options, record, store, journal) => made,
         };
         let harness = made?;
         harness.restore_budget(self.inner.used_before.get(&name).copied().unwrap_or_default());
@@ -231,6 +234,7 @@ impl RunHandle {
             harnesses: Mutex::default(),
             written_logs: AtomicU64::new(past.logs),
             used_before: past.used,
+            had_told_idle: past.has_told_idle,
         };
         let task = tokio::spawn(carry_out(handler, AgentContext { inner: Arc::new(inner) }));
         Self { id, task, abort, events }

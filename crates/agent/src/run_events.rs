@@ -63,20 +63,28 @@ impl RunFollower {
     /// Returns the next events, and waits for them if need be. `None`: there are no more.
     async fn page(&mut self) -> Result<Option<Vec<AgentEvent>>> {
         loop {
-            let is_over = match self.store.run(&self.run).await? {
-                None => return Ok(None),
-                Some(record) => record.status != RunStatus::Active,
-            };
-            let events = self.store.events(&self.run, self.next, EVENT_PAGE).await?;
-            if let Some(last) = events.last() {
-                self.next = last.event_index + 1;
+            if let Some(events) = self.stored().await? {
                 return Ok(Some(events));
             }
-            if is_over {
-                return Ok(None);
+            match self.store.run(&self.run).await? {
+                None => return Ok(None),
+                // Its last events may have come in between.
+                Some(record) if record.status != RunStatus::Active => return self.stored().await,
+                Some(_) => {
+                    self.watch.changed().await?;
+                    // The run may have another owner now.
+                    self.watch = self.store.watch_run(&self.run).await?;
+                }
             }
-            self.watch.changed().await;
         }
+    }
+
+    /// Returns the next stored events; `None`: there are none now.
+    async fn stored(&mut self) -> Result<Option<Vec<AgentEvent>>> {
+        let events = self.store.events(&self.run, self.next, EVENT_PAGE).await?;
+        let Some(last) = events.last() else { return Ok(None) };
+        self.next = last.event_index + 1;
+        Ok(Some(events))
     }
 }
 

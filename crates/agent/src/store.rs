@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::Result;
-use eyot_engine::store::AgentRunLease;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +17,7 @@ use crate::event::{AgentEvent, EventError};
 use crate::step::AgentStep;
 
 pub use in_engine::EngineStore;
+use in_engine::KeptLease;
 pub use in_memory::MemoryStore;
 pub use watch::{RunSignals, RunWatch};
 
@@ -72,7 +72,7 @@ pub trait AgentStore: Send + Sync {
 pub struct RunLease {
     id: Arc<str>,
     /// The lease in the engine's store, if the run is kept there.
-    kept: Option<Arc<AgentRunLease>>,
+    kept: Option<Arc<KeptLease>>,
 }
 
 impl RunLease {
@@ -108,7 +108,7 @@ pub struct RunRecord {
     /// The input.
     #[serde(default)]
     pub payload: Value,
-    /// What was asked for beside the input.
+    /// The wishes of the caller beside the input.
     #[serde(default, skip_serializing_if = "AgentRunOptions::is_usual")]
     pub options: AgentRunOptions,
     /// The result.
@@ -119,7 +119,27 @@ pub struct RunRecord {
     pub error: Option<EventError>,
 }
 
-/// What the caller of a run asks for beside the input.
+impl RunRecord {
+    /// Returns the run without its input, its options and its result.
+    fn brief(&self) -> Self {
+        Self {
+            payload: Value::Null,
+            options: AgentRunOptions::default(),
+            result: Value::Null,
+            run_id: self.run_id.clone(),
+            pool: self.pool.clone(),
+            instance_id: self.instance_id.clone(),
+            agent_name: self.agent_name.clone(),
+            sandbox: self.sandbox.clone(),
+            status: self.status,
+            started_ms: self.started_ms,
+            ended_ms: self.ended_ms,
+            error: self.error.clone(),
+        }
+    }
+}
+
+/// Wishes of the caller of a run beside the input.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AgentRunOptions {
@@ -176,6 +196,8 @@ pub struct RunFilter {
     pub instance_id: Option<String>,
     /// Runs of these pools; `None`: all runs.
     pub pools: Option<Vec<String>>,
+    /// Leaves out the input, the options and the result, which may be large.
+    pub is_brief: bool,
     /// Runs that come after this one in the list, given as its start and its id.
     pub before: Option<(u64, String)>,
     /// The most runs to return; `None`: 100.

@@ -33,8 +33,8 @@ pub(super) struct ModelTarget {
 }
 
 impl ModelTarget {
-    /// Finds the place of `provider/model-id`, with the settings that `own` has for its provider. `invalid`: it has another form, nobody has the provider, or its address or a
-    /// header is none.
+    /// Finds the place of `provider/model-id`, with the settings that `own` has for its provider. `invalid`: it has another form,
+    /// nobody has the provider, or its address or a header is none.
     pub(super) fn find(name: &str, own: &BTreeMap<String, ModelProviderSettings>) -> Result<Self> {
         let Some((provider, id)) = name.split_once('/') else {
             let form = "write `provider/model-id`, such as `anthropic/claude-haiku-4-5`";

@@ -1,4 +1,4 @@
-//! What a caller may see and start.
+//! The rights of a caller: the runs that it sees, and those that it starts.
 
 use std::convert::Infallible;
 
@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 
 use crate::store::RunRecord;
 
-/// What the caller of a request may see and start. A program that has tenants puts it into the request's extensions; without it
+/// The rights of a request's caller: the runs that it sees, and those that it starts. A program that has tenants puts it into the request's extensions; without it
 /// the caller sees every run, and starts runs of no pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunAccess {

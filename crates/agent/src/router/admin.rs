@@ -93,7 +93,8 @@ async fn list(
     if let Some(name) = &filter.agent_name {
         known(state, name).await?;
     }
-    let filter = RunFilter { status, before, pools: access.pools, limit: Some(limit + 1), ..filter };
+    let filter =
+        RunFilter { status, before, pools: access.pools, is_brief: true, limit: Some(limit + 1), ..filter };
     let mut found = state.agents.store().runs(filter).await?;
     let next_cursor = take_page(&mut found, limit).map(|last| cursor::of_run(last.started_ms, &last.run_id));
     Ok(Json(Page { items: found.iter().map(RunPointer::from).collect(), next_cursor }))

@@ -26,9 +26,9 @@ pub(super) struct FailureBody {
     kind: &'static str,
     /// The failure, in one sentence.
     message: String,
-    /// What the caller can do.
+    /// Advice for the caller.
     details: String,
-    /// What helps the author of the agents. Only a local server says it.
+    /// Advice for the author of the agents. Only a local server gives it.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     dev: String,
@@ -100,10 +100,7 @@ impl RouteFailure {
 
     pub(super) fn agent_not_webhook(name: &str) -> Self {
         let message = format!("The agent \"{name}\" can't be started over HTTP.");
-        let failure =
-            Self::new(StatusCode::NOT_FOUND, "agent_not_webhook", message, "This server does not offer it.");
-        failure
-            .with_dev("Put `webhook: true` into its file, or register it by `register_webhook`.".to_owned())
+        Self::new(StatusCode::NOT_FOUND, "agent_not_webhook", message, "This server does not offer it.")
     }
 
     pub(super) fn run_not_found(id: &str) -> Self {

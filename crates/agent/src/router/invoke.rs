@@ -7,12 +7,15 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use eyot::ErrorKind;
+
 use super::RouterState;
 use super::access::RunAccess;
 use super::body::payload;
 use super::failure::{FailureEnvelope, RUN_ID, RouteFailure};
 use super::run_streams::{run_stream, takes_events};
 use super::shapes::{Accepted, Invoked, InvokedMeta};
+use crate::agent_source::FoundAgent;
 use crate::agents::RunRequest;
 use crate::run::RunHandle;
 use crate::store::AgentRunOptions;
@@ -44,8 +47,7 @@ pub(super) async fn invoke(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, RouteFailure> {
-    let is_local = state.options.is_local;
-    check(&state, &name, &id).await.map_err(|failure| failure.shown(is_local))?;
+    let agent = startable(&state, &name, &id).await?;
     let body = body.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => RouteFailure::too_large(),
         _ => RouteFailure::invalid_json(&rejection.body_text()),
@@ -58,7 +60,7 @@ pub(super) async fn invoke(
     let options = AgentRunOptions { tells_idle: mode == InvokeMode::Follow, ..AgentRunOptions::default() };
     let request =
         RunRequest { agent: name, instance_id: id, pool: access.pool, payload, options, sandbox: None };
-    let run = state.agents.begin(request).await?;
+    let run = state.agents.begin_found(agent, request).await?;
     answer(&state, mode, run).await
 }
 
@@ -72,17 +74,17 @@ fn mode(headers: &HeaderMap) -> InvokeMode {
     }
 }
 
-/// Checks that callers may start the agent.
-async fn check(state: &RouterState, name: &str, id: &str) -> Result<(), RouteFailure> {
+/// Returns the agent, if callers may start it.
+async fn startable(state: &RouterState, name: &str, id: &str) -> Result<FoundAgent, RouteFailure> {
     if name.trim().is_empty() || id.trim().is_empty() {
         return Err(RouteFailure::invalid_request(
             "The path must be /agents/NAME/ID, and neither may be empty.",
         ));
     }
-    match state.agents.find(name).await? {
-        Some(agent) if agent.info.webhook || state.options.is_local => Ok(()),
-        Some(_) => Err(RouteFailure::agent_not_webhook(name)),
-        None => Err(not_found(state, name).await),
+    match state.agents.startable(name, !state.options.is_local).await {
+        Err(error) if error.kind() == ErrorKind::Permission => Err(RouteFailure::agent_not_webhook(name)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(not_found(state, name).await),
+        found => Ok(found?),
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) struct EventList {
 /// The answer to a run that was waited for.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Invoked {
-    /// What the agent returned.
+    /// The result of the agent.
     #[schema(value_type = Object, nullable)]
     pub(super) result: Value,
     #[serde(rename = "_meta")]

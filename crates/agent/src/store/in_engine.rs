@@ -35,6 +35,11 @@ impl EngineStore {
         Self { store, signals: RunSignals::default(), folder: Arc::default() }
     }
 
+    fn lease(&self, lease: AgentRunLease) -> RunLease {
+        let kept = KeptLease { signals: self.signals.clone(), lease: Some(lease) };
+        RunLease { id: kept.lease.as_ref().map_or("", AgentRunLease::id).into(), kept: Some(Arc::new(kept)) }
+    }
+
     /// Runs a function on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
@@ -48,8 +53,20 @@ impl EngineStore {
     }
 }
 
-fn lease_of(lease: AgentRunLease) -> RunLease {
-    RunLease { id: lease.id().into(), kept: Some(Arc::new(lease)) }
+/// A lease in the engine's store. Those who watch the run are woken when it is given up: another process may take it.
+#[derive(Debug)]
+pub(super) struct KeptLease {
+    lease: Option<AgentRunLease>,
+    signals: RunSignals,
+}
+
+impl Drop for KeptLease {
+    fn drop(&mut self) {
+        let Some(lease) = self.lease.take() else { return };
+        let id = lease.id().to_owned();
+        drop(lease);
+        self.signals.tell(&id);
+    }
 }
 
 #[async_trait]
@@ -65,7 +82,8 @@ impl AgentStore for EngineStore {
         let changes = changes.into_iter().map(change).collect::<Result<Vec<_>>>()?;
         let signals = self.signals.clone();
         self.blocking(move |store| {
-            store.write_agents(lease.as_deref(), &changes)?;
+            let lease = lease.as_ref().and_then(|kept| kept.lease.as_ref());
+            store.write_agents(lease, &changes)?;
             lease.iter().for_each(|lease| signals.tell(lease.id()));
             Ok(())
         })
@@ -87,12 +105,12 @@ impl AgentStore for EngineStore {
             started_ms: i64::try_from(run.started_ms).unwrap_or(i64::MAX),
             ended_ms: None,
         };
-        self.blocking(move |store| store.begin_agent_run(&row)).await.map(lease_of)
+        self.blocking(move |store| store.begin_agent_run(&row)).await.map(|lease| self.lease(lease))
     }
 
     async fn take_run(&self, id: &str) -> Result<Option<RunLease>> {
         let id = id.to_owned();
-        Ok(self.blocking(move |store| store.take_agent_run(&id)).await?.map(lease_of))
+        Ok(self.blocking(move |store| store.take_agent_run(&id)).await?.map(|lease| self.lease(lease)))
     }
 
     async fn abandoned_runs(&self) -> Result<Vec<String>> {
@@ -110,6 +128,7 @@ impl AgentStore for EngineStore {
             agent: filter.agent_name,
             instance: filter.instance_id,
             pools: filter.pools,
+            is_brief: filter.is_brief,
             before: filter.before.map(|(started, id)| (i64::try_from(started).unwrap_or(i64::MAX), id)),
             limit: filter.limit.unwrap_or(DEFAULT_RUN_LIMIT),
         };

@@ -180,7 +180,8 @@ impl AgentStore for MemoryStore {
         });
         records.sort_by_key(|run| std::cmp::Reverse((run.started_ms, run.run_id.clone())));
         let limit = usize::try_from(filter.limit.unwrap_or(DEFAULT_RUN_LIMIT)).unwrap_or(usize::MAX);
-        Ok(records.into_iter().take(limit).cloned().collect())
+        let shown = |run: &RunRecord| if filter.is_brief { run.brief() } else { run.clone() };
+        Ok(records.into_iter().take(limit).map(shown).collect())
     }
 
     async fn instances(

@@ -4,15 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use eyot::Result;
 use eyot_engine::FolderChanges;
 use tokio::sync::watch;
 
 /// The least time between two looks at a store that another process writes.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-/// The time after which a watch looks again although nothing was told: the run may have another owner since.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
-
-/// The signals of a store: each commit of a run wakes those who watch it. Clones share them.
+/// The signals of a store: a commit of a run wakes those who watch it, and so does the end of its lease. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct RunSignals {
     runs: Arc<Mutex<HashMap<String, watch::Sender<u64>>>>,
@@ -53,29 +51,23 @@ impl RunWatch {
         Self { folder, ..self }
     }
 
-    /// Waits until the store may have more of the run than at the last call. It may wake without a reason.
-    pub async fn changed(&mut self) {
+    /// Waits until the store may have more of the run than at the last call, or until the run has another owner. It may wake
+    /// without a reason. `unavailable`: the store's files are not watched any more.
+    pub async fn changed(&mut self) -> Result<()> {
         let Self { signal, folder } = self;
         tokio::select! {
             // The sender lives as long as this watch.
-            _ = signal.changed() => {}
-            () = folder_change(folder) => {}
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            _ = signal.changed() => Ok(()),
+            changed = folder_change(folder) => changed,
         }
     }
 }
 
-/// Waits for a change of the store's files. Without a working watch it waits for ever.
-async fn folder_change(folder: &mut Option<FolderChanges>) {
-    let is_changed = match folder {
-        Some(changes) => changes.changed().await.is_ok(),
-        None => false,
-    };
-    match folder {
-        Some(changes) if is_changed => {
-            tokio::time::sleep(BETWEEN_LOOKS).await;
-            changes.mark_seen();
-        }
-        _ => std::future::pending().await,
-    }
+/// Waits for a change of the store's files; for ever, if no other process can write them.
+async fn folder_change(folder: &mut Option<FolderChanges>) -> Result<()> {
+    let Some(changes) = folder else { return std::future::pending().await };
+    changes.changed().await?;
+    tokio::time::sleep(BETWEEN_LOOKS).await;
+    changes.mark_seen();
+    Ok(())
 }

@@ -1,6 +1,9 @@
 //! Tools that the caller of a run answers itself.
 
-use eyot_agent::{AgentEventKind, AgentRunOptions, ClientTool, ClientToolAnswer, RunHandle, RunRequest};
+use eyot_agent::{
+    AgentEventKind, AgentRunOptions, ClientTool, ClientToolAnswer, RunFilter, RunHandle, RunRequest,
+};
+use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use crate::ground::Ground;
@@ -107,4 +110,21 @@ async fn tools_that_are_none_are_refused_before_a_run_begins() {
     assert!(ground.json("/admin/runs").await["items"].as_array().unwrap().is_empty());
     let run = ground.agents.begin(RunRequest { payload: json!({}), ..request(many(128), Some(3_600_000)) });
     run.await.unwrap().result().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_whose_caller_does_not_wait_for_its_begin_is_carried_out_all_the_same() {
+    let ground = Ground::new().await;
+    let begin = Box::pin(ground.agents.begin(RunRequest { payload: json!({}), ..request(Vec::new(), None) }));
+    assert!(begin.now_or_never().is_none(), "it was dropped before its end");
+    let run = loop {
+        let runs = ground.agents.store().runs(RunFilter::default()).await.unwrap();
+        match runs.first() {
+            Some(run) => break run.run_id.clone(),
+            None => tokio::task::yield_now().await,
+        }
+    };
+    let events: Vec<_> = ground.agents.follow(&run, 0).await.unwrap().collect().await;
+    let end = events.last().unwrap().as_ref().unwrap();
+    assert!(matches!(end.kind, AgentEventKind::RunEnd { is_error: false, .. }), "{end:?}");
 }

@@ -21,9 +21,10 @@ use super::{Store, failed};
 
 const READ: &str = "read the runs of agents";
 const WRITE: &str = "write a run of an agent";
-const SELECT: &str =
-    "SELECT id, pool, instance, agent, sandbox, status, payload, options, result, error, started_ms, ended_ms
-                      FROM agent_runs";
+/// The columns of a run that may be large.
+const LARGE: &str = "payload, options, result";
+/// The same columns, left out.
+const NOTHING_LARGE: &str = "'null' AS payload, NULL AS options, NULL AS result";
 
 /// The number of runs of an instance that are kept after their end. Older ones are deleted with their events.
 pub const MAX_ENDED_RUNS_PER_INSTANCE: usize = 50;
@@ -48,7 +49,7 @@ pub struct AgentRunRow {
     pub status: AgentRunStatus,
     /// The input, as JSON.
     pub payload: String,
-    /// What the caller asked for beside the input, as JSON.
+    /// The wishes of the caller beside the input, as JSON.
     pub options: Option<String>,
     /// The result, as JSON.
     pub result: Option<String>,
@@ -181,6 +182,8 @@ pub struct AgentRunFilter {
     pub instance: Option<String>,
     /// Runs of these pools; `None`: all runs.
     pub pools: Option<Vec<String>>,
+    /// Leaves out the input, the options and the result, which may be large.
+    pub is_brief: bool,
     /// Runs that come after this one in the list, given as its start and its id.
     pub before: Option<(i64, String)>,
     /// The most runs to return.
@@ -299,7 +302,7 @@ impl Store {
 
     /// Returns the runs that match a filter, the newest first.
     pub fn agent_runs(&self, filter: &AgentRunFilter) -> Result<Vec<AgentRunRow>> {
-        let AgentRunFilter { status, agent, instance, pools, before, limit } = filter;
+        let AgentRunFilter { status, agent, instance, pools, is_brief, before, limit } = filter;
         let (mut wanted, mut values): (Vec<String>, Vec<Box<dyn ToSql>>) = (Vec::new(), Vec::new());
         let mut add = |column: &str, value: String| {
             values.push(Box::new(value));
@@ -325,7 +328,8 @@ impl Store {
         let filtered =
             if wanted.is_empty() { String::new() } else { format!("WHERE {}", wanted.join(" AND ")) };
         values.push(Box::new(i64::try_from(*limit).unwrap_or(i64::MAX)));
-        let sql = format!("{SELECT} {filtered} ORDER BY started_ms DESC, id DESC LIMIT ?{}", values.len());
+        let select = select(if *is_brief { NOTHING_LARGE } else { LARGE });
+        let sql = format!("{select} {filtered} ORDER BY started_ms DESC, id DESC LIMIT ?{}", values.len());
         self.read(READ, |transaction| {
             let mut statement = transaction.prepare_cached(&sql).map_err(failed(READ))?;
             let values = rusqlite::params_from_iter(values.iter());
@@ -491,8 +495,14 @@ fn claim_conversation(transaction: &Transaction<'_>, key: &str, run: Option<&str
     execute(transaction, "UPDATE agent_conversations SET run = ?2 WHERE key = ?1", params![key, run])
 }
 
+fn select(large: &str) -> String {
+    format!(
+        "SELECT id, pool, instance, agent, sandbox, status, error, started_ms, ended_ms, {large} FROM agent_runs"
+    )
+}
+
 fn select_one(transaction: &Transaction<'_>, id: &str) -> Result<Option<AgentRunRow>> {
-    let sql = format!("{SELECT} WHERE id = ?1");
+    let sql = format!("{} WHERE id = ?1", select(LARGE));
     let mut statement = transaction.prepare_cached(&sql).map_err(failed(READ))?;
     statement.query_row([id], from_row).optional().map_err(failed(READ))
 }
@@ -617,6 +627,8 @@ mod tests {
         };
         let _leases = [begin("r1", Some("p"), "x"), begin("r2", Some("q"), "y"), begin("r3", None, "z")];
         let pools = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let brief = AgentRunFilter { is_brief: true, limit: 1, ..AgentRunFilter::default() };
+        assert_eq!(store.agent_runs(&brief).unwrap()[0].payload, "null");
         let of = |pools: Option<Vec<String>>| -> Vec<String> {
             let filter = AgentRunFilter { pools, limit: 10, ..AgentRunFilter::default() };
             store.agent_runs(&filter).unwrap().into_iter().map(|row| row.id).collect()

@@ -11,12 +11,14 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use eyot::{Error, ErrorKind};
-use eyot_agent::{AgentRunOptions, Agents, RunFilter, RunRecord, RunRequest, RunStatus, stored_events};
+use eyot_agent::{
+    AgentRunOptions, Agents, RunAccess, RunFilter, RunRecord, RunRequest, RunStatus, stored_events,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::access::{Access, Caller};
-use super::extract::{JsonBody, LastEventId, Params};
+use super::extract::{JsonBody, LastEventId, Params, list_limit};
 use super::state::Api;
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
@@ -25,11 +27,6 @@ use bodies::{AbortBody, AgentEntry, AgentList, RunAnswer, RunBody, RunEvents, Ru
 pub(super) use run_stream::__path_stream;
 pub(super) use run_stream::stream;
 pub(super) use tool_calls::{__path_answer, __path_waiting, answer, waiting};
-
-/// The number of runs in a list, unless the request says.
-const LISTED: u64 = 100;
-/// The most that it may be.
-const MAX_LISTED: u64 = 1_000;
 
 /// The query parameter `pool`.
 #[derive(Deserialize, IntoParams)]
@@ -89,15 +86,15 @@ impl Api {
     /// Returns a run that the caller may see. One of another pool is refused in the words of one that there is not.
     async fn run_of(&self, caller: &Caller, id: &str) -> Result<RunRecord, Refusal> {
         let run = self.agents_or_refuse()?.store().run(id).await?;
-        run.filter(|run| caller.sees(run.pool.as_deref())).ok_or_else(|| no_run(id))
+        run.filter(|run| caller.run_access(None).sees(run)).ok_or_else(|| no_run(id))
     }
 }
 
 impl Caller {
-    /// Tells whether the caller may see what is of this pool.
-    fn sees(&self, pool: Option<&str>) -> bool {
-        self.pools()
-            .is_none_or(|pools| pool.is_some_and(|pool| pools.iter().any(|name| name.as_str() == pool)))
+    /// Returns the caller's rights to runs: it starts those of `pool`.
+    fn run_access(&self, pool: Option<String>) -> RunAccess {
+        let pools = self.pools().map(|pools| pools.iter().map(ToString::to_string).collect());
+        RunAccess { pool, pools }
     }
 }
 
@@ -130,7 +127,7 @@ pub(super) async fn begin(
     if instance.trim().is_empty() {
         return Err(Error::invalid("instance", "must not be empty").into());
     }
-    may_start(&api, &agent).await?;
+    let found = agents.startable(&agent, api.access() == Access::Keys).await?;
     let options = AgentRunOptions {
         tools: body.tools,
         tool_timeout_ms: body.tool_timeout_ms,
@@ -144,22 +141,8 @@ pub(super) async fn begin(
         options,
         sandbox: None,
     };
-    let id = agents.begin(request).await?.id().to_owned();
+    let id = agents.begin_found(found, request).await?.id().to_owned();
     Ok((StatusCode::ACCEPTED, Json(shown(&api, api.run_of(&caller, &id).await?).await?)))
-}
-
-/// Refuses an agent that callers of this server can't start.
-async fn may_start(api: &Api, agent: &str) -> Result<(), Refusal> {
-    let found = api.agents_or_refuse()?.find(agent).await?;
-    match found.filter(|_| api.access() == Access::Keys) {
-        Some(found) if !found.info.webhook => {
-            let message = format!("the agent `{agent}` can't be started over HTTP");
-            let hint = "whoever runs the server puts `webhook: true` into the agent's file";
-            Err(Error::new(ErrorKind::Permission, message).with_hint(hint).into())
-        }
-        // One that there is not is refused when it is begun, with the names of the others.
-        _ => Ok(()),
-    }
 }
 
 /// Lists runs, the newest first, without their input and their result.
@@ -170,16 +153,17 @@ pub(super) async fn runs(
     caller: Caller,
     Params(asked): Params<RunsQuery>,
 ) -> Result<Json<RunList>, Refusal> {
-    let limit = listed(asked.limit)?;
+    let limit = list_limit(asked.limit)?;
     let pools = match &asked.pool {
         Some(pool) => Some(vec![caller.pool(Some(pool))?.to_string()]),
-        None => caller.pools().map(|pools| pools.iter().map(ToString::to_string).collect()),
+        None => caller.run_access(None).pools,
     };
     let filter = RunFilter {
         status: asked.status,
         agent_name: asked.agent,
         instance_id: asked.instance,
         pools,
+        is_brief: true,
         before: asked.cursor.as_deref().map(place_of).transpose()?,
         limit: Some(limit + 1),
     };
@@ -192,13 +176,6 @@ pub(super) async fn runs(
     let next_cursor = last.map(|run| format!("{}_{}", run.started_ms, run.run_id));
     let runs = found.into_iter().map(|run| RunAnswer::listed(run, &abandoned)).collect();
     Ok(Json(RunList { runs, next_cursor }))
-}
-
-fn listed(limit: Option<u64>) -> Result<u64, Refusal> {
-    match limit.unwrap_or(LISTED) {
-        limit @ 1..=MAX_LISTED => Ok(limit),
-        limit => Err(Error::invalid("limit", format!("must be from 1 to {MAX_LISTED}, not {limit}")).into()),
-    }
 }
 
 /// Returns the start and the id that a cursor has.
@@ -232,7 +209,7 @@ pub(super) async fn run_events(
     Path(run): Path<String>,
     Params(asked): Params<RunEventsQuery>,
 ) -> Result<Json<RunEvents>, Refusal> {
-    let limit = listed(asked.limit)?;
+    let limit = list_limit(asked.limit)?;
     let types =
         asked.types.as_deref().map(|types| types.split(',').map(|name| name.trim().to_owned()).collect());
     let types: Option<Vec<String>> = types;

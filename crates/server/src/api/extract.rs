@@ -2,6 +2,7 @@
 //! refuse wrong input with a problem, like any other error.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -255,6 +256,20 @@ impl<S: Sync> FromRequestParts<S> for LastEventId {
         let wrong = || Error::invalid("Last-Event-ID", "must be the id of an event, which is a number");
         Ok(Self(Some(number.ok_or_else(wrong)?)))
     }
+}
+
+/// The number of items of a list, unless the request says.
+const LISTED: u16 = 100;
+/// The most that it may be.
+const MAX_LISTED: u16 = 1_000;
+
+/// Returns the number of items that a list may have, by the query parameter `limit`.
+pub(super) fn list_limit<N: From<u16> + PartialOrd + Copy + Display>(limit: Option<N>) -> Result<N, Refusal> {
+    let limit = limit.unwrap_or(LISTED.into());
+    if limit < 1.into() || limit > MAX_LISTED.into() {
+        return Err(Error::invalid("limit", format!("must be from 1 to {MAX_LISTED}, not {limit}")).into());
+    }
+    Ok(limit)
 }
 
 /// Returns the input that a body has, as text or as base64.

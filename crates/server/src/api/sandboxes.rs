@@ -16,16 +16,12 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::access::Caller;
-use super::extract::{Asked, Chosen, InPool, JsonBody, Named, Params, ShowEnv, TheSandbox};
+use super::extract::{Asked, Chosen, InPool, JsonBody, Named, Params, ShowEnv, TheSandbox, list_limit};
 use super::host_reach;
 use super::state::Api;
 use crate::http::Peer;
 use crate::problem::{Problems, Refusal};
 
-/// The most sandboxes in one answer.
-const MAX_LISTED: usize = 1000;
-/// The number of sandboxes in an answer if the request does not say.
-const LISTED: usize = 100;
 /// The last second that RFC 3339 can write, as seconds since 1970.
 const LAST_SECOND: u64 = 253_402_300_799;
 
@@ -125,10 +121,7 @@ pub(super) async fn list(
     Params(asked): Params<ListSandboxes>,
 ) -> Result<Json<SandboxList>, Refusal> {
     let pool = caller.pool(asked.pool.as_deref())?;
-    let limit = asked.limit.unwrap_or(LISTED);
-    if !(1..=MAX_LISTED).contains(&limit) {
-        return Err(Error::invalid("limit", format!("must be from 1 to {MAX_LISTED}, not {limit}")).into());
-    }
+    let limit = list_limit(asked.limit)?;
     let labels = labels(asked.label.as_deref())?;
     let mut infos = api.pool(&pool)?.list().await?;
     infos.sort_by(|one, other| one.id.cmp(&other.id));

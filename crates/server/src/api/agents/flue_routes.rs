@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use eyot::wire::{PROBLEM_JSON, Problem};
-use eyot_agent::{RouterOptions, RunAccess, admin_router, router};
+use eyot_agent::{RouterOptions, admin_router, router};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -47,9 +47,8 @@ async fn tell_access(State(api): State<Api>, request: Request, next: Next) -> Re
     let told = async {
         let caller = Caller::from_request_parts(&mut parts, &api).await?;
         let Params(OfPool { pool }) = Params::from_request_parts(&mut parts, &api).await?;
-        let pools = caller.pools().map(|pools| pools.iter().map(ToString::to_string).collect());
         let pool = caller.pool(pool.as_deref())?;
-        Ok::<_, Refusal>(RunAccess { pool: Some(pool.to_string()), pools })
+        Ok::<_, Refusal>(caller.run_access(Some(pool.to_string())))
     };
     match told.await {
         Ok(access) => {
