@@ -85,6 +85,18 @@ fn an_agent_works_in_a_sandbox_that_stays_and_its_conversation_goes_on() {
 }
 
 #[test]
+fn a_provider_of_models_of_the_configuration_is_used() {
+    let machine = Machine::new();
+    let vendor = Vendor::playing(vec![StandInTurn::text("ahoy")]);
+    let lab =
+        format!("api = \"openai-completions\"\nbase_url = \"{}\"\napi_key = \"k\"\n", vendor.stand_in.url());
+    machine.write("home/.config/eyot/config.toml", format!("[models.lab]\n{lab}"));
+    let arguments = ["--provider", "memory", "agent", "--model", "lab/m", "greet"];
+    let (code, out, shown) = machine.beside(&[], &arguments);
+    assert_eq!((code, out.as_str()), (Some(0), "ahoy\n"), "{shown}");
+}
+
+#[test]
 fn a_file_is_an_agent_whose_words_and_sandbox_are_used() {
     let machine = Machine::new();
     let vendor = Vendor::playing(vec![StandInTurn::text("ahoy"), StandInTurn::text("again")]);

@@ -1,7 +1,10 @@
 //! Agents that `eyot serve` has, with a stand-in for a vendor's HTTP API.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+
 use eyot_agent::standin::StandInTurn;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::agents::Vendor;
@@ -13,16 +16,6 @@ const HELPER: &str = "---\nmodel: openai-completions/m\nwebhook: true\n---\nTalk
 const JSON: &str = "Content-Type: application/json\r\n";
 
 impl Server {
-    /// Starts an agent, as a webhook, and returns the id of the run.
-    fn leave(&self, path: &str, prompt: &str) -> String {
-        let mut connection = self.connect();
-        let body = json!({"prompt": prompt}).to_string();
-        connection.send_with("POST", path, &format!("{JSON}X-Webhook: true\r\n"), &body);
-        let (status, body) = connection.answer();
-        assert_eq!(status, 202, "{body}");
-        parsed(&body)["runId"].as_str().unwrap().to_owned()
-    }
-
     /// Starts an agent and waits for its answer.
     fn prompt(&self, path: &str, prompt: &str) -> (u16, Value) {
         let mut connection = self.connect();
@@ -43,6 +36,14 @@ struct Events {
 }
 
 impl Events {
+    /// Starts an agent, and follows the run.
+    fn of_new(server: &Server, path: &str, prompt: &str) -> Self {
+        let mut connection = server.connect();
+        let headers = format!("{JSON}Accept: text/event-stream\r\n");
+        connection.send_with("POST", path, &headers, &json!({"prompt": prompt}).to_string());
+        Self { connection: Some(connection) }
+    }
+
     fn behind(server: &Server, run: &str, last: Option<u64>) -> Self {
         let mut connection = server.connect();
         let headers = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
@@ -116,19 +117,18 @@ fn a_stream_is_taken_up_behind_every_event_although_the_server_was_killed_there(
     machine.write("state/agents/helper.md", HELPER);
     let mut server = Server::start(&machine, &[], &[], &vendor.variables());
     let undisturbed = {
-        let run = server.leave("/agents/helper/whole", "work");
-        let mut events = Events::behind(&server, &run, None);
+        let mut events = Events::of_new(&server, "/agents/helper/whole", "work");
         std::iter::from_fn(|| events.next()).count() as u64
     };
     assert!(undisturbed >= 8, "{undisturbed}");
     for cut in 0..undisturbed {
         let path = format!("/agents/helper/cut{cut}");
-        let run = server.leave(&path, "work");
         let mut told: Vec<Value> = Vec::new();
-        let mut events = Events::behind(&server, &run, None);
+        let mut events = Events::of_new(&server, &path, "work");
         while told.last().is_none_or(|last| number(last) < cut) {
             told.push(events.next().unwrap());
         }
+        let run = told[0]["runId"].as_str().unwrap().to_owned();
         server.signal(Signal::KILL);
         server.ended();
         server = server.restart_with(&machine, &vendor.variables());
@@ -142,6 +142,8 @@ fn a_stream_is_taken_up_behind_every_event_although_the_server_was_killed_there(
             (&json!("run_end"), &json!(false)),
             "cut behind {cut}: {end}"
         );
+        let idle = told.iter().filter(|event| event["type"] == "idle").count();
+        assert_eq!(idle, 1, "cut behind {cut}");
         let kept = parsed(&server.ask("GET", &format!("/runs/{run}/events?limit=1000"), "").1);
         assert_eq!(kept["events"], Value::Array(told), "cut behind {cut}");
         let calls = machine.run(&["read", &format!("ours/helper-cut{cut}"), "/home/user/calls"]).text();
@@ -174,6 +176,51 @@ fn a_pool_has_the_key_of_its_own_configuration_and_no_key_is_told() {
     assert!(!log.contains("sk-canary"), "{log}");
     let config = machine.path("home/.config/eyot/config.toml");
     assert_eq!(machine.files_with("sk-canary"), [config]);
+}
+
+#[test]
+fn a_run_of_the_command_line_is_followed_by_a_server_as_it_goes_on() {
+    let machine = Machine::new();
+    let wait = json!({"command": "until [ -e go ]; do sleep 0.05; done; echo gone"});
+    let vendor = Vendor::playing(vec![StandInTurn::call("c1", "bash", wait), StandInTurn::text("Done.")]);
+    let address = format!("unix:{}", machine.path_text("socket"));
+    let mut server = machine.spawn(&mut machine.command(&["serve", "--no-keys", "--listen", &address]));
+    let mut said = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let mut command = machine.command(&["agent", "--model", "openai-completions/m", "wait"]);
+    let agent = machine.spawn(command.envs(vendor.variables()));
+    let socket = machine.path("socket");
+    let ask = |path: &str| -> BufReader<UnixStream> {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream)
+    };
+    let run = loop {
+        let mut answer = String::new();
+        ask("/v1/runs").read_to_string(&mut answer).unwrap();
+        let runs = parsed(answer.split("\r\n\r\n").nth(1).unwrap());
+        match runs["runs"].get(0) {
+            Some(run) => break run.clone(),
+            None => std::thread::yield_now(),
+        }
+    };
+    assert_eq!((&run["agent"], &run["sandbox"]), (&json!("eyot"), &json!("default")));
+    let mut kinds = Vec::new();
+    for line in ask(&format!("/v1/runs/{}/stream", run["id"].as_str().unwrap())).lines() {
+        if let Some(kind) = line.unwrap().strip_prefix("event: ") {
+            if kind == "tool_start" {
+                let sandbox = format!("{}/default", run["pool"].as_str().unwrap());
+                machine.run_with_input(&["write", &sandbox, "go"], b"").success();
+            }
+            kinds.push(kind.to_owned());
+        }
+    }
+    assert_eq!(kinds.last().unwrap(), "run_end", "{kinds:?}");
+    assert!(kinds.contains(&"tool_call".to_owned()), "{kinds:?}");
+    assert!(agent.wait_with_output().unwrap().status.success());
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    server.wait().unwrap();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use eyot_agent::{
     AgentContext, AgentFile, AgentResult, AgentSandbox, Agents, Budget, COMMAND_LINE_AGENT, HarnessOptions,
-    McpServerOptions, PromptOptions, connect_mcp_server, resolve_model,
+    McpServerOptions, PromptOptions, connect_mcp_servers, resolve_model,
 };
 use eyot_engine::SandboxPool;
 use eyot_tools::{Toolset, toolset_over};
@@ -112,12 +112,7 @@ async fn work(context: AgentContext, pool: SandboxPool) -> AgentResult<Value> {
     let toolset = task.toolset(agent.as_ref(), &pool)?;
     let mut servers: Vec<(String, McpServerOptions)> = task.mcp.iter().enumerate().map(numbered).collect();
     servers.extend(agent.iter().flat_map(|agent| agent.mcp.clone()));
-    let (mut connections, mut tools) = (Vec::new(), Vec::new());
-    for (name, options) in servers {
-        let connection = connect_mcp_server(&name, options).await?;
-        tools.extend(connection.tools().to_vec());
-        connections.push(connection);
-    }
+    let (connections, tools) = connect_mcp_servers(servers).await?;
     let instructions = [agent.map(|agent| agent.instructions), task.instructions];
     let instructions: Vec<String> = instructions.into_iter().flatten().collect();
     let options = HarnessOptions {

@@ -39,6 +39,8 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
         let failure = Failure::usage("an agent always works in the sandbox `default` of its pool");
         return Err(failure.hint("leave out --name and --id; --continue ID reuses a sandbox"));
     }
+    // Before a model is named.
+    configure_models(&context.config.models);
     let before = match &args.go_on {
         Some(id) => Some(last_run(id, context).await?),
         None => None,
@@ -78,7 +80,6 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
         task.provider = Some(pool.provider().name().to_owned());
         task.has_own_spec |= !is_usual;
     }
-    configure_models(&context.config.models);
     let store: Arc<dyn AgentStore> = Arc::new(EngineStore::new(Arc::clone(engine.store())));
     let agents = Agents::new(Arc::clone(&store));
     handler::register(&agents, pool)?;
