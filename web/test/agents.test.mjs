@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { connect, createServer } from "node:net";
 import { after, before, test as usual } from "node:test";
-import { browse, picture, serve } from "./ground.mjs";
+import { browse, picture, serve, signedIn } from "./ground.mjs";
 import { standIn } from "./standin.mjs";
 
 let model;
@@ -56,13 +56,8 @@ before(async () => {
   model = await standIn();
   server = await serve([], { more: model.env });
   browser = await browse();
-  tab = await browser.open();
+  tab = await signedIn(browser, server);
   page = tab.page;
-  page.setDefaultTimeout(20_000);
-  await page.goto(server.url);
-  await page.getByLabel("API key").fill(server.key);
-  await page.keyboard.press("Enter");
-  await page.getByText("There is no sandbox yet.").waitFor();
 });
 
 after(async () => {

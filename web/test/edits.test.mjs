@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { after, before, test } from "node:test";
-import { browse, picture, serve } from "./ground.mjs";
+import { browse, picture, serve, signedIn } from "./ground.mjs";
 
 let server;
 let browser;
@@ -33,13 +33,8 @@ async function edit(name, text) {
 before(async () => {
   server = await serve();
   browser = await browse();
-  tab = await browser.open();
+  tab = await signedIn(browser, server);
   page = tab.page;
-  page.setDefaultTimeout(20_000);
-  await page.goto(server.url);
-  await page.getByLabel("API key").fill(server.key);
-  await page.keyboard.press("Enter");
-  await page.getByText("There is no sandbox yet.").waitFor();
 });
 
 after(async () => {

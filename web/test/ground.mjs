@@ -128,6 +128,18 @@ async function servedFrom(folder, page) {
   });
 }
 
+/** Opens the page in a new tab and signs in with the server's key. There is no sandbox yet. */
+export async function signedIn(browser, server) {
+  const tab = await browser.open();
+  const { page } = tab;
+  page.setDefaultTimeout(20_000);
+  await page.goto(server.url);
+  await page.getByLabel("API key").fill(server.key);
+  await page.keyboard.press("Enter");
+  await page.getByText("There is no sandbox yet.").waitFor();
+  return tab;
+}
+
 /** Pictures of a view: both sizes, light and dark. Returns what is wider than the page, and what axe finds serious or critical. */
 export async function picture(page, name) {
   mkdirSync(PICTURES, { recursive: true });

@@ -8,6 +8,7 @@
 //! work. The same holds for a task of a process that lives on: see [`Claim`]. Nothing is synced on each change: a power failure may lose the last ones, and leaves a whole file.
 
 mod abandoned;
+mod agent_changes;
 mod agent_runs;
 mod anchors;
 mod changing;
@@ -39,9 +40,9 @@ use eyot::{Error, ErrorKind, Result};
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use rustix::fs::statvfs;
 
+pub use agent_changes::{AgentChange, conversation_in_use};
 pub use agent_runs::{
-    AgentChange, AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus, MAX_ENDED_RUNS_PER_INSTANCE,
-    conversation_in_use,
+    AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus, MAX_ENDED_RUNS_PER_INSTANCE,
 };
 pub use anchors::Anchor;
 pub use claim::Claim;

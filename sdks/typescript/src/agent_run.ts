@@ -24,7 +24,7 @@ export interface FollowOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** What to begin a run with. */
+/** The options of a new run. */
 export interface RunOptions extends FollowOptions {
   /** The text for an agent that is a file. */
   prompt?: string;
@@ -74,12 +74,12 @@ export class AgentRun implements AsyncIterable<AgentEvent> {
     else signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  /** Its id, to come back to it. */
+  /** The id, to come back to the run. */
   get id(): string {
     return this.#info.id;
   }
 
-  /** What was told of it last; {@link refresh} asks again. */
+  /** The last known state; {@link refresh} asks again. */
   get info(): RunInfo {
     return this.#info;
   }
@@ -89,7 +89,7 @@ export class AgentRun implements AsyncIterable<AgentEvent> {
     return this.#lastEventId;
   }
 
-  /** Its events, as they come, to the last one. A loop whose body takes long holds up the calls of tools. */
+  /** The events, as they come, to the last one. A loop whose body takes long holds up the calls of tools. */
   async *[Symbol.asyncIterator](): AsyncGenerator<AgentEvent, void> {
     if (this.#isRead) return;
     const { signal } = this.#stop;

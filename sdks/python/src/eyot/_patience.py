@@ -1,4 +1,4 @@
-"""What is done where a connection to the server breaks off: the same is tried again, for some time."""
+"""Tries again where a connection to the server breaks off, for some time."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Patience:
 
 
 def broke_off() -> Unavailable:
-    """What a stream is that ended before what it tells of."""
+    """The error of a stream that ended before the run did."""
     return Unavailable("read the stream: it broke off")

@@ -1,4 +1,4 @@
-"""What is known of a run that is followed, apart from how it is read."""
+"""The state of a run that is followed, apart from how it is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Place:
         self.patience = Patience()
 
     def is_new(self, event: StreamEvent) -> bool:
-        """Whether an event did not come before. Those without a number may come again."""
+        """True if an event did not come before. Those without a number may come again."""
         if event.number is None:
             return True
         if self.last is not None and event.number <= self.last:
@@ -48,7 +48,7 @@ class Place:
 
 
 class RunState:
-    """What is known of a run so far. Threads may share it."""
+    """The known state of a run. Threads may share it."""
 
     def __init__(self, info: RunInfo, options: FollowOptions, last_event_id: int | None) -> None:
         self.info = info
@@ -63,7 +63,7 @@ class RunState:
 
     @property
     def wants_reading(self) -> bool:
-        """Whether there is something to read before the result."""
+        """True if there is something to read before the result."""
         return not self.is_read and (self.info.status == "active" or "on_text" in self.options or "on_event" in self.options)
 
     def take_call(self, request: dict[str, Any]) -> ToolWork | None:
@@ -125,7 +125,7 @@ class RunState:
         return {**next_run, **options}
 
     def check_go_on(self, options: RunOptions) -> bool:
-        """Whether another run is asked for, not only the end of this one."""
+        """True if another run is asked for, not only the end of this one."""
         asks_more = "prompt" in options or "payload" in options
         if not asks_more and not self.info.interrupted:
             message = f"go on with run `{self.info.id}`: it was not interrupted, so the next run needs a prompt"
@@ -134,7 +134,7 @@ class RunState:
 
 
 def refusal_of(error: EyotError) -> ToolCallAnswer | None:
-    """What the model is told where the server did not want an answer itself, such as one that is too large."""
+    """The text for the model where the server did not want an answer itself, such as one that is too large."""
     if isinstance(error, TooLarge | Invalid):
         return ToolCallAnswer(f"its answer can't be sent: {error}", is_error=True)
     return None

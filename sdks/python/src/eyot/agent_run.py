@@ -39,12 +39,12 @@ class AgentRun:
 
     @property
     def id(self) -> str:
-        """Its id, to come back to it."""
+        """The id, to come back to the run."""
         return self.info.id
 
     @property
     def info(self) -> RunInfo:
-        """What was told of it last; `refresh` asks again."""
+        """The last known state; `refresh` asks again."""
         return self._state.info
 
     @property
@@ -53,7 +53,7 @@ class AgentRun:
         return self._state.last_event_id
 
     def __iter__(self) -> Iterator[AgentEvent]:
-        """Its events, as they come, to the last one. A loop whose body takes long holds up the calls of tools."""
+        """The events, as they come, to the last one. A loop whose body takes long holds up the calls of tools."""
         if self._state.is_read:
             return
         with closing(self._followed()) as followed:

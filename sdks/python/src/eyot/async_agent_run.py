@@ -41,12 +41,12 @@ class AsyncAgentRun:
 
     @property
     def id(self) -> str:
-        """Its id, to come back to it."""
+        """The id, to come back to the run."""
         return self.info.id
 
     @property
     def info(self) -> RunInfo:
-        """What was told of it last; `refresh` asks again."""
+        """The last known state; `refresh` asks again."""
         return self._state.info
 
     @property
@@ -55,7 +55,7 @@ class AsyncAgentRun:
         return self._state.last_event_id
 
     async def __aiter__(self) -> AsyncGenerator[AgentEvent, None]:
-        """Its events, as they come, to the last one. A loop whose body takes long holds up the calls of tools."""
+        """The events, as they come, to the last one. A loop whose body takes long holds up the calls of tools."""
         if self._state.is_read:
             return
         async with aclosing(self._followed()) as followed:

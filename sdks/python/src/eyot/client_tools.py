@@ -40,24 +40,24 @@ class ClientTool:
 
 @dataclass(frozen=True)
 class ToolCallAnswer:
-    """What the server is told."""
+    """The declaration for the server."""
 
     content: str
     is_error: bool = False
 
 
 def call(tool: ClientTool, arguments: Any, context: ToolCallContext) -> object:
-    """What the tool gives, which may have to be awaited."""
+    """Calls the tool. The result may have to be awaited."""
     return tool.execute(arguments, context) if _takes_context(tool.execute) else tool.execute(arguments)
 
 
 def answer_of(value: object) -> ToolCallAnswer:
-    """What the tool gave, as the server is told."""
+    """The answer of a tool that returned this."""
     return ToolCallAnswer(value if isinstance(value, str) else json.dumps(value))
 
 
 def answer_of_failure(error: BaseException) -> ToolCallAnswer:
-    """What the tool raised, as the server is told."""
+    """The answer of a tool that raised this."""
     return ToolCallAnswer(str(error) or type(error).__name__, is_error=True)
 
 

@@ -86,7 +86,7 @@ class AgentResult:
 
     @classmethod
     def of_run(cls, run: RunInfo) -> AgentResult:
-        """What a run that has ended gave; raises `RunFailed` if it failed."""
+        """The result of a run that has ended; raises `RunFailed` if it failed."""
         if run.status == "errored":
             raise RunFailed(run)
         if isinstance(run.result, str):
@@ -109,7 +109,7 @@ class FollowOptions(TypedDict, total=False):
 
 
 class RunOptions(FollowOptions, total=False):
-    """What to begin a run with."""
+    """The options of a new run."""
 
     #: The text for an agent that is a file.
     prompt: str

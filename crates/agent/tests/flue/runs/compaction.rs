@@ -161,34 +161,11 @@ fn of_long_conversations() -> Vec<Scenario> {
         .with(keeping(51))
         .with(json!({"files": {"/home/user/b.txt": "b"}}))
         .with_summaries(&["/requests/4"]),
-        Scenario::new(
-            "a_long_answer_of_a_tool_is_shortened_for_the_summary",
-            by_hand(),
-            vec![
-                call("c1", "bash", json!({"command": "cat long.txt"})),
-                text("Done."),
-                long(),
-                text("The summary."),
-                text("Three."),
-            ],
-        )
-        .with(keeping(51))
-        .with(json!({"files": {"/home/user/long.txt": "é".repeat(2_100)}}))
-        .with_summaries(&["/requests/3"]),
-        Scenario::new(
+        with_long_answer("a_long_answer_of_a_tool_is_shortened_for_the_summary", &"é".repeat(2_100)),
+        with_long_answer(
             "letters_outside_of_the_first_plane_count_twice_in_a_long_answer_of_a_tool",
-            by_hand(),
-            vec![
-                call("c1", "bash", json!({"command": "cat long.txt"})),
-                text("Done."),
-                long(),
-                text("The summary."),
-                text("Three."),
-            ],
-        )
-        .with(keeping(51))
-        .with(json!({"files": {"/home/user/long.txt": "\u{1F600}".repeat(1_100)}}))
-        .with_summaries(&["/requests/3"]),
+            &"\u{1F600}".repeat(1_100),
+        ),
         Scenario::new(
             "an_image_of_a_prompt_counts_for_the_newest_tokens",
             json!([
@@ -211,6 +188,21 @@ fn of_long_conversations() -> Vec<Scenario> {
         )
         .except("the effort of a summary", &[Differs("/requests/2/thinking")]),
     ]
+}
+
+/// A summary of a conversation in which a tool answered with this text.
+fn with_long_answer(name: &'static str, answer: &str) -> Scenario {
+    let turns = vec![
+        call("c1", "bash", json!({"command": "cat long.txt"})),
+        text("Done."),
+        long(),
+        text("The summary."),
+        text("Three."),
+    ];
+    Scenario::new(name, by_hand(), turns)
+        .with(keeping(51))
+        .with(json!({"files": {"/home/user/long.txt": answer}}))
+        .with_summaries(&["/requests/3"])
 }
 
 fn that_fail() -> Vec<Scenario> {

@@ -9,7 +9,7 @@ use crate::scenario::Difference::Differs;
 use crate::scenario::Scenario;
 
 pub fn scenarios() -> Vec<Scenario> {
-    [outputs(), mistakes(), odd_calls(), other_tools(), secrets()].concat()
+    [outputs(), mistakes(), wrong_calls(), odd_calls(), other_tools(), secrets()].concat()
 }
 
 fn outputs() -> Vec<Scenario> {
@@ -114,6 +114,11 @@ fn mistakes() -> Vec<Scenario> {
             "texts and names of errors",
             &[Differs("/requests/*/messages/3/content"), Differs("/events/2/result/content/0/text")],
         ),
+    ]
+}
+
+fn wrong_calls() -> Vec<Scenario> {
+    vec![
         Scenario::new(
             "a_tool_that_does_not_exist_is_an_error_for_the_model",
             go(),

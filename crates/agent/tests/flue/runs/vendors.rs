@@ -110,7 +110,7 @@ fn by_responses() -> Vec<Scenario> {
     ]
 }
 
-/// What one protocol has alone.
+/// Features of one protocol.
 fn particular() -> Vec<Scenario> {
     let twice = json!([{"do": "prompt", "text": "go"}, {"do": "prompt", "text": "again"}]);
     vec![

@@ -1,29 +1,9 @@
 //! The events of a transcript.
 
+use eyot_agent::AgentEventKind;
 use serde_json::{Value, json};
 
 use super::names::ShortNames;
-
-/// The kinds of events that are compared. Flue 0.8.1 has more, and ours are those of 0.7.1.
-const KINDS: [&str; 17] = [
-    "run_start",
-    "text_delta",
-    "thinking_start",
-    "thinking_delta",
-    "thinking_end",
-    "tool_start",
-    "tool_call",
-    "turn",
-    "task_start",
-    "task",
-    "compaction_start",
-    "compaction",
-    "operation_start",
-    "operation",
-    "log",
-    "idle",
-    "run_end",
-];
 
 /// The fields of events that are times, or that 0.7.1 does not have.
 const LEFT_OUT: [&str; 13] = [
@@ -48,7 +28,7 @@ pub fn events_of(events: Vec<Value>, mut tasks: Option<&mut ShortNames>) -> Vec<
     let compared = |event: &Value| {
         // The lines that a session writes into the log are other ones.
         let is_line = event["type"] == "log" && !event["session"].is_null();
-        KINDS.contains(&event["type"].as_str().unwrap_or_default()) && !is_line
+        AgentEventKind::NAMES.contains(&event["type"].as_str().unwrap_or_default()) && !is_line
     };
     let mut events: Vec<Value> = events.into_iter().filter(compared).map(plain_event).collect();
     events.dedup_by(|piece, before| join_pieces(before, piece));
