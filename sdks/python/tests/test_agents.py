@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,6 +36,8 @@ from eyot import (
     RunFailed,
     Runs,
     ToolCallContext,
+    Unavailable,
+    _patience,
 )
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -330,3 +333,21 @@ def test_a_key_neither_sees_the_runs_of_another_pool_nor_starts_an_agent_that_is
         client.agents.run("helper", "x", prompt="hello", tools=[WEATHER, WEATHER])
     with pytest.raises(TypeError, match="tool_timeout_ms"):
         client.agents.run("helper", "x", prompt="hello", tool_timeout=3)  # type: ignore[call-arg]
+
+
+def test_a_stream_in_which_nothing_came_for_minutes_is_taken_up_again_when_it_breaks_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(_patience, "time", SimpleNamespace(monotonic=lambda: now))
+    patience = _patience.Patience()
+    patience.opened()
+    now += 600
+    lost = _patience.broke_off()
+    assert patience.next_wait_s(lost) == 0
+    # It can't be reached any more: after a minute in vain it is given up.
+    now += 59
+    assert patience.next_wait_s(lost) == 0.1
+    now += 2
+    with pytest.raises(Unavailable):
+        patience.next_wait_s(lost)

@@ -1,4 +1,4 @@
-/** What is done where a connection to the server breaks off: the same is tried again, for some time. */
+/** Tries again where a connection to the server breaks off, for some time. */
 
 import { EyotError } from "./error.js";
 import type { NamedEvent } from "./sse.js";
@@ -8,15 +8,21 @@ import { ClosedClient, abortError } from "./transport.js";
 /** The wait before the second try; the first one is at once. It doubles with each. */
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 5_000;
-/** After how long without anything new it is given up. */
+/** After how long in vain it is given up. The time of a connection that stood for more than a moment does not count. */
 const GIVEN_UP_AFTER_MS = 60_000;
 
 /** How often something was tried in vain, and how long. */
 class Patience {
   #waitMs = 0;
   #sinceMs = Date.now();
+  #openedMs: number | undefined;
 
   constructor(private readonly signal: AbortSignal) {}
+
+  /** The connection stands. */
+  opened(): void {
+    this.#openedMs = Date.now();
+  }
 
   /** It went on. */
   reset(): void {
@@ -26,6 +32,8 @@ class Patience {
 
   /** Waits until it may be tried again; throws what it broke off with where it was tried for too long. */
   async wait(lost: unknown): Promise<void> {
+    if (this.#openedMs !== undefined && Date.now() - this.#openedMs >= LONGEST_WAIT_MS) this.reset();
+    this.#openedMs = undefined;
     if (Date.now() - this.#sinceMs + this.#waitMs > GIVEN_UP_AFTER_MS) throw lost;
     await pause(this.#waitMs, this.signal);
     this.#waitMs = Math.min(Math.max(this.#waitMs * 2, FIRST_WAIT_MS), LONGEST_WAIT_MS);
@@ -61,7 +69,10 @@ export async function* takenUpAgain(
     for (;;) {
       let next: IteratorResult<NamedEvent, void> = { done: true, value: undefined };
       try {
-        stream ??= await open(last);
+        if (stream === undefined) {
+          stream = await open(last);
+          patience.opened();
+        }
         next = await stream.next();
       } catch (error) {
         if (!isBreak(error)) throw error;

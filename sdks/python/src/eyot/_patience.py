@@ -10,7 +10,7 @@ from .errors import Unavailable
 #: The wait before the second try; the first one is at once. It doubles with each.
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
-#: After how long without anything new it is given up.
+#: After how long in vain it is given up. The time of a connection that stood for more than a moment does not count.
 _GIVEN_UP_AFTER_S = 60.0
 
 
@@ -20,6 +20,11 @@ class Patience:
     def __init__(self) -> None:
         self._wait_s = 0.0
         self._since = time.monotonic()
+        self._opened: float | None = None
+
+    def opened(self) -> None:
+        """The connection stands."""
+        self._opened = time.monotonic()
 
     def reset(self) -> None:
         """It went on."""
@@ -28,6 +33,9 @@ class Patience:
 
     def next_wait_s(self, lost: Unavailable) -> float:
         """How long to wait until it is tried again; raises what it broke off with where it was tried for too long."""
+        if self._opened is not None and time.monotonic() - self._opened >= _LONGEST_WAIT_S:
+            self.reset()
+        self._opened = None
         wait = self._wait_s
         if isinstance(lost, ClosedClient) or time.monotonic() - self._since + wait > _GIVEN_UP_AFTER_S:
             raise lost

@@ -124,6 +124,7 @@ class AgentRun:
             lost = broke_off()
             try:
                 with self._client._numbered_events(calls.stream(self.id, place.last)) as events:
+                    place.patience.opened()
                     yield from (event for event in events if place.is_new(event))
             except Unavailable as error:
                 lost = error

@@ -128,6 +128,7 @@ class AsyncAgentRun:
                 lost = broke_off()
                 try:
                     async with self._client._numbered_events(calls.stream(self.id, place.last)) as events:
+                        place.patience.opened()
                         async for event in events:
                             if place.is_new(event):
                                 yield event

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type AgentEvent, type AgentRun, type ClientTool, EyotClient, EyotError, RunFailed } from "@eyot/client";
+import { takenUpAgain } from "../../dist/patience.js";
 import { type AgentGround, agentGround } from "../agent_ground.js";
 import { cuttingProxy } from "../cutting_proxy.js";
 
@@ -232,4 +233,23 @@ test("a key neither sees the runs of another pool nor starts an agent that is no
   await assert.rejects(other.agents.run("nobody", "x", { prompt: "hello" }), { kind: "not_found" });
   await assert.rejects(client.agents.run("helper", "x", { prompt: "hello", payload: {} }), { kind: "invalid", field: "payload" });
   await assert.rejects(client.agents.run("helper", "x", { prompt: "hello", tools: [weather, weather] }), { kind: "invalid", field: "tools" });
+});
+
+test("a stream in which nothing came for minutes is taken up again when it breaks off", async (context) => {
+  context.mock.timers.enable({ apis: ["Date"] });
+  let opened = 0;
+  const open = async (): Promise<never> => {
+    const isFirst = ++opened === 1;
+    const next = async (): Promise<unknown> => {
+      if (!isFirst) return { done: false, value: { event: "log", number: 1, value: {} } };
+      context.mock.timers.tick(600_000);
+      return { done: true, value: undefined };
+    };
+    return { next, return: async () => ({ done: true, value: undefined }) } as never;
+  };
+  for await (const { number } of takenUpAgain(open, 0, new AbortController().signal)) {
+    assert.equal(number, 1);
+    break;
+  }
+  assert.equal(opened, 2);
 });
