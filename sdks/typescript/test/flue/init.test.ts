@@ -88,7 +88,7 @@ test("the package has all that its names lead to, and its licenses", () => {
   try {
     const use = 'for (const name of ["", "/flue", "/ai"]) console.log(Object.keys(await import(`@eyot/client${name}`)).sort().join());';
     const said = execFileSync(process.execPath, ["--input-type=module", "--eval", use], { cwd: folder, encoding: "utf8" });
-    assert.match(said, /^CommandFailed,EyotClient,EyotError,Sandbox\n.*eyotPool.*\n.*toolMap/);
+    assert.match(said, /^CommandFailed,EyotClient,EyotError,RunFailed,Sandbox\n.*eyotPool.*\n.*toolMap/);
     for (const name of ["LICENSE-MIT", "LICENSE-APACHE", "README.md"]) assert.ok(existsSync(join(packed, "package", name)), name);
   } finally {
     cleared(folder);
