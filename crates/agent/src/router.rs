@@ -4,6 +4,7 @@ mod access;
 mod admin;
 mod body;
 mod cursor;
+mod document;
 mod failure;
 mod invoke;
 mod parameters;
@@ -12,13 +13,13 @@ mod runs;
 mod shapes;
 
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::Router;
 use tokio_util::sync::CancellationToken;
-use utoipa::OpenApi;
 
 use crate::agents::Agents;
 
 pub use access::RunAccess;
+pub use document::{admin_document, public_document};
 pub use failure::{RouteFailure, route_not_found};
 
 /// Options of the routers.
@@ -45,10 +46,9 @@ struct RouterState {
 pub fn router(agents: Agents, options: RouterOptions) -> Router {
     let only_post = async || RouteFailure::method_not_allowed("POST");
     let only_get = async || RouteFailure::method_not_allowed("GET");
-    let document = async || Json(public_document());
     Router::new()
-        .route("/openapi.json", get(document))
-        .route("/agents/openapi.json", get(document))
+        .route("/openapi.json", get(document::public))
+        .route("/agents/openapi.json", get(document::public))
         .route("/agents/{name}/{id}", post(invoke::invoke).fallback(only_post))
         .route("/runs/{run}", get(runs::get).fallback(only_get))
         .route("/runs/{run}/events", get(runs::events).fallback(only_get))
@@ -60,7 +60,7 @@ pub fn router(agents: Agents, options: RouterOptions) -> Router {
 /// change nothing. Beside Flue's there are `/runs/{run}/events` and `/runs/{run}/stream`, which play a run again.
 pub fn admin_router(agents: Agents, options: RouterOptions) -> Router {
     Router::new()
-        .route("/openapi.json", get(async || Json(admin_document())))
+        .route("/openapi.json", get(document::admin))
         .route("/agents", get(admin::agents))
         .route("/agents/{name}/instances", get(admin::instances))
         .route("/agents/{name}/instances/{id}/runs", get(admin::instance_runs))
@@ -72,29 +72,3 @@ pub fn admin_router(agents: Agents, options: RouterOptions) -> Router {
         .method_not_allowed_fallback(failure::nothing_here)
         .with_state(RouterState { agents, options })
 }
-
-/// Returns the document (OpenAPI 3.1) of [`router`].
-pub fn public_document() -> utoipa::openapi::OpenApi {
-    PublicDocument::openapi()
-}
-
-/// Returns the document (OpenAPI 3.1) of [`admin_router`].
-pub fn admin_document() -> utoipa::openapi::OpenApi {
-    AdminDocument::openapi()
-}
-
-#[derive(OpenApi)]
-#[openapi(
-    info(title = "Flue Public API", description = "Starts agents and shows their runs. Served by Eyot.", license(name = "Apache-2.0", identifier = "Apache-2.0")),
-    paths(invoke::invoke, runs::get, runs::events, runs::stream),
-    tags((name = "agents", description = "Agents"), (name = "runs", description = "Runs of agents")),
-)]
-struct PublicDocument;
-
-#[derive(OpenApi)]
-#[openapi(
-    info(title = "Flue Admin API", description = "Lists agents, their instances and their runs. Served by Eyot.", license(name = "Apache-2.0", identifier = "Apache-2.0")),
-    paths(admin::agents, admin::instances, admin::instance_runs, admin::runs, runs::get, runs::events, runs::stream),
-    tags((name = "admin", description = "Inspection"), (name = "runs", description = "Runs of agents")),
-)]
-struct AdminDocument;

@@ -1995,11 +1995,11 @@ export interface components {
             /** @description The run is active, and its process is gone: it can be gone on with. */
             interrupted: boolean;
             /** @description The input. Lists leave it out. */
-            payload?: Record<string, never> | null;
+            payload?: unknown;
             /** @description The pool that the run is of. */
             pool?: string | null;
             /** @description The result. Lists leave it out. */
-            result?: Record<string, never> | null;
+            result?: unknown;
             /** @description The name of the sandbox that the agent works in, which is in the run's pool. */
             sandbox?: string | null;
             /**
@@ -2013,7 +2013,7 @@ export interface components {
         /** @description A new run. */
         RunBody: {
             /** @description The input of the agent. An agent that is a file takes `{"prompt": "…"}`, and perhaps `session` and `result`. */
-            payload?: Record<string, never>;
+            payload?: unknown;
             /**
              * Format: int64
              * @description The time in which the caller answers a call of its tools, in milliseconds: 1 to 3,600,000; by default 300,000. Then the

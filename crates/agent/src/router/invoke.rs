@@ -35,7 +35,7 @@ enum InvokeMode {
 /// `Accept: text/event-stream` it is the stream of the run's events. The run goes on if the connection breaks.
 #[utoipa::path(post, path = "/agents/{name}/{id}", tag = "agents", operation_id = "invokeAgent",
     params(("name" = String, Path, description = "The agent"), ("id" = String, Path, description = "Its instance. Runs of one instance share its sandbox and its conversations")),
-    request_body(content = Object, description = "The input of the agent"),
+    request_body(content = serde_json::Value, description = "The input of the agent"),
     responses((status = 200, description = "The result", body = Invoked),
         (status = 202, description = "The run goes on", body = Accepted),
         (status = "4XX", description = "Refused", body = FailureEnvelope),

@@ -15,7 +15,7 @@ pub(super) struct RunShape {
     pointer: RunPointer,
     /// The result of the run.
     #[serde(skip_serializing_if = "Value::is_null")]
-    #[schema(value_type = Object, required = false)]
+    #[schema(required = false)]
     result: Value,
     /// The failure of the run.
     #[serde(skip_serializing_if = "Value::is_null")]
@@ -99,7 +99,6 @@ pub(super) struct EventList {
 #[derive(Serialize, ToSchema)]
 pub(super) struct Invoked {
     /// The result of the agent.
-    #[schema(value_type = Object, nullable)]
     pub(super) result: Value,
     #[serde(rename = "_meta")]
     pub(super) meta: InvokedMeta,

@@ -80,13 +80,14 @@ async fn where_there_is_nothing_the_answer_is_plain_text() {
 #[tokio::test]
 async fn both_routers_describe_themselves() {
     let ground = Ground::new().await;
-    for (path, title, routes) in [
-        ("/openapi.json", "Flue Public API", 4),
-        ("/agents/openapi.json", "Flue Public API", 4),
-        ("/admin/openapi.json", "Flue Admin API", 7),
+    for (path, title, routes, base) in [
+        ("/openapi.json", "Flue Public API", 4, "/"),
+        ("/agents/openapi.json", "Flue Public API", 4, "/"),
+        ("/admin/openapi.json", "Flue Admin API", 7, "/admin"),
     ] {
         let document = ground.json(path).await;
         assert_eq!(document["info"]["title"], title);
         assert_eq!(document["paths"].as_object().unwrap().len(), routes, "{path}");
+        assert_eq!(document["servers"], json!([{"url": base}]), "{path}");
     }
 }

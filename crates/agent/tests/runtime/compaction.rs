@@ -126,6 +126,28 @@ async fn a_summary_that_is_cut_refused_or_empty_replaces_nothing() {
     }
 }
 
+/// A turn that is too long to be kept gets a summary beside that of what came before it.
+#[tokio::test]
+async fn both_summaries_of_a_split_turn_are_told_and_counted_though_one_fails() {
+    let long = || ScriptedTurn::text(&"a long answer, longer than is kept. ".repeat(8));
+    let failure = ScriptedTurn::Fail(ModelError::new(ModelErrorKind::Invalid, "no summary today"));
+    let model = model(0, [long(), long(), failure, counted("a summary", 50)]);
+    let budget = Budget { max_tokens: Some(60), ..Budget::default() };
+    let session = budgeted_session(&model, 20, budget).await;
+    for question in ["one", "two"] {
+        session.prompt(question, PromptOptions::default()).await.unwrap();
+    }
+    let call = session.compact();
+    let mut events = call.events();
+    let error = call.await.unwrap_err();
+    assert!(error.to_string().contains("no summary today"), "{error}");
+    assert_eq!(model.requests().len(), 4);
+    let turns = names(&mut events).iter().filter(|name| **name == "turn").count();
+    assert_eq!(turns, 2);
+    let error = session.prompt("three", PromptOptions::default()).await.unwrap_err();
+    assert!(matches!(error, AgentError::Budget(BudgetLimit::Tokens(60))), "{error}");
+}
+
 #[tokio::test]
 async fn a_caller_may_have_it_made_shorter_and_a_short_one_stays() {
     let model = model(

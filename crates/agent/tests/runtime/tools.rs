@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eyot_agent::{HarnessOptions, PromptOptions, ScriptedTurn};
+use eyot_agent::{ChatMessage, HarnessOptions, PromptOptions, ScriptedTurn};
 use eyot_tools::{ToolContext, ToolDef, ToolOutput, toolset};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
@@ -48,6 +48,31 @@ async fn calls_of_one_turn_run_at_the_same_time_and_their_answers_keep_the_order
     agent.session.prompt("go", with_tools(vec![slow.unwrap(), quick.unwrap()])).await.unwrap();
     let results = tool_results(&agent.model.requests()[1]);
     assert_eq!(results, [("slow".into(), false), ("quick".into(), false)]);
+}
+
+/// Small servers of models call each call `call_0`.
+#[tokio::test]
+async fn calls_of_one_turn_that_have_the_same_id_get_an_answer_each() {
+    let echo = ToolDef::new("echo", "Gives its argument back.", schema(), async |_, arguments: Value| {
+        Ok(ToolOutput::text(arguments["text"].as_str().unwrap_or_default()))
+    });
+    let call = |turn: ScriptedTurn, text: &str| turn.and_call("call_0", "echo", json!({"text": text}));
+    let turn = call(ScriptedTurn::blocks(Vec::new()), "one");
+    let turn = call(call(turn, "two").and_call("call_0_2", "echo", json!({"text": "three"})), "four");
+    let agent = agent([turn, ScriptedTurn::text("ok")]).await;
+    agent.session.prompt("go", with_tools(vec![echo.unwrap()])).await.unwrap();
+    let request = &agent.model.requests()[1];
+    let answers = tool_results(request);
+    assert_eq!(answers, ["one", "two", "three", "four"].map(|text| (text.to_owned(), false)));
+    let ids: Vec<&str> = request
+        .messages
+        .iter()
+        .filter_map(|message| match message {
+            ChatMessage::ToolResult(result) => Some(result.tool_call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids, ["call_0", "call_0_2", "call_0_2_2", "call_0_3"]);
 }
 
 #[tokio::test]

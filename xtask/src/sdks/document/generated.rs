@@ -23,7 +23,7 @@ fn programs() -> PathBuf {
     configurations().join("generated")
 }
 
-/// Lints the document, generates both clients, compiles them, and has each do a job.
+/// Lints the document and those of Flue's routes, generates both clients, compiles them, and has each do a job.
 pub(super) fn run(ground: &Ground, server: &Server) -> Result<(), String> {
     ["lint", "generate", "compile", "job"]
         .iter()
@@ -59,5 +59,6 @@ fn generate_python(ground: &Ground, bin: &Path, folder: &Path) -> Result<(), Str
 
 /// Tells a program where the server is.
 fn called<'a>(command: &'a mut Command, server: &Server) -> &'a mut Command {
-    command.env("EYOT_SERVER", &server.url).env("EYOT_API_KEY", &server.key)
+    command.env("EYOT_SERVER", &server.url).env("EYOT_API_KEY", &server.key);
+    command.env("EYOT_AUTHORIZATION", format!("Bearer {}", server.key))
 }

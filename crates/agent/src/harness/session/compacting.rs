@@ -126,7 +126,9 @@ impl Operation {
             }
             self.write_summary(model, prefix_request(&plan.prefix), limits.prefix_tokens()).await.map(Some)
         };
-        let (older, prefix) = tokio::try_join!(older, prefix)?;
+        // Both end, whatever becomes of one: each has a turn to tell and tokens to charge.
+        let (older, prefix) = tokio::join!(older, prefix);
+        let (older, prefix) = (older?, prefix?);
         let usage = [&older, &prefix]
             .into_iter()
             .flatten()

@@ -1,5 +1,6 @@
 //! The agent loop: ask the model, run the tools that it calls, and repeat until it calls none.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use futures_util::StreamExt;
@@ -11,7 +12,7 @@ use crate::compaction::{CompactionLimits, context_tokens, is_silent_overflow};
 use crate::conversation::ConversationEntry;
 use crate::event::{AgentEventKind, CompactionReason};
 use crate::failure::{AgentError, AgentResult};
-use crate::message::{AssistantMessage, ChatMessage, StopReason, timestamp_ms};
+use crate::message::{AssistantMessage, ChatMessage, ContentBlock, StopReason, timestamp_ms};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, ModelTurn};
 use crate::redaction::RedactedPieces;
 use crate::usage::TokenUsage;
@@ -199,7 +200,7 @@ fn spent(error: &ModelError, model: &ModelInfo) -> Option<TokenUsage> {
 
 pub(super) fn message_of(turn: ModelTurn, model: &ModelInfo) -> AssistantMessage {
     AssistantMessage {
-        content: turn.content,
+        content: with_unique_ids(turn.content),
         api: model.api.as_str().to_owned(),
         provider: model.provider.clone(),
         model: model.id.clone(),
@@ -208,6 +209,22 @@ pub(super) fn message_of(turn: ModelTurn, model: &ModelInfo) -> AssistantMessage
         error_message: None,
         timestamp: timestamp_ms(),
     }
+}
+
+/// Gives each tool call of a turn an id of its own. Some servers of models name every call alike, and a call's answer, its
+/// events and its place in the store are found by its id.
+fn with_unique_ids(mut content: Vec<ContentBlock>) -> Vec<ContentBlock> {
+    let mut taken: HashSet<String> = HashSet::new();
+    for block in &mut content {
+        let ContentBlock::ToolCall(call) = block else { continue };
+        let original = call.id.clone();
+        let mut number = 2;
+        while !taken.insert(call.id.clone()) {
+            call.id = format!("{original}_{number}");
+            number += 1;
+        }
+    }
+    content
 }
 
 pub(super) fn ended_turn(turn: &AssistantMessage, started: Instant) -> AgentEventKind {

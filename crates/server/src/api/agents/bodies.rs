@@ -36,7 +36,7 @@ impl From<AgentInfo> for AgentEntry {
 pub(in crate::api) struct RunBody {
     /// The input of the agent. An agent that is a file takes `{"prompt": "…"}`, and perhaps `session` and `result`.
     #[serde(default = "nothing")]
-    #[schema(value_type = Object, required = false)]
+    #[schema(required = false)]
     pub payload: Value,
     /// The tools that the caller answers itself; at most 128.
     #[serde(default)]
@@ -84,11 +84,11 @@ pub(in crate::api) struct RunAnswer {
     pub ended_ms: Option<u64>,
     /// The input. Lists leave it out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value, required = false)]
     pub payload: Option<Value>,
     /// The result. Lists leave it out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Value, required = false)]
     pub result: Option<Value>,
     /// The failure.
     #[serde(skip_serializing_if = "Option::is_none")]
