@@ -12,8 +12,8 @@ mod run_streams;
 mod runs;
 mod shapes;
 
-use axum::routing::{get, post};
 use axum::Router;
+use axum::routing::{get, post};
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::Agents;

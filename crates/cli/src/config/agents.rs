@@ -12,6 +12,10 @@ use serde::Deserialize;
 
 use super::Span;
 
+/// The most turns of a run on a server where nothing is said: no task needs as many, and a model that goes round in
+/// circles is ended some day.
+const DEFAULT_MAX_TURNS: u64 = 500;
+
 /// The agents of a server.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -20,7 +24,7 @@ pub struct AgentSettings {
     pub folder: Option<PathBuf>,
     /// The model of agents whose file names none, as `--model`.
     pub model: Option<String>,
-    /// The most turns of a run.
+    /// The most turns of a run. By default 500.
     pub max_turns: Option<u64>,
     /// The most tokens of a run, read and written.
     pub max_tokens: Option<u64>,
@@ -92,7 +96,7 @@ impl AgentSettings {
         FileAgentSettings {
             default_model: model.map(str::to_owned).or_else(|| self.model.clone()),
             budget: Budget {
-                max_turns: self.max_turns,
+                max_turns: Some(self.max_turns.unwrap_or(DEFAULT_MAX_TURNS)),
                 max_tokens: self.max_tokens,
                 max_duration_ms: self.max_time.map(Span::ms),
                 max_cost: self.max_cost,
@@ -152,5 +156,20 @@ pub fn configure_models(models: &ModelProviders) {
             }
             _ => configure_provider(name, models.settings()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_on_a_server_has_a_limit_of_turns_of_its_own_or_the_default_one() {
+        let turns = |max_turns| {
+            let settings = AgentSettings { max_turns, ..AgentSettings::default() };
+            settings.of_files(None, &BTreeMap::new()).budget.max_turns
+        };
+        assert_eq!(turns(None), Some(500));
+        assert_eq!(turns(Some(9_000)), Some(9_000));
     }
 }
