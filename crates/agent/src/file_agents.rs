@@ -72,6 +72,20 @@ impl FileAgents {
         Self { folder, open_pool: Arc::new(open_pool), settings: Arc::new(settings) }
     }
 
+    /// Returns the agents that can't work on a provider, and why: to be told when a server starts, because callers only hear that
+    /// a run failed.
+    pub fn unfit(&self, provider: &str) -> Result<Vec<(String, Error)>> {
+        let fault = |name: String| {
+            let read = AgentFile::read(&self.folder, &name);
+            let fits = read.and_then(|file| {
+                check_provider(&file, provider)?;
+                self.model(&file, None).map(drop)
+            });
+            fits.err().map(|error| (name, error))
+        };
+        Ok(AgentFile::names(&self.folder)?.into_iter().filter_map(fault).collect())
+    }
+
     fn info(file: &AgentFile) -> AgentInfo {
         AgentInfo { name: file.name.clone(), description: file.description.clone(), webhook: file.webhook }
     }
@@ -136,7 +150,7 @@ impl FileAgents {
         input: FileAgentInput,
     ) -> AgentResult<PromptResponse> {
         let options = HarnessOptions {
-            model: Some(self.model(file, context)?),
+            model: Some(self.model(file, context.pool())?),
             sandbox: AgentSandbox::Named(pool, sandbox),
             toolset: Some(toolset),
             tools,
@@ -159,14 +173,7 @@ impl FileAgents {
             ));
         };
         let pool = (self.open_pool)(pool)?;
-        let has = pool.provider().name().to_owned();
-        if let Some(provider) = file.provider.as_ref().filter(|provider| **provider != has) {
-            let message = format!(
-                "the agent `{}` wants the provider `{provider}`, and this server has `{has}`",
-                file.name
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
+        check_provider(file, pool.provider().name())?;
         let sandbox = SandboxName::parse(&sandbox_of(&file.name, context.instance_id()))?;
         let create = PoolCreate { image: file.image.clone(), ..PoolCreate::default() };
         let created = pool.create(sandbox.as_str(), create).await?;
@@ -177,14 +184,14 @@ impl FileAgents {
         Ok((pool, sandbox))
     }
 
-    fn model(&self, file: &AgentFile, context: &AgentContext) -> Result<Arc<dyn Model>> {
+    fn model(&self, file: &AgentFile, pool: Option<&str>) -> Result<Arc<dyn Model>> {
         let Some(model) = file.model.as_ref().or(self.settings.default_model.as_ref()) else {
             let message = format!("the agent `{}` names no model", file.name);
             return Err(Error::new(ErrorKind::Invalid, message)
                 .with_hint("whoever runs the server adds `model: PROVIDER/MODEL` to the agent's file, or configures one for all"));
         };
         let none = BTreeMap::new();
-        let own = context.pool().and_then(|pool| self.settings.providers_of_pools.get(pool));
+        let own = pool.and_then(|pool| self.settings.providers_of_pools.get(pool));
         resolve_model_for(model, own.unwrap_or(&none))
     }
 }
@@ -208,6 +215,19 @@ impl FileAgentInput {
             None if fields.is_empty() => Err(no_prompt()),
             None => Ok(Self { prompt: format!("The input is:\n\n{payload:#}"), ..Self::default() }),
         }
+    }
+}
+
+/// Refuses an agent that is for another provider.
+fn check_provider(file: &AgentFile, has: &str) -> Result<()> {
+    match &file.provider {
+        Some(provider) if provider != has => {
+            let name = &file.name;
+            let message =
+                format!("the agent `{name}` wants the provider `{provider}`, and this server has `{has}`");
+            Err(Error::new(ErrorKind::Unsupported, message))
+        }
+        _ => Ok(()),
     }
 }
 

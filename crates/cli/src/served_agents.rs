@@ -24,6 +24,9 @@ pub fn agents(args: &ServeArgs, api: &Api, context: &Context) -> Result<Agents, 
     let pools = api.clone();
     let open = move |name: &str| pools.sandbox_pool(&SandboxName::parse(name)?);
     let files = FileAgents::new(folder, settings_of_files, open);
+    for (name, error) in files.unfit(context.provider_settings.row.name)? {
+        context.output.note(&format!("{name}.md can't be used: {error}"));
+    }
     let store = Arc::new(EngineStore::new(Arc::clone(api.engine_store())));
     let agents = Agents::new(store).with_source(Arc::new(files));
     Ok(match settings.max_active_runs {

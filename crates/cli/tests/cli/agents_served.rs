@@ -244,3 +244,30 @@ fn a_folder_that_is_not_there_and_a_model_that_is_none_end_the_server_at_once() 
     }
     machine.write("home/.config/eyot/config.toml", "");
 }
+
+#[test]
+fn a_server_says_at_its_start_which_agents_can_t_work() {
+    let machine = Machine::new();
+    for (name, text) in [
+        ("fine", "---\nmodel: openai-completions/m\n---\nHelp."),
+        ("elsewhere", "---\nmodel: openai-completions/m\nprovider: docker\n---\nHelp."),
+        ("misspelt", "---\nmodle: m\n---\nHelp."),
+        ("none", "Help."),
+        ("strange", "---\nmodel: nobody/m\n---\nHelp."),
+    ] {
+        machine.write(&format!("state/agents/{name}.md"), text);
+    }
+    let mut server = Server::start(&machine, &[], &[], &[]);
+    server.signal(Signal::TERM);
+    let (_, log) = server.ended();
+    for (name, said) in [
+        ("elsewhere", "this server has `native`"),
+        ("misspelt", "`modle`"),
+        ("none", "names no model"),
+        ("strange", "`nobody`"),
+    ] {
+        let line = log.lines().find(|line| line.contains(&format!("{name}.md can't be used")));
+        assert!(line.is_some_and(|line| line.contains(said)), "{name}: {log}");
+    }
+    assert!(!log.contains("fine.md"), "{log}");
+}

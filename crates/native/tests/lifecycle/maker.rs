@@ -129,7 +129,11 @@ fn end_own_children() {
         let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
         let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
         if let (Some(pid), true) = (pid, parent == Some(own.as_raw_pid())) {
-            kill_process(pid, Signal::KILL).expect("kill a launcher");
+            // One that has ended may be reaped meanwhile.
+            match kill_process(pid, Signal::KILL) {
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => panic!("kill a launcher: {error}"),
+            }
         }
     }
 }
