@@ -70,7 +70,7 @@ impl AgentFile {
             _ => {}
         }
         let text = fs::read_to_string(&path).map_err(|error| unread(&path, error))?;
-        Self::parse(&name, &text)
+        Self::parse_at(&path, &name, &text)
     }
 
     /// Returns the names of the agents in a folder, sorted. A missing folder has none.
@@ -92,19 +92,21 @@ impl AgentFile {
     /// Parses the text of an agent's file. `invalid`: the front matter can't be read, or there are no instructions. The
     /// error says what is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
-        let place = Path::new(name).with_extension("md");
+        Self::parse_at(&Path::new(name).with_extension("md"), name, text)
+    }
+
+    fn parse_at(place: &Path, name: &str, text: &str) -> Result<Self> {
         let (front, body) = match split(text) {
             Some((yaml, body)) if yaml.trim().is_empty() => (AgentFrontMatter::default(), body),
             Some((yaml, body)) => {
                 let front = serde_saphyr::from_str(yaml);
-                let why = |error| format!("begins with YAML that can't be read: {error}");
-                (front.map_err(|error| invalid(&place, &why(error)))?, body)
+                (front.map_err(|error| invalid(place, &yaml_mistake(&error)))?, body)
             }
             None => (AgentFrontMatter::default(), text),
         };
         let instructions = body.trim();
         if instructions.is_empty() {
-            return Err(invalid(&place, "has no instructions: write them below the front matter"));
+            return Err(invalid(place, "has no instructions: write them below the front matter"));
         }
         let mcp = front.mcp.into_iter().map(|(name, server)| (name, server.into_options())).collect();
         Ok(Self {
@@ -136,9 +138,17 @@ fn not_found(folder: &Path, name: &str) -> Error {
         format!("there is no agent `{name}`: no file {}", folder.join(format!("{name}.md")).display()),
     );
     match AgentFile::names(folder).unwrap_or_default() {
-        names if names.is_empty() => error.with_hint("its text is the agent's instructions"),
+        names if names.is_empty() => error
+            .with_hint("make the file: its text is the agent's instructions, such as: You review changes."),
         names => error.with_hint(format!("there are {}", names.join(", "))),
     }
+}
+
+/// Returns the mistake in the front matter, in one line: the parser shows the lines around it as well.
+fn yaml_mistake(error: &serde_saphyr::Error) -> String {
+    let said = error.to_string();
+    let line = said.lines().next().unwrap_or_default();
+    format!("begins with YAML that can't be read: {}", line.strip_prefix("error: ").unwrap_or(line))
 }
 
 fn unread(path: &Path, error: std::io::Error) -> Error {

@@ -117,6 +117,7 @@ impl BudgetMeter {
 impl fmt::Display for BudgetLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Turns(1) => f.write_str("the budget of one turn is used up"),
             Self::Turns(limit) => write!(f, "the budget of {limit} turns is used up"),
             Self::Tokens(limit) => write!(f, "the budget of {limit} tokens is used up"),
             Self::DurationMs(limit) => write!(f, "the budget of {limit} ms is used up"),

@@ -98,7 +98,7 @@ impl AgentSource for FileAgents {
             match self.find(&name) {
                 Ok(Some(agent)) => agents.push(agent.info),
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%error, agent = %name, "an agent is left out"),
+                Err(error) => tracing::debug!(%error, agent = %name, "an agent is left out"),
             }
         }
         Ok(agents)

@@ -94,14 +94,16 @@ pub(super) fn of_end(reason: &str) -> ModelError {
     error(ModelErrorKind::Cut, &format!("the model's answer was not finished; its server says `{reason}`"))
 }
 
-/// Returns the failure of a connection. It does not contain the address, which may contain a password.
+/// Returns the failure of a connection. Of the address it has the host and the port alone: the rest may contain a password.
 pub(super) fn of_request(failure: &reqwest::Error) -> ModelError {
     let cause = reason(failure);
     if failure.is_builder() {
         return error(ModelErrorKind::Invalid, "the request can't be sent: a header or the address is wrong");
     }
     if failure.is_connect() || failure.is_request() {
-        return error(ModelErrorKind::Unreachable, &format!("the provider can't be reached: {cause}"));
+        let place = failure.url().map(|url| format!(" at {}", url.origin().ascii_serialization()));
+        let place = place.unwrap_or_default();
+        return error(ModelErrorKind::Unreachable, &format!("the provider{place} can't be reached: {cause}"));
     }
     if failure.is_timeout() {
         return error(ModelErrorKind::Timeout, "the provider did not answer in time");

@@ -50,7 +50,7 @@ impl KeySource {
                 Ok(Some(key))
             }
             None if is_needed => {
-                let remedy = format!("set {name}, or give one with `configure_provider`");
+                let remedy = format!("set {name}, or configure one");
                 let message = format!("the provider `{provider}` has no key: {remedy}");
                 Err(ModelError::new(ModelErrorKind::Unauthorized, message))
             }
@@ -68,7 +68,7 @@ mod tests {
         let source = KeySource::Variable { name: "ANTHROPIC_API_KEY", is_needed: true };
         for value in [None, Some(" ".to_owned())] {
             let failure = source.read_from("anthropic", |_| value.clone()).err().unwrap();
-            let said = "the provider `anthropic` has no key: set ANTHROPIC_API_KEY, or give one with `configure_provider`";
+            let said = "the provider `anthropic` has no key: set ANTHROPIC_API_KEY, or configure one";
             assert_eq!((failure.kind, failure.message.as_str()), (ModelErrorKind::Unauthorized, said));
         }
         let key = source.read_from("anthropic", |name| Some(format!("{name}-of-a-test")));

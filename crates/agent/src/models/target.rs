@@ -271,7 +271,9 @@ fn unknown_provider(name: &str, provider: &str) -> Error {
     names.dedup();
     let known = names.join(", ");
     Error::invalid("model", format!("`{name}` names the provider `{provider}`, which is not one of {known}"))
-        .with_hint("register_provider adds a provider")
+        .with_hint(
+            "`[models.NAME]` of the configuration adds a provider, and so does `register_provider` in Rust",
+        )
 }
 
 #[cfg(test)]

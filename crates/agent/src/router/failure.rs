@@ -7,6 +7,8 @@ use eyot::{Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::failure::AgentError;
+
 /// The header that names a run.
 pub(super) const RUN_ID: HeaderName = HeaderName::from_static("x-flue-run-id");
 
@@ -100,7 +102,12 @@ impl RouteFailure {
 
     pub(super) fn agent_not_webhook(name: &str) -> Self {
         let message = format!("The agent \"{name}\" can't be started over HTTP.");
-        Self::new(StatusCode::NOT_FOUND, "agent_not_webhook", message, "This server does not offer it.")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "agent_not_webhook",
+            message,
+            "Its author offers it with `webhook: true`.",
+        )
     }
 
     pub(super) fn run_not_found(id: &str) -> Self {
@@ -133,6 +140,15 @@ impl RouteFailure {
         let message = "An internal error occurred.".to_owned();
         let details = "The server met an error that it did not expect. Its log says more.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message, details)
+    }
+
+    /// The failure of a run. Its reason is told to the agents' author: a stranger reads it with the run, if it is theirs.
+    pub(super) fn of_run(error: &AgentError) -> Self {
+        tracing::warn!(%error, "a run failed");
+        let message = "The run failed.".to_owned();
+        let details = "GET /admin/runs lists the runs, and GET /runs/ID says why one failed.";
+        let failure = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message, details);
+        failure.with_dev(error.to_string())
     }
 
     /// The same failure with what helps the agents' author.

@@ -109,7 +109,7 @@ async fn answer(state: &RouterState, mode: InvokeMode, run: RunHandle) -> Result
                 Json(Invoked { result, meta }).into_response()
             }
             // The id of the run is not told here, as in Flue.
-            Err(error) => return Err(RouteFailure::internal(&error)),
+            Err(error) => return Err(RouteFailure::of_run(&error).shown(state.options.is_local)),
         },
     };
     Ok(with_run_id(response, &run_id))

@@ -95,6 +95,7 @@ async fn nobody_at_the_address_is_unreachable() {
         let failure = model.stream(hello()).await.err().unwrap();
         assert_eq!(failure.kind, ModelErrorKind::Unreachable, "{failure}");
         assert!(!failure.message.contains("password"), "{failure}");
+        assert!(failure.message.contains(&format!("http://{free} can't be reached")), "{failure}");
     }
 }
 

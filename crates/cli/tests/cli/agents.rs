@@ -97,6 +97,21 @@ fn a_provider_of_models_of_the_configuration_is_used() {
 }
 
 #[test]
+fn an_agent_whose_model_never_answers_leaves_no_sandbox_and_says_where_it_looked() {
+    let machine = Machine::new();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = format!("http://{closed}/v1");
+    let variables = [("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", address.as_str())];
+    let (code, _, shown) = machine.beside(&variables, &["agent", "--model", MODEL, "greet"]);
+    assert_eq!(code, Some(1), "{shown}");
+    for part in [&format!("http://{closed} can't be reached"), "the sandbox is removed", "OPENAI_BASE_URL"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("--continue"), "{shown}");
+    assert_eq!(machine.run(&["--quiet", "ls"]).success(), "");
+}
+
+#[test]
 fn a_file_is_an_agent_whose_words_and_sandbox_are_used() {
     let machine = Machine::new();
     let vendor = Vendor::playing(vec![StandInTurn::text("ahoy"), StandInTurn::text("again")]);

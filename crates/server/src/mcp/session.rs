@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use axum::http::Extensions;
 use axum::http::request::Parts;
-use eyot::{NetworkMode, SandboxSpec, WorkspaceSpec};
+use eyot::{Mount, NetworkMode, SandboxSpec, WorkspaceSpec};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
     DiscoverResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
@@ -145,7 +145,11 @@ fn instructions(template: Option<&SandboxSpec>) -> String {
         }
         NetworkMode::Bridge | NetworkMode::Host => "They have a network.",
     };
-    let targets: Vec<_> = template.mounts.iter().map(|mount| mount.target.as_str()).collect();
+    let told = |mount: &Mount| {
+        let limit = if mount.writable { "" } else { " (which they can't write to)" };
+        format!("{}{limit}", mount.target)
+    };
+    let targets: Vec<_> = template.mounts.iter().map(told).collect();
     let files = if !targets.is_empty() {
         format!("Folders of the user are at {}.", targets.join(", "))
     } else if template.manifest.files.is_empty() && template.workspace == WorkspaceSpec::default() {
@@ -243,12 +247,17 @@ mod tests {
         let text = instructions(Some(&SandboxSpec::default()));
         assert!(text.contains("no network") && text.contains("is empty"), "{text}");
         let spec: SandboxSpec = serde_json::from_str(
-            r#"{"network": "egress", "mounts": [{"source": "/srv/code", "target": "/workspace"}]}"#,
+            r#"{"network": "egress", "mounts": [{"source": "/srv/code", "target": "/workspace", "writable": true},
+                {"source": "/srv/data", "target": "/data"}]}"#,
         )
         .unwrap();
         let text = instructions(Some(&spec));
-        assert!(text.contains("the internet by the proxy") && text.contains("at /workspace."), "{text}");
-        assert!(!text.contains("/srv/code"), "{text}");
+        assert!(
+            text.contains("the internet by the proxy")
+                && text.contains("at /workspace, /data (which they can't write to)."),
+            "{text}"
+        );
+        assert!(!text.contains("/srv/"), "{text}");
         assert_eq!(instructions(None), INSTRUCTIONS);
     }
 }

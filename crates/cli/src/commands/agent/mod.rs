@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use eyot::SandboxName;
 use eyot_agent::{
-    AgentError, AgentFile, AgentStore, Agents, EngineStore, ModelErrorKind, RunFilter, RunHandle, RunRecord,
-    RunRequest, RunStatus,
+    AgentError, AgentEventKind, AgentFile, AgentStore, Agents, EngineStore, ModelErrorKind, RunFilter,
+    RunHandle, RunRecord, RunRequest, RunStatus,
 };
 use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_providers::registry::find;
@@ -82,7 +82,7 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
     }
     let store: Arc<dyn AgentStore> = Arc::new(EngineStore::new(Arc::clone(engine.store())));
     let agents = Agents::new(Arc::clone(&store));
-    handler::register(&agents, pool)?;
+    handler::register(&agents, pool.clone())?;
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let run = match (&before, task) {
         (_, Some(task)) => agents.begin(request(&id, &task)?).await?,
@@ -91,11 +91,24 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
     };
     context.output.note(&format!("agent {id} works in sandbox {id}/default"));
     let run_id = run.id().to_owned();
-    let ended = show(run, &mut signals, context).await?;
+    let shown = show(run, &mut signals, context).await?;
     let has_ended = store.run(&run_id).await?.is_none_or(|run| run.status != RunStatus::Active);
-    let rest = if has_ended { " 'TASK'" } else { "" };
-    context.output.note(&format!("to continue: eyot agent --continue {id}{rest}"));
-    ended_as(ended)
+    if has_ended && before.is_none() && shown.has_done_nothing() {
+        remove_unused(&pool, context).await;
+    } else {
+        let rest = if has_ended { " 'TASK'" } else { "" };
+        context.output.note(&format!("to continue: eyot agent --continue {id}{rest}"));
+    }
+    ended_as(shown)
+}
+
+/// Removes the sandbox of an agent whose model never answered: there is nothing to continue, and each try would leave one.
+async fn remove_unused(pool: &SandboxPool, context: &Context) {
+    match pool.remove(DEFAULT_SANDBOX).await {
+        Ok(()) => context.output.note("the model never answered; the sandbox is removed"),
+        Err(error) if error.kind() == eyot::ErrorKind::NotFound => {}
+        Err(error) => context.output.note(&format!("the unused sandbox is not removed: {error}")),
+    }
 }
 
 /// The run of a task. Its pool has the agent's own name.
@@ -214,25 +227,36 @@ async fn resume(agents: &Agents, before: &RunRecord, id: &SandboxName) -> Result
     })
 }
 
+/// What is known of a run when it has been shown.
+struct ShownRun {
+    result: Result<(), AgentError>,
+    /// The signal that stopped it.
+    signal: Option<i32>,
+    has_answered: bool,
+}
+
+impl ShownRun {
+    /// Returns whether the model failed before it said anything.
+    fn has_done_nothing(&self) -> bool {
+        !self.has_answered && matches!(self.result, Err(AgentError::Model { .. }))
+    }
+}
+
 /// Shows the work until it ends. A signal stops it, and so does an output that nobody reads; a second signal does not wait.
-async fn show(
-    mut run: RunHandle,
-    signals: &mut Signals,
-    context: &Context,
-) -> Result<(Result<(), AgentError>, Option<i32>), Failure> {
+async fn show(mut run: RunHandle, signals: &mut Signals, context: &Context) -> Result<ShownRun, Failure> {
     let mut renderer = Renderer::new(context.output);
-    let mut signal = None;
+    let (mut signal, mut has_answered) = (None, false);
     loop {
         tokio::select! {
             biased;
-            event = run.next_event() => match event.map(|event| renderer.show(&event)) {
-                Some(Ok(())) => {}
-                Some(Err(error)) => {
+            event = run.next_event() => {
+                let Some(event) = event else { break };
+                has_answered |= matches!(event.kind, AgentEventKind::Turn { is_error: false, .. });
+                if let Err(error) = renderer.show(&event) {
                     run.abort("its output was closed");
                     run.result().await.ok();
                     return Err(error);
                 }
-                None => break,
             },
             number = signals.end() => match signal {
                 None => {
@@ -246,11 +270,11 @@ async fn show(
             break;
         }
     }
-    Ok((run.result().await.map(drop), signal))
+    Ok(ShownRun { result: run.result().await.map(drop), signal, has_answered })
 }
 
-fn ended_as((ended, signal): (Result<(), AgentError>, Option<i32>)) -> Result<u8, Failure> {
-    match (ended, signal) {
+fn ended_as(shown: ShownRun) -> Result<u8, Failure> {
+    match (shown.result, shown.signal) {
         (_, Some(signal)) => Err(Failure::Interrupted(signal)),
         (Ok(()), None) => Ok(0),
         (Err(AgentError::Other(error)), None) => Err(error.into()),
@@ -261,10 +285,14 @@ fn ended_as((ended, signal): (Result<(), AgentError>, Option<i32>)) -> Result<u8
 fn not_done(error: &AgentError) -> Failure {
     let failure =
         Failure::with_code(eyot::Error::new(eyot::ErrorKind::Unavailable, error.to_string()), NOT_DONE);
-    match error {
-        AgentError::Model { source, .. } if source.kind == ModelErrorKind::Unauthorized => {
-            failure.hint("is the provider's key set and valid? ANTHROPIC_API_KEY, OPENAI_API_KEY")
-        }
+    let AgentError::Model { source, .. } = error else { return failure };
+    match source.kind {
+        ModelErrorKind::Unauthorized => failure.hint(
+            "the key is in ANTHROPIC_API_KEY or OPENAI_API_KEY, or in `[models.PROVIDER]` of the configuration",
+        ),
+        ModelErrorKind::Unreachable => failure.hint(
+            "is the model's server running there? ANTHROPIC_BASE_URL, OPENAI_BASE_URL, OLLAMA_HOST or `[models.PROVIDER]` of the configuration say where it is",
+        ),
         _ => failure,
     }
 }

@@ -57,8 +57,17 @@ async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Resu
     let engine = context.engine_for(template.image.as_deref()).await?;
     let tools = toolsets_over(engine.provider().as_ref(), names, args.workspace_options.as_ref())?;
     let options = pool_options(args, template, context)?;
-    let template = options.template.clone();
-    Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?.with_template(template))
+    let told = told_template(&options.template, context);
+    Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?.with_template(told))
+}
+
+/// Returns what a model is told of the template: a folder to which sandboxes can't write is a read-only one for it.
+fn told_template(template: &SandboxSpec, context: &Context) -> SandboxSpec {
+    let mut told = template.clone();
+    for mount in &mut told.mounts {
+        mount.writable &= context.why_not_usable(mount).is_none();
+    }
+    told
 }
 
 /// Makes the tools that a server answers. A pool per session cannot be made this way: only the
