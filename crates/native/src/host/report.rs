@@ -36,8 +36,9 @@ const SUBJECTS: [(&str, Telling); 12] = [
     ("kernel", |facts| format!("Linux {} on {}", facts.kernel, facts.machine)),
     ("user-namespaces", |_| "can be made".to_owned()),
     ("ids", |facts| {
-        let whose = if facts.uid == 0 { "a range of its own" } else { "one, which is yours outside" };
-        format!("each sandbox's users: {whose}")
+        let users =
+            if facts.uid == 0 { "a range of users of its own" } else { "one user, which is you outside" };
+        format!("a sandbox has {users}")
     }),
     ("mounts", |_| "/proc and overlays can be mounted".to_owned()),
     ("seccomp", |_| "filters can be installed".to_owned()),
@@ -48,9 +49,9 @@ const SUBJECTS: [(&str, Telling); 12] = [
         None => "as many as are wanted".to_owned(),
     }),
     ("processes", |_| "can be started".to_owned()),
-    ("memory-files", |_| "can be run".to_owned()),
+    ("memory-files", |_| "a program in memory can be run".to_owned()),
     ("devices", |_| "are there".to_owned()),
-    ("inotify", |_| "instances enough".to_owned()),
+    ("inotify", |_| "enough instances are left".to_owned()),
 ];
 
 /// Examines the host, and makes and removes a sandbox in the state folder of these options. A state
