@@ -7,13 +7,14 @@ use std::io;
 
 use bytes::Bytes;
 use eyot::{
-    CancellationToken, Command, Error, ErrorKind, ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome,
-    PtySize, Sandbox, Signal, Stdin,
+    CancellationToken, Command, Error, ErrorKind, ExecEvent, ExecOptions, ExecResult, ExecStream, PtySize,
+    Sandbox, Signal, Stdin,
 };
 
 use crate::args::TerminalArgs;
+use crate::command_end::CommandEnd;
 use crate::errors::{COMMAND_NOT_FOUND, FAILED, Failure, NOT_EXECUTABLE};
-use crate::output::{Output, say};
+use crate::output::Output;
 use crate::signals::{SignalEvent, Signals};
 use crate::stdio::{Sink, stdin_stream};
 use crate::terminal::{self, RawMode};
@@ -73,26 +74,9 @@ pub async fn run(
     if output.json {
         print_result(sandbox, &ended.result, output)?;
     } else {
-        explain(&ended.result);
+        ended.explain();
     }
     Ok(ended.exit_code())
-}
-
-/// The result of the command.
-struct CommandEnd {
-    result: ExecResult,
-    /// The signal after which we killed it.
-    killed_for: Option<i32>,
-}
-
-impl CommandEnd {
-    fn exit_code(&self) -> u8 {
-        let code = match (self.result.outcome, self.killed_for) {
-            (Outcome::Cancelled, Some(signal)) => 128 + signal,
-            (outcome, _) => outcome.exit_code(),
-        };
-        u8::try_from(code).unwrap_or(FAILED)
-    }
 }
 
 async fn run_to_end(
@@ -262,7 +246,7 @@ impl AttachedCommand {
                     self.pending = None;
                 }
                 AttachStep::Event(Some(Ok(ExecEvent::End(result)))) => {
-                    return Ok(CommandEnd { result, killed_for: self.killed_for });
+                    return Ok(self.end_with(result));
                 }
                 AttachStep::Event(Some(Ok(event))) => self.pass_on(event),
                 AttachStep::Event(Some(Err(error))) => return Err(error.into()),
@@ -288,6 +272,11 @@ impl AttachedCommand {
             signal = signals.next() => AttachStep::Signal(signal),
             step = work => step,
         }
+    }
+
+    fn end_with(self, result: ExecResult) -> CommandEnd {
+        let may_be_interrupted = self.interrupts > 0 || self.plan.pty.is_some();
+        CommandEnd { result, killed_for: self.killed_for, may_be_interrupted }
     }
 
     fn pass_on(&mut self, event: ExecEvent) {
@@ -344,21 +333,6 @@ fn print_result(sandbox: &Sandbox, result: &ExecResult, output: Output) -> Resul
     output.value(&value)
 }
 
-/// Explains on stderr what the exit code does not tell.
-fn explain(result: &ExecResult) {
-    match result.outcome {
-        Outcome::TimedOut => {
-            let deadline = result.timeout_ms.unwrap_or_default();
-            say(&format!("[eyot] Command timed out after {deadline} milliseconds.\n"));
-        }
-        Outcome::OutOfMemory => say("[eyot] Command was ended by the memory limit.\n"),
-        _ => {}
-    }
-    if result.may_still_be_running {
-        say("[eyot] The kill could not be confirmed: the command may still be running.\n");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,25 +364,5 @@ mod tests {
         let size = |size| plan(terminal, true, size).ok().unwrap().pty;
         assert_eq!(size(Some(SIZE)), Some(SIZE));
         assert_eq!(size(None), Some(PtySize { rows: 24, cols: 80 }));
-    }
-
-    #[test]
-    fn a_command_that_was_killed_for_a_signal_makes_us_exit_like_that_signal() {
-        let result = |outcome| ExecResult {
-            outcome,
-            stdout: Bytes::new(),
-            stderr: Bytes::new(),
-            stdout_bytes: 0,
-            stderr_bytes: 0,
-            duration_ms: 0,
-            timeout_ms: None,
-            may_still_be_running: false,
-            output_open: false,
-        };
-        let code = |outcome, killed_for| CommandEnd { result: result(outcome), killed_for }.exit_code();
-        assert_eq!(code(Outcome::Cancelled, Some(15)), 143);
-        assert_eq!(code(Outcome::Cancelled, Some(2)), 130);
-        assert_eq!(code(Outcome::Exited(3), Some(15)), 3);
-        assert_eq!(code(Outcome::TimedOut, None), 124);
     }
 }

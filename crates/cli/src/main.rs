@@ -9,6 +9,7 @@ mod backup;
 mod bars;
 mod bench;
 mod client_folder;
+mod command_end;
 mod commands;
 mod config;
 mod confirm;
