@@ -16,6 +16,7 @@ mod confirm;
 mod context;
 mod copy;
 mod departed;
+mod differences;
 mod durations;
 mod errors;
 mod logging;

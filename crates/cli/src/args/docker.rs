@@ -128,8 +128,8 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (Some("ls" | "ps" | "inspect" | "image"), "--format") => "--json prints it for programs",
         (Some("ls"), "-f" | "--filter") => "--label K=V lists those with a label",
         (_, "--privileged" | "--cap-add") => {
-            "a sandbox never has rights on the host; where root or docker makes the sandbox, --user root is root \
-             of it alone, which is enough for apt and the like"
+            "a sandbox never has rights on the host; where root or docker makes the sandbox, \
+             --image debian:13 --user root is root of it alone, which is enough for apt and the like"
         }
         (_, "--cap-drop") => "`security.drop_capabilities` in a --spec file drops a capability",
         (_, "--security-opt") => {

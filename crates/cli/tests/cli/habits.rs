@@ -30,6 +30,16 @@ fn get_or_create_uses_the_sandbox_that_is_there_awake() {
     let again = machine.run(&["create", "dev", "--get-or-create", "--net", "host"]);
     assert_eq!((again.code, again.text().as_str()), (Some(0), "dev\n"));
     assert!(again.stderr.contains("dev was there already, with another network"), "{again:?}");
+    for (flags, other) in [
+        (&["--idle-timeout", "1h", "--ttl", "2h"][..], "another ttl, idle timeout\n"),
+        (&["--ttl", "never", "--idle-timeout", "never", "--image", "host"], "dev was there already\n"),
+        (&["-l", "a=b", "--pids", "99"], "another set of labels, limit of processes\n"),
+        (&["--timeout", "5s", "--workspace", "w"], "another workspace, deadline of commands\n"),
+        (&["-v", "/tmp:/data:ro"], "another set of mounts\n"),
+    ] {
+        let again = machine.run(&[&["create", "dev", "--get-or-create"], flags].concat());
+        assert!(again.code == Some(0) && again.stderr.contains(other), "{again:?}");
+    }
     assert!(machine.run(&["ls"]).success().contains("running"));
     assert_eq!(machine.run(&["-q", "create", "dev", "--get-or-create"]).success(), "dev\n");
     assert_eq!(machine.run(&["read", "dev", "note"]).success(), "kept");
@@ -150,6 +160,7 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["image", "rm", "--dangling", "x"], "`eyot image rm --help` lists its options"),
         (&["ps", "-a"], "`eyot ls` lists all sandboxes"),
         (&["run", "--privileged", "true"], "where root or docker makes the sandbox"),
+        (&["run", "--cap-add", "NET_ADMIN", "true"], "--image debian:13 --user root"),
         (&["exec", "--cap-add", "SYS_ADMIN", "dev", "true"], "--user root"),
         (&["create", "--gpus", "all"], "no devices of the host"),
         (&["cp", "-r", "a", "dev:b"], "leave it out"),
