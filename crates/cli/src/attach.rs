@@ -13,6 +13,7 @@ use eyot::{
 
 use crate::args::TerminalArgs;
 use crate::command_end::CommandEnd;
+use crate::command_hint::shell_hint;
 use crate::errors::{COMMAND_NOT_FOUND, FAILED, Failure, NOT_EXECUTABLE};
 use crate::output::Output;
 use crate::signals::{SignalEvent, Signals};
@@ -88,7 +89,7 @@ async fn run_to_end(
     let plan = plan(attachment.terminal, terminal::stdin_is_terminal(), terminal::size())?;
     let cancel = CancellationToken::new();
     let (cwd, user) = (attachment.cwd.clone(), attachment.user.clone());
-    let line = shell_line(&attachment.command);
+    let hint = shell_hint(&attachment.command);
     let (command, options) = request(attachment, plan, &cancel, output)?;
     let raw = plan
         .raw
@@ -107,7 +108,7 @@ async fn run_to_end(
     drop(raw);
     match ended {
         Err(Failure::Error { error, .. }) => {
-            Err(not_started(sandbox, cwd.as_deref(), user.as_deref(), line.as_deref(), error).await)
+            Err(not_started(sandbox, cwd.as_deref(), user.as_deref(), hint, error).await)
         }
         other => other,
     }
@@ -139,13 +140,13 @@ fn request(
 }
 
 /// Adds a shell's exit code to the error of a command that could not be started: 127 if there is no
-/// such program, 126 if it may not be executed. A missing working directory or user is neither. A
-/// missing program that looks like a line for a shell, by [`shell_line`], is told so.
+/// such program, 126 if it may not be executed. A missing working directory or user is neither.
+/// `hint` is what to write instead of a missing program.
 pub async fn not_started(
     sandbox: &Sandbox,
     cwd: Option<&str>,
     user: Option<&str>,
-    line: Option<&str>,
+    hint: Option<String>,
     error: Error,
 ) -> Failure {
     let is_the_program =
@@ -156,26 +157,10 @@ pub async fn not_started(
         _ => FAILED,
     };
     let failure = Failure::with_code(error, code);
-    match line.filter(|_| code == COMMAND_NOT_FOUND) {
-        Some(line) => failure.hint(shell_hint(line)),
+    match hint.filter(|_| code == COMMAND_NOT_FOUND) {
+        Some(hint) => failure.hint(hint),
         None => failure,
     }
-}
-
-/// Returns the command's one word if it looks like a line for a shell: it has a space.
-pub fn shell_line(command: &Command) -> Option<String> {
-    match command {
-        Command::Argv(words) => match words.as_slice() {
-            [word] if word.contains(char::is_whitespace) => Some(word.clone()),
-            _ => None,
-        },
-        Command::Shell(_) => None,
-    }
-}
-
-/// Returns the hint for a line of a shell that was taken for a program.
-fn shell_hint(line: &str) -> String {
-    format!("a line for a shell needs one: -- sh -c '{}'", line.replace('\'', r"'\''"))
 }
 
 async fn is_directory(sandbox: &Sandbox, path: &str) -> bool {

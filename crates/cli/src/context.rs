@@ -178,6 +178,9 @@ impl Context {
                 Err(match flag {
                     "--publish" => failure
                         .hint("`eyot browse NAME PORT` opens a port of any sandbox on this host's loopback"),
+                    "--net bridge" => {
+                        failure.hint("--net egress reaches public addresses and those that --allow names")
+                    }
                     _ => failure,
                 })
             }

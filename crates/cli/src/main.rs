@@ -10,6 +10,7 @@ mod bars;
 mod bench;
 mod client_folder;
 mod command_end;
+mod command_hint;
 mod commands;
 mod config;
 mod confirm;
