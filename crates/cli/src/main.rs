@@ -27,6 +27,7 @@ mod parent;
 mod partial;
 mod pools;
 mod provider;
+mod provider_hint;
 mod redaction;
 mod sandbox_names;
 mod served_agents;
