@@ -1,8 +1,9 @@
 //! Addresses to listen on, as people write them.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use tokio::net::lookup_host;
+use tokio::net::{TcpListener, lookup_host};
 
 use crate::errors::Failure;
 
@@ -18,4 +19,17 @@ pub async fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     };
     let found: Vec<_> = lookup_host(text).await.map_err(|_| wrong())?.collect();
     if found.is_empty() { Err(wrong()) } else { Ok(found) }
+}
+
+/// Listens at the first of these addresses that is free. `text` is what the option `option` named.
+pub async fn listen(addresses: &[SocketAddr], text: &str, option: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(addresses).await.map_err(|error| {
+        let is_taken = error.kind() == ErrorKind::AddrInUse;
+        let failure = Failure::host(format!("listen on `{text}`"), error);
+        if is_taken {
+            failure.hint(format!("another program has this port: give {option} another one"))
+        } else {
+            failure
+        }
+    })
 }

@@ -7,13 +7,15 @@ use std::io;
 
 use bytes::Bytes;
 use eyot::{
-    CancellationToken, Command, Error, ErrorKind, ExecEvent, ExecOptions, ExecResult, ExecStream, Outcome,
-    PtySize, Sandbox, Signal, Stdin,
+    CancellationToken, Command, Error, ErrorKind, ExecEvent, ExecOptions, ExecResult, ExecStream, PtySize,
+    Sandbox, Signal, Stdin,
 };
 
 use crate::args::TerminalArgs;
+use crate::command_end::CommandEnd;
+use crate::command_hint::shell_hint;
 use crate::errors::{COMMAND_NOT_FOUND, FAILED, Failure, NOT_EXECUTABLE};
-use crate::output::{Output, say};
+use crate::output::Output;
 use crate::signals::{SignalEvent, Signals};
 use crate::stdio::{Sink, stdin_stream};
 use crate::terminal::{self, RawMode};
@@ -73,26 +75,9 @@ pub async fn run(
     if output.json {
         print_result(sandbox, &ended.result, output)?;
     } else {
-        explain(&ended.result);
+        ended.explain();
     }
     Ok(ended.exit_code())
-}
-
-/// The result of the command.
-struct CommandEnd {
-    result: ExecResult,
-    /// The signal after which we killed it.
-    killed_for: Option<i32>,
-}
-
-impl CommandEnd {
-    fn exit_code(&self) -> u8 {
-        let code = match (self.result.outcome, self.killed_for) {
-            (Outcome::Cancelled, Some(signal)) => 128 + signal,
-            (outcome, _) => outcome.exit_code(),
-        };
-        u8::try_from(code).unwrap_or(FAILED)
-    }
 }
 
 async fn run_to_end(
@@ -104,7 +89,7 @@ async fn run_to_end(
     let plan = plan(attachment.terminal, terminal::stdin_is_terminal(), terminal::size())?;
     let cancel = CancellationToken::new();
     let (cwd, user) = (attachment.cwd.clone(), attachment.user.clone());
-    let line = shell_line(&attachment.command);
+    let hint = shell_hint(&attachment.command);
     let (command, options) = request(attachment, plan, &cancel, output)?;
     let raw = plan
         .raw
@@ -123,7 +108,7 @@ async fn run_to_end(
     drop(raw);
     match ended {
         Err(Failure::Error { error, .. }) => {
-            Err(not_started(sandbox, cwd.as_deref(), user.as_deref(), line.as_deref(), error).await)
+            Err(not_started(sandbox, cwd.as_deref(), user.as_deref(), hint, error).await)
         }
         other => other,
     }
@@ -155,13 +140,13 @@ fn request(
 }
 
 /// Adds a shell's exit code to the error of a command that could not be started: 127 if there is no
-/// such program, 126 if it may not be executed. A missing working directory or user is neither. A
-/// missing program that looks like a line for a shell, by [`shell_line`], is told so.
+/// such program, 126 if it may not be executed. A missing working directory or user is neither.
+/// `hint` is what to write instead of a missing program.
 pub async fn not_started(
     sandbox: &Sandbox,
     cwd: Option<&str>,
     user: Option<&str>,
-    line: Option<&str>,
+    hint: Option<String>,
     error: Error,
 ) -> Failure {
     let is_the_program =
@@ -172,26 +157,10 @@ pub async fn not_started(
         _ => FAILED,
     };
     let failure = Failure::with_code(error, code);
-    match line.filter(|_| code == COMMAND_NOT_FOUND) {
-        Some(line) => failure.hint(shell_hint(line)),
+    match hint.filter(|_| code == COMMAND_NOT_FOUND) {
+        Some(hint) => failure.hint(hint),
         None => failure,
     }
-}
-
-/// Returns the command's one word if it looks like a line for a shell: it has a space.
-pub fn shell_line(command: &Command) -> Option<String> {
-    match command {
-        Command::Argv(words) => match words.as_slice() {
-            [word] if word.contains(char::is_whitespace) => Some(word.clone()),
-            _ => None,
-        },
-        Command::Shell(_) => None,
-    }
-}
-
-/// Returns the hint for a line of a shell that was taken for a program.
-fn shell_hint(line: &str) -> String {
-    format!("a line for a shell needs one: -- sh -c '{}'", line.replace('\'', r"'\''"))
 }
 
 async fn is_directory(sandbox: &Sandbox, path: &str) -> bool {
@@ -262,7 +231,7 @@ impl AttachedCommand {
                     self.pending = None;
                 }
                 AttachStep::Event(Some(Ok(ExecEvent::End(result)))) => {
-                    return Ok(CommandEnd { result, killed_for: self.killed_for });
+                    return Ok(self.end_with(result));
                 }
                 AttachStep::Event(Some(Ok(event))) => self.pass_on(event),
                 AttachStep::Event(Some(Err(error))) => return Err(error.into()),
@@ -288,6 +257,11 @@ impl AttachedCommand {
             signal = signals.next() => AttachStep::Signal(signal),
             step = work => step,
         }
+    }
+
+    fn end_with(self, result: ExecResult) -> CommandEnd {
+        let may_be_interrupted = self.interrupts > 0 || self.plan.pty.is_some();
+        CommandEnd { result, killed_for: self.killed_for, may_be_interrupted }
     }
 
     fn pass_on(&mut self, event: ExecEvent) {
@@ -344,21 +318,6 @@ fn print_result(sandbox: &Sandbox, result: &ExecResult, output: Output) -> Resul
     output.value(&value)
 }
 
-/// Explains on stderr what the exit code does not tell.
-fn explain(result: &ExecResult) {
-    match result.outcome {
-        Outcome::TimedOut => {
-            let deadline = result.timeout_ms.unwrap_or_default();
-            say(&format!("[eyot] Command timed out after {deadline} milliseconds.\n"));
-        }
-        Outcome::OutOfMemory => say("[eyot] Command was ended by the memory limit.\n"),
-        _ => {}
-    }
-    if result.may_still_be_running {
-        say("[eyot] The kill could not be confirmed: the command may still be running.\n");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,25 +349,5 @@ mod tests {
         let size = |size| plan(terminal, true, size).ok().unwrap().pty;
         assert_eq!(size(Some(SIZE)), Some(SIZE));
         assert_eq!(size(None), Some(PtySize { rows: 24, cols: 80 }));
-    }
-
-    #[test]
-    fn a_command_that_was_killed_for_a_signal_makes_us_exit_like_that_signal() {
-        let result = |outcome| ExecResult {
-            outcome,
-            stdout: Bytes::new(),
-            stderr: Bytes::new(),
-            stdout_bytes: 0,
-            stderr_bytes: 0,
-            duration_ms: 0,
-            timeout_ms: None,
-            may_still_be_running: false,
-            output_open: false,
-        };
-        let code = |outcome, killed_for| CommandEnd { result: result(outcome), killed_for }.exit_code();
-        assert_eq!(code(Outcome::Cancelled, Some(15)), 143);
-        assert_eq!(code(Outcome::Cancelled, Some(2)), 130);
-        assert_eq!(code(Outcome::Exited(3), Some(15)), 3);
-        assert_eq!(code(Outcome::TimedOut, None), 124);
     }
 }

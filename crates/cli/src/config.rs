@@ -29,6 +29,13 @@ pub use agents::configure_models;
 use agents::{AgentSettings, ConfiguredPool, ModelProviders, check};
 pub use provider_options::ConfiguredOptions;
 
+/// The values of a variable in MiB.
+const MIB: &str = "a number of MiB, such as 512";
+/// The values of a quota in MiB.
+const MIB_OR_UNLIMITED: &str = "a number of MiB, such as 4096, or unlimited";
+/// The values of a variable in bytes.
+const BYTES: &str = "a number of bytes, such as 65536";
+
 const MACHINE_FILE: &str = "/etc/eyot/config.toml";
 
 /// The configuration. Every key may be absent.
@@ -326,21 +333,29 @@ impl Config {
             pull: lookup("EYOT_PULL").map(|text| pull("EYOT_PULL", &text)).transpose()?,
             net: lookup("EYOT_NET").map(|text| network("EYOT_NET", &text)).transpose()?,
             user: lookup("EYOT_USER"),
-            memory_mib: variable(&lookup, "EYOT_MEMORY_MIB")?,
-            cpus: variable(&lookup, "EYOT_CPUS")?,
-            pids: variable(&lookup, "EYOT_PIDS")?,
-            disk_mib: variable(&lookup, "EYOT_DISK_MIB")?,
+            memory_mib: plain(&lookup, "EYOT_MEMORY_MIB", MIB)?,
+            cpus: plain(&lookup, "EYOT_CPUS", "a number of processors, such as 1.5")?,
+            pids: plain(&lookup, "EYOT_PIDS", "a number of processes, such as 512")?,
+            disk_mib: plain(&lookup, "EYOT_DISK_MIB", MIB)?,
             timeout: variable(&lookup, "EYOT_TIMEOUT")?,
-            max_output_bytes: variable(&lookup, "EYOT_MAX_OUTPUT_BYTES")?,
-            max_file_bytes: variable(&lookup, "EYOT_MAX_FILE_BYTES")?,
+            max_output_bytes: plain(&lookup, "EYOT_MAX_OUTPUT_BYTES", BYTES)?,
+            max_file_bytes: plain(&lookup, "EYOT_MAX_FILE_BYTES", BYTES)?,
             ttl: variable(&lookup, "EYOT_TTL")?,
             idle_timeout: variable(&lookup, "EYOT_IDLE_TIMEOUT")?,
         };
         let quotas = Quotas {
-            max_sandboxes: variable(&lookup, "EYOT_POOL_MAX_SANDBOXES")?,
-            memory_mib: variable(&lookup, "EYOT_POOL_MEMORY_MIB")?,
-            disk_mib: variable(&lookup, "EYOT_POOL_DISK_MIB")?,
-            processes: variable(&lookup, "EYOT_POOL_PROCESSES")?,
+            max_sandboxes: plain(
+                &lookup,
+                "EYOT_POOL_MAX_SANDBOXES",
+                "a number of sandboxes, such as 20, or unlimited",
+            )?,
+            memory_mib: plain(&lookup, "EYOT_POOL_MEMORY_MIB", MIB_OR_UNLIMITED)?,
+            disk_mib: plain(&lookup, "EYOT_POOL_DISK_MIB", MIB_OR_UNLIMITED)?,
+            processes: plain(
+                &lookup,
+                "EYOT_POOL_PROCESSES",
+                "a number of processes, such as 2000, or unlimited",
+            )?,
         };
         let provider = lookup("EYOT_PROVIDER").map(|text| {
             find(&text)
@@ -356,7 +371,7 @@ impl Config {
             quotas,
             images: BTreeMap::new(),
             registries: RegistrySettings {
-                docker_engine: variable(&lookup, "EYOT_DOCKER_ENGINE")?,
+                docker_engine: plain(&lookup, "EYOT_DOCKER_ENGINE", "true or false")?,
                 ..RegistrySettings::default()
             },
             agents: AgentSettings::default(),
@@ -446,6 +461,20 @@ where
     T::Err: std::fmt::Display,
 {
     let parse = |text: String| text.parse().map_err(|error| wrong_variable(name, &text, &error));
+    lookup(name).map(parse).transpose()
+}
+
+/// Returns the value of a variable whose type does not say itself what is wrong with a text. `right` is
+/// what to write.
+fn plain<T: FromStr>(
+    lookup: impl Fn(&str) -> Option<String>,
+    name: &str,
+    right: &str,
+) -> Result<Option<T>, Failure> {
+    let parse = |text: String| {
+        let wrong = |_| wrong_variable(name, &text, &format!("write {right}"));
+        text.parse().map_err(wrong)
+    };
     lookup(name).map(parse).transpose()
 }
 

@@ -178,6 +178,9 @@ impl Context {
                 Err(match flag {
                     "--publish" => failure
                         .hint("`eyot browse NAME PORT` opens a port of any sandbox on this host's loopback"),
+                    "--net bridge" => {
+                        failure.hint("--net egress reaches public addresses and those that --allow names")
+                    }
                     _ => failure,
                 })
             }
@@ -358,6 +361,15 @@ impl Context {
         }
         let Some(store) = self.local_store()? else { return Ok(false) };
         Ok(store.pools()?.iter().any(|row| row.name == *name))
+    }
+
+    /// Returns the name of the provider that made the sandbox of a pool, if NAME or POOL/NAME means one.
+    /// Nothing is created for that.
+    pub fn maker_of(&self, named: &str) -> Result<Option<String>, Failure> {
+        let Some(store) = self.local_store()? else { return Ok(None) };
+        let (pool, name) = named.split_once('/').unwrap_or((DEFAULT_SANDBOX, named));
+        let row = store.sandbox_named(&SandboxName::parse(pool)?, &SandboxName::parse(name)?)?;
+        Ok(row.map(|row| row.provider))
     }
 
     /// Returns the names that sandboxes have in their pools. Nothing is created for that.

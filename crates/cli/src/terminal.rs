@@ -10,6 +10,11 @@ pub fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
+/// Tells whether our standard input and our standard output are terminals.
+pub fn is_both_ways() -> bool {
+    stdin_is_terminal() && io::stdout().is_terminal()
+}
+
 /// Returns the size of the terminal that we read from, or else of the one that we write to.
 pub fn size() -> Option<PtySize> {
     let size = tcgetwinsize(io::stdin()).or_else(|_| tcgetwinsize(io::stdout())).ok()?;

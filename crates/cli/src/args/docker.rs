@@ -125,11 +125,23 @@ fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
         (Some("rm"), "-v" | "--volumes") => {
             "the files go with the sandbox; those of --workspace stay, unless --destroy-workspace was said"
         }
-        (Some("ls" | "ps" | "inspect" | "image"), "--format") => "--json prints it for programs",
+        (_, "--format" | "-o" | "--output") | (Some("inspect"), "-f") => "--json prints it for programs",
+        (Some("serve"), "-p" | "-H" | "--port" | "--host" | "--bind" | "--addr" | "--address") => {
+            "--listen names the address: 8080, 0.0.0.0:8080 or unix:/PATH"
+        }
+        (Some("mcp"), "-p" | "-H" | "--port" | "--host" | "--bind" | "--addr" | "--address" | "--listen") => {
+            "--http names the address: --http 8080"
+        }
+        (Some("browse" | "preview" | "dial"), "-p" | "--port") => {
+            "the port is the second word: `eyot browse NAME PORT`"
+        }
+        (Some("top"), "--no-stream") => "a list is printed once where it is piped: `eyot top | cat`",
+        (_, "--no-trunc") => "nothing is cut: leave it out",
+        (Some("image"), "-a" | "--all") => "`eyot image ls` lists all images",
         (Some("ls"), "-f" | "--filter") => "--label K=V lists those with a label",
         (_, "--privileged" | "--cap-add") => {
-            "a sandbox never has rights on the host; where root or docker makes the sandbox, --user root is root \
-             of it alone, which is enough for apt and the like"
+            "a sandbox never has rights on the host; where root or docker makes the sandbox, \
+             --image debian:13 --user root is root of it alone, which is enough for apt and the like"
         }
         (_, "--cap-drop") => "`security.drop_capabilities` in a --spec file drops a capability",
         (_, "--security-opt") => {
@@ -217,6 +229,9 @@ fn ours_in_group(group: &str, command: &str) -> Option<&'static str> {
         ("keys", "add" | "new") => "`eyot keys create NAME` creates a key",
         ("image", "remove" | "delete" | "rmi") => "`eyot image rm IMAGE` removes an image",
         ("image", "load" | "add") => "`eyot image import FILE` imports images",
+        ("image", "inspect" | "show" | "history") => {
+            "`eyot image ls --json` prints what is known of the images"
+        }
         ("image", "build") => "`docker build`, then `eyot image import docker://IMAGE`",
         ("pool", "remove" | "delete" | "destroy") => "`eyot pool rm POOL` destroys a pool's sandboxes",
         ("workspace", "remove" | "delete") => "`eyot workspace rm ID` removes a workspace",
@@ -233,6 +248,10 @@ fn ours_of_missing(called: Option<&str>) -> Option<&'static str> {
         "ps" => "`eyot ls` lists the sandboxes; `eyot ps NAME` the processes of one",
         "start" => "`eyot wake NAME` wakes a sandbox; `eyot start NAME -- COMMAND` starts a process in it",
         "kill" => "`eyot sleep NAME` stops a sandbox; `eyot kill NAME PROCESS` one process of it",
+        "wait" => "`eyot wait NAME PROCESS` waits for a process; `eyot ps NAME` lists them, such as p1",
+        "exec" => "`eyot exec NAME -- COMMAND` runs a command; `eyot sh NAME` opens a shell",
+        "run" => "`eyot run -it bash` opens a shell in a throw-away sandbox",
+        "completions" => "`eyot completions bash`; the others are elvish, fish, powershell and zsh",
         "logs" => {
             "`eyot ps NAME` lists the processes of a sandbox, and `eyot logs NAME PROCESS` prints one's output"
         }

@@ -240,7 +240,8 @@ fn with_access(volume: &str) -> String {
 pub fn parse_publish(text: &str) -> Result<u16, String> {
     if let Some((_, inside)) = text.rsplit_once(':') {
         return Err(format!(
-            "the host's port cannot be chosen; write {inside}, or use `eyot browse NAME {inside}` once it is there"
+            "the host's port cannot be chosen: `eyot browse NAME {inside}` opens a port of any sandbox that \
+             is there, and with --provider docker write {inside}"
         ));
     }
     parse_port(text)

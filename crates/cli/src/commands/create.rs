@@ -1,11 +1,10 @@
 //! `eyot create`: creates a sandbox that stays.
 
-use eyot::{
-    DiskEnforcement, Enforcement, Error, ErrorKind, LimitsEnforced, Mount, NetworkMode, Sandbox, SandboxSpec,
-};
+use eyot::{DiskEnforcement, Enforcement, Error, ErrorKind, LimitsEnforced, Mount, Sandbox};
 
 use crate::args::{CreateArgs, SpecArgs};
 use crate::context::Context;
+use crate::differences::differences;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::redaction;
@@ -84,17 +83,4 @@ fn existing(asked: &SpecArgs, sandbox: &Sandbox) -> String {
         return format!("{} was there already", sandbox.name());
     }
     format!("{} was there already, with another {}", sandbox.name(), differs.join(", "))
-}
-
-fn differences(asked: &SpecArgs, is: &SandboxSpec) -> Vec<&'static str> {
-    let limits = &is.limits;
-    let differs = [
-        ("image", asked.image.is_some() && asked.image != is.image),
-        ("network", asked.net.is_some_and(|net| NetworkMode::from(net) != is.network)),
-        ("user", asked.user.is_some() && asked.user != is.user),
-        ("working directory", asked.workdir.is_some() && asked.workdir != is.workdir),
-        ("memory limit", asked.memory_mib().is_some() && asked.memory_mib() != limits.memory_mib),
-        ("limit of processors", asked.cpus.is_some() && asked.cpus != limits.cpus),
-    ];
-    differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
 }

@@ -4,11 +4,14 @@ use eyot::Command;
 
 use crate::args::ExecArgs;
 use crate::attach::{self, Attachment};
+use crate::command_hint::note_without_terminal;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::signals::Signals;
 
 pub async fn run(args: ExecArgs, context: &Context) -> Result<u8, Failure> {
+    let again = format!("eyot exec -it {}", args.name);
+    note_without_terminal(&args.command, args.terminal, &again, context.output);
     let attachment = Attachment {
         command: Command::argv(args.command),
         cwd: args.workdir,

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::durations::{age, humane, moment, since};
 use crate::errors::Failure;
 use crate::output::printable;
-use crate::provider::{memory_limit_mib, process_limit};
+use crate::provider::{find, memory_limit_mib, process_limit};
 use crate::redaction::{self, live_info};
 use crate::sizes::{shown_bytes, shown_mib};
 
@@ -80,7 +80,10 @@ impl SeenSandbox {
         for PublishedPort { port, host, host_port } in ports {
             page.line("published port", format!("{port} on {host}:{host_port}"));
         }
-        describe_isolation(&mut page, &info.isolation);
+        match find(&info.provider) {
+            Ok(row) if row.lives_with_its_process => describe_interpreter(&mut page, &info.isolation),
+            _ => describe_isolation(&mut page, &info.isolation),
+        }
         describe_limits(&mut page, &info.spec.limits, &info.isolation.limits);
         if let Some(usage) = usage {
             describe_usage(&mut page, *usage);
@@ -153,6 +156,16 @@ fn describe_spec(page: &mut InspectPage, info: &SandboxInfo, facts: &Value) {
     for (path, content) in facts["spec"]["manifest"]["files"].as_object().into_iter().flatten() {
         page.line("file", format!("{path} ({} bytes)", content["bytes"]));
     }
+}
+
+/// Describes what isolates commands that no kernel runs.
+fn describe_interpreter(page: &mut InspectPage, isolation: &Isolation) {
+    page.section("isolation");
+    page.line("commands", "interpreted by Eyot itself: none is a process");
+    page.line("files", "in memory: none is the host's");
+    page.line("kernel", "none: commands make no system calls");
+    page.line("identity", "none: `id` prints a made-up user");
+    page.line("network", word(&isolation.network));
 }
 
 fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {

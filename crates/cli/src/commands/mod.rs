@@ -62,6 +62,7 @@ use crate::errors::Failure;
 use crate::logging;
 use crate::output::Output;
 use crate::provider::{OptionValue, SLOTS, names_where};
+use crate::provider_hint::with_provider_hint;
 
 /// The time that work on other threads has to clean up after an interruption.
 const CLEAN_UP: Duration = Duration::from_secs(2);
@@ -80,13 +81,14 @@ pub fn run(cli: Cli) -> Result<u8, Failure> {
             set_slots(&command, &mut context)?;
             let is_server = matches!(command, CliCommand::Serve(_));
             logging::start(context.config.log.as_deref(), cli.global.verbose, is_server)?;
-            match &command {
+            let ran = match &command {
                 CliCommand::Serve(_) => {
                     block_on(Builder::new_multi_thread(), with_sandboxes(command, &context))
                 }
                 // One thread is enough, and starts fastest.
                 _ => block_on(Builder::new_current_thread(), with_sandboxes(command, &context)),
-            }
+            };
+            ran.map_err(|failure| with_provider_hint(failure, &context))
         }
     }
 }

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 
 use crate::args::{RunArgs, SpecArgs};
 use crate::attach::{self, Attachment};
+use crate::command_hint::{note_without_terminal, shell_word};
 use crate::context::Context;
 use crate::errors::{COMMAND_NOT_FOUND, Failure};
 use crate::output::Output;
@@ -42,6 +43,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
         end_when_orphaned(&mut spec.lifecycle);
     }
     let hint = args.spec.image.is_none().then(|| image_hint(&args.command)).flatten();
+    note_without_terminal(&args.command, args.terminal, "eyot run -it", context.output);
     let attachment = Attachment {
         command: Command::argv(args.command),
         cwd: None,
@@ -98,16 +100,6 @@ fn image_hint(command: &[String]) -> Option<String> {
     let words: Vec<String> = rest.iter().map(|word| shell_word(word)).collect();
     let rest = if rest.is_empty() { "COMMAND".to_owned() } else { words.join(" ") };
     Some(format!("an image is named by an option: eyot run --image {first} -- {rest}"))
-}
-
-/// Quotes a word for a shell, if it needs that.
-fn shell_word(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+=:@%,".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 /// Says what can be done about a name that another sandbox has.

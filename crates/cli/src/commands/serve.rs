@@ -12,7 +12,7 @@ use eyot_server::api::{Access, Api, Certificate, Listener, ServeOptions, prepare
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::addresses::addresses;
+use crate::addresses::{addresses, listen};
 use crate::args::ServeArgs;
 use crate::client_folder::ClientFolder;
 use crate::config::SetFields;
@@ -296,16 +296,7 @@ async fn port(address: &str, access: Access) -> Result<(TcpListener, SocketAddr)
             format!("`{address}` can be reached from other machines, and `--no-keys` lets anybody in");
         return Err(Failure::usage(message).hint("leave `--no-keys` out, or listen on 127.0.0.1"));
     }
-    let listener = TcpListener::bind(found.as_slice()).await;
-    let listener = listener.map_err(|error| {
-        let is_taken = error.kind() == std::io::ErrorKind::AddrInUse;
-        let failure = Failure::host(format!("listen on `{address}`"), error);
-        if is_taken {
-            failure.hint("another server has this port: give --listen another one")
-        } else {
-            failure
-        }
-    })?;
+    let listener = listen(&found, address, "--listen").await?;
     let bound = listener.local_addr().map_err(|error| Failure::host("find our address", error))?;
     Ok((listener, bound))
 }

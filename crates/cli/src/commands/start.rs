@@ -5,7 +5,8 @@ use eyot::{Command, MAX_STDIN_BYTES, PtySize, StartOptions};
 use futures_util::StreamExt;
 
 use crate::args::StartArgs;
-use crate::attach::{not_started, shell_line};
+use crate::attach::not_started;
+use crate::command_hint::shell_hint;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::stdio::stdin_stream;
@@ -27,13 +28,13 @@ pub async fn run(args: StartArgs, context: &Context) -> Result<u8, Failure> {
         ..StartOptions::default()
     };
     let command = Command::argv(args.command);
-    let line = shell_line(&command);
+    let hint = shell_hint(&command);
     let (cwd, user) = (options.cwd.clone(), options.user.clone());
     let process = match sandbox.start(command, options).await {
         Ok(process) => process,
         Err(error) => {
             let (cwd, user) = (cwd.as_deref(), user.as_deref());
-            return Err(not_started(&sandbox, cwd, user, line.as_deref(), error).await);
+            return Err(not_started(&sandbox, cwd, user, hint, error).await);
         }
     };
     if context.output.json {

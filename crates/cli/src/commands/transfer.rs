@@ -78,10 +78,36 @@ async fn between(
 }
 
 async fn awake(side: &PlaceArg, context: &Context) -> Result<Sandbox, Failure> {
-    context.awake(&side.name).await.map_err(|failure| match failure {
-        Failure::Error { error, exit_code } => Failure::with_code(with_holder(error, side), exit_code),
+    match context.awake(&side.name).await {
+        Err(Failure::Error { error, exit_code }) => {
+            let error = match side.holder {
+                Some(SandboxHolder::Provider(row)) => of_provider(error, row, side, context).await,
+                _ => error,
+            };
+            Err(Failure::with_code(with_holder(error, side), exit_code))
+        }
         other => other,
-    })
+    }
+}
+
+/// Says why a provider's sandbox can't be had where another provider made the one of that name: the
+/// provider can't be used here, or it has none.
+async fn of_provider(error: Error, row: &ProviderRow, side: &PlaceArg, context: &Context) -> Error {
+    let maker = context.maker_of(&side.name).ok().flatten().filter(|maker| maker != row.name);
+    let Some(maker) = maker else { return error };
+    let check = context.provider_settings.check().await;
+    if !check.usable {
+        let unusable = Error::new(ErrorKind::Unavailable, check.why);
+        return match check.fix {
+            Some(fix) => unusable.with_hint(fix),
+            None => unusable,
+        };
+    }
+    let (name, wanted) = (&side.name, row.name);
+    let message = format!("there is no sandbox `{name}` on {wanted}; {maker} has one of that name");
+    Error::new(ErrorKind::NotFound, message).with_hint(format!(
+        "`{maker}/{name}:PATH` is that one, and `eyot --provider {wanted} ls` lists the others"
+    ))
 }
 
 fn on_side(error: Error, side: &PlaceArg) -> Failure {

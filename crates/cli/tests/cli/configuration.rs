@@ -98,6 +98,28 @@ fn a_variable_that_is_nearly_one_of_ours_is_refused_and_any_other_is_not() {
 }
 
 #[test]
+fn a_wrong_value_of_a_variable_is_named_with_what_is_right() {
+    let machine = Machine::new();
+    for (name, value, right) in [
+        ("EYOT_MEMORY_MIB", "512m", "write a number of MiB, such as 512\n"),
+        ("EYOT_DISK_MIB", "1g", "write a number of MiB, such as 512\n"),
+        ("EYOT_CPUS", "two", "write a number of processors, such as 1.5\n"),
+        ("EYOT_PIDS", "-1", "write a number of processes, such as 512\n"),
+        ("EYOT_MAX_OUTPUT_BYTES", "64k", "write a number of bytes, such as 65536\n"),
+        ("EYOT_MAX_FILE_BYTES", "1m", "write a number of bytes, such as 65536\n"),
+        ("EYOT_POOL_MAX_SANDBOXES", "many", "such as 20, or unlimited\n"),
+        ("EYOT_POOL_MEMORY_MIB", "4g", "such as 4096, or unlimited\n"),
+        ("EYOT_DOCKER_ENGINE", "no", "write true or false\n"),
+        ("EYOT_TIMEOUT", "10", "write 10s"),
+        ("EYOT_IDLE_TIMEOUT", "soon", "or never"),
+    ] {
+        let ran = Ran::from(machine.command(&["run", "true"]).env(name, value).output().unwrap());
+        let said = ran.failure(2);
+        assert!(said.contains(name) && said.contains(right) && said.contains(value), "{said}");
+    }
+}
+
+#[test]
 fn a_server_without_its_scheme_is_told_what_is_missing() {
     let machine = Machine::new();
     let said = machine.run(&["--server", "127.0.0.1:7070", "ls"]);

@@ -30,6 +30,16 @@ fn get_or_create_uses_the_sandbox_that_is_there_awake() {
     let again = machine.run(&["create", "dev", "--get-or-create", "--net", "host"]);
     assert_eq!((again.code, again.text().as_str()), (Some(0), "dev\n"));
     assert!(again.stderr.contains("dev was there already, with another network"), "{again:?}");
+    for (flags, other) in [
+        (&["--idle-timeout", "1h", "--ttl", "2h"][..], "another ttl, idle timeout\n"),
+        (&["--ttl", "never", "--idle-timeout", "never", "--image", "host"], "dev was there already\n"),
+        (&["-l", "a=b", "--pids", "99"], "another set of labels, limit of processes\n"),
+        (&["--timeout", "5s", "--workspace", "w"], "another workspace, deadline of commands\n"),
+        (&["-v", "/tmp:/data:ro"], "another set of mounts\n"),
+    ] {
+        let again = machine.run(&[&["create", "dev", "--get-or-create"], flags].concat());
+        assert!(again.code == Some(0) && again.stderr.contains(other), "{again:?}");
+    }
     assert!(machine.run(&["ls"]).success().contains("running"));
     assert_eq!(machine.run(&["-q", "create", "dev", "--get-or-create"]).success(), "dev\n");
     assert_eq!(machine.run(&["read", "dev", "note"]).success(), "kept");
@@ -150,6 +160,7 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["image", "rm", "--dangling", "x"], "`eyot image rm --help` lists its options"),
         (&["ps", "-a"], "`eyot ls` lists all sandboxes"),
         (&["run", "--privileged", "true"], "where root or docker makes the sandbox"),
+        (&["run", "--cap-add", "NET_ADMIN", "true"], "--image debian:13 --user root"),
         (&["exec", "--cap-add", "SYS_ADMIN", "dev", "true"], "--user root"),
         (&["create", "--gpus", "all"], "no devices of the host"),
         (&["cp", "-r", "a", "dev:b"], "leave it out"),
@@ -164,6 +175,20 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["workspace", "delete", "w"], "`eyot workspace rm ID`"),
         (&["commit", "dev"], "eyot exec NAME -- tar c"),
         (&["images"], "eyot image ls"),
+        (&["serve", "--port", "8080"], "--listen names the address"),
+        (&["serve", "--host", "0.0.0.0"], "--listen names the address"),
+        (&["mcp", "--port", "8080"], "--http 8080"),
+        (&["browse", "--port", "80", "dev"], "`eyot browse NAME PORT`"),
+        (&["inspect", "-f", "{{.Id}}", "dev"], "--json prints it"),
+        (&["inspect", "--format", "{{.Id}}", "dev"], "--json prints it"),
+        (&["events", "-o", "json"], "--json prints it"),
+        (&["top", "--no-stream"], "`eyot top | cat`"),
+        (&["image", "inspect", "debian:13"], "`eyot image ls --json`"),
+        (&["image", "ls", "-a"], "lists all images"),
+        (&["wait", "dev"], "`eyot wait NAME PROCESS`"),
+        (&["exec", "dev"], "`eyot sh NAME` opens a shell"),
+        (&["run"], "eyot run -it bash"),
+        (&["completions"], "elvish, fish, powershell and zsh"),
         (&["stats"], "eyot top"),
         (&["ps"], "eyot ls"),
         (&["start", "dev"], "eyot wake NAME"),
@@ -176,6 +201,8 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
             "{arguments:?}: {said}"
         );
     }
+    let bridge = machine.run(&["run", "--net", "bridge", "true"]);
+    assert!(bridge.failure(2).contains("hint: --net egress reaches"), "{bridge:?}");
     let publish = machine.run(&["run", "-p", "80", "true"]);
     assert!(publish.failure(2).contains("eyot browse NAME PORT"), "{publish:?}");
     assert!(!machine.state().exists());
@@ -206,6 +233,21 @@ fn a_shell_line_in_one_word_gets_a_hint_at_a_shell() {
     hinted(&machine.run(&["exec", "box", "echo hi | wc"]), 127);
     hinted(&machine.run(&["start", "box", "echo hi | wc"]), 127);
     assert!(!machine.run(&["run", "no-such-program"]).failure(127).contains("hint"));
+}
+
+#[test]
+fn a_shells_own_command_gets_a_hint_at_a_shell() {
+    let machine = Machine::with_sandbox();
+    for (words, hint) in [
+        (&["cd", "/tmp"][..], "-- sh -c 'cd /tmp && COMMAND'"),
+        (&["source", "x"], "-- bash -c 'source x && COMMAND'"),
+        (&["A=1", "env"], "-e A=1 before"),
+    ] {
+        for command in [&["run"][..], &["exec", "box"], &["start", "box"]] {
+            let ran = machine.run(&[command, words].concat());
+            assert!(ran.failure(127).contains(hint), "{ran:?}");
+        }
+    }
 }
 
 #[test]

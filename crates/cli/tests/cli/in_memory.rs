@@ -99,6 +99,14 @@ fn every_tool_of_every_toolset_works_in_memory() {
 }
 
 #[test]
+fn inspect_says_that_commands_in_memory_are_interpreted() {
+    let served = MemoryServer::new();
+    let page = served.there(&["inspect", "web"]).success();
+    assert!(page.contains("  commands         interpreted by Eyot itself: none is a process\n"), "{page}");
+    assert!(!page.contains("host users") && !page.contains("shared with the host"), "{page}");
+}
+
+#[test]
 fn the_tools_of_processes_work_in_memory_and_those_of_ports_are_refused() {
     let machine = Machine::new();
     let asked: Vec<&str> = PROCESSES.iter().map(|(tool, ..)| *tool).collect();

@@ -139,6 +139,23 @@ fn what_can_not_be_served_is_a_usage_error_and_says_what_can() {
     let token = machine.write("token", "short\n");
     machine.run(&["mcp", "--http", "127.0.0.1:0", "--token-file", &token]).failure(2);
     assert_eq!(machine.run(&["mcp", "--token-file", &token]).code, Some(2));
+    let mut short = machine.command(&["mcp", "--http", "127.0.0.1:0"]);
+    let short = Ran::from(short.env("EYOT_MCP_TOKEN", "abc").output().unwrap());
+    assert!(short.failure(2).contains("the variable EYOT_MCP_TOKEN: `token` must be"), "{short:?}");
+}
+
+#[test]
+fn a_port_that_somebody_has_is_refused_with_the_option_that_names_another() {
+    let machine = Machine::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    for (words, option) in
+        [(["mcp", "--http", &taken], "--http"), (["serve", "--listen", &taken], "--listen")]
+    {
+        let ran = machine.run(&words);
+        let said = ran.failure(125);
+        assert!(said.contains(&format!("has this port: give {option} another one")), "{said}");
+    }
 }
 
 #[test]

@@ -49,9 +49,19 @@ fn a_deadline_exits_with_124_and_says_so() {
 }
 
 #[test]
-fn a_signal_exits_with_128_and_its_number() {
-    let machine = Machine::new();
-    assert_eq!(machine.run(&["run", "--", "sh", "-c", "kill -9 $$"]).code, Some(137));
+fn a_signal_exits_with_128_and_its_number_and_says_so() {
+    let machine = Machine::with_sandbox();
+    let line = ["--", "sh", "-c", "kill -9 $$"];
+    for command in [&["run"][..], &["exec", "box"], &["-q", "exec", "box"]] {
+        let ran = machine.run(&[command, &line].concat());
+        assert_eq!(ran.code, Some(137), "{ran:?}");
+        assert_eq!(ran.stderr, "[eyot] Command was ended by signal 9 (SIGKILL).\n");
+    }
+    let told = machine.run(&[&["--json", "exec", "box"], &line[..]].concat());
+    assert_eq!((told.code, told.stderr.as_str()), (Some(137), ""));
+    // A code of its own is no signal.
+    let exited = machine.run(&["exec", "box", "--", "sh", "-c", "exit 137"]);
+    assert_eq!((exited.code, exited.stderr.as_str()), (Some(137), ""));
 }
 
 #[test]

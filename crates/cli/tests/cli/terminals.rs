@@ -171,6 +171,22 @@ fn without_t_a_terminal_is_left_alone_and_not_read() {
 }
 
 #[test]
+fn a_shell_that_is_not_given_the_terminal_says_how_it_is() {
+    let machine = Machine::with_sandbox();
+    for (arguments, hint) in [
+        (&["exec", "box", "bash"][..], "for a terminal: eyot exec -it box bash"),
+        (&["run", "/usr/bin/python3"], "for a terminal: eyot run -it /usr/bin/python3"),
+    ] {
+        let mut terminal = Terminal::open(&machine, arguments);
+        terminal.expect(hint);
+        assert_eq!(terminal.code(), Some(0));
+    }
+    let mut quiet = Terminal::open(&machine, &["-q", "exec", "box", "bash"]);
+    assert_eq!((quiet.code(), quiet.seen.as_str()), (Some(0), ""));
+    assert_eq!(machine.run(&["exec", "box", "bash"]).stderr, "");
+}
+
+#[test]
 fn a_shell_without_a_terminal_runs_a_script_from_stdin() {
     let machine = Machine::with_sandbox();
     let ran = machine.run_with_input(&["sh", "box"], b"echo $((1 + 1))\nexit 3\n");

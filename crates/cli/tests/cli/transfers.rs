@@ -89,6 +89,17 @@ fn a_side_in_memory_needs_a_server_over_memory_and_the_error_says_so() {
 }
 
 #[test]
+fn a_side_of_a_provider_that_can_not_be_used_here_says_so_and_not_who_made_a_namesake() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["write", "box", "f", "--content", "x"]).success();
+    let nowhere = format!("unix://{}", machine.path_text("no-engine.sock"));
+    let mut transfer = machine.command(&["transfer", "docker/box:f", "native/default/box:g"]);
+    let ran = Ran::from(transfer.env("DOCKER_HOST", nowhere).output().unwrap());
+    assert!(ran.failure(125).contains("transfer: `docker/box:f`: no Docker Engine answers"), "{ran:?}");
+    assert!(!ran.stderr.contains("native made it"), "{ran:?}");
+}
+
+#[test]
 fn a_server_of_another_provider_has_no_sandboxes_in_memory() {
     let machine = Machine::with_sandbox();
     let url = format!("unix:{}", machine.path_text("native.sock"));

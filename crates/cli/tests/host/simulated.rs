@@ -139,7 +139,7 @@ fn a_state_folder_on_nfs_is_refused_although_it_might_work() -> Result<(), Strin
 
 fn a_state_folder_in_one_that_may_not_be_entered() -> Result<(), String> {
     let facts = json!({ "state": { "writable": false, "passable": false } });
-    let sentence = "the state folder is in a folder that you may not enter";
+    let sentence = "the state folder is in a folder that you may not enter: /";
     leads_to(facts, "pass the gate", "not-writable", sentence, "export EYOT_STATE=");
     Ok(())
 }

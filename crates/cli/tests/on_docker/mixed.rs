@@ -63,6 +63,8 @@ fn transfers() {
     assert_eq!(docker.machine.run(&seen).success(), "640 1000000000\nd/f\n");
     docker.run(&["transfer", "-r", "native/box:t", &back]).success();
     docker.run(&["exec", name, "--", "diff", "-r", "--no-dereference", "t", "back"]).success();
+    let absent = docker.run(&["transfer", "-r", "docker/box:t", "native/box:t3"]);
+    assert!(absent.failure(125).contains("no sandbox `box` on docker; native has one"), "{absent:?}");
     let unsaid = docker.run(&["transfer", "-r", &there, "box:t2"]);
     assert!(unsaid.failure(125).contains("native made it, and this is docker"), "{unsaid:?}");
 }

@@ -339,7 +339,10 @@ fn no_directory(facts: &Facts) -> Option<Reason> {
 
 fn not_writable(facts: &Facts) -> Option<Reason> {
     if !facts.state.passable {
-        return reason(facts, true, "the state folder is in a folder that you may not enter", elsewhere);
+        let closed = Path::new(&facts.state.path).ancestors().find(|folder| folder.is_dir());
+        let closed = closed.unwrap_or(Path::new("/")).display();
+        let why = format!("the state folder is in a folder that you may not enter: {closed}");
+        return reason(facts, true, why, elsewhere);
     }
     let fix = |facts: &Facts| {
         let path = shell_word(&facts.state.path);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use eyot_server::mcp::{HttpOptions, Tokens};
 use tokio::net::TcpListener;
 
-use crate::addresses::addresses;
+use crate::addresses::{addresses, listen};
 use crate::args::McpAccessArgs;
 use crate::context::Context;
 use crate::errors::{Failure, USAGE};
@@ -33,8 +33,7 @@ pub async fn open(address: &str, args: &McpAccessArgs, context: &Context) -> Res
         let hint = format!("give one with `--token-file FILE` or {TOKEN_VARIABLE}, or listen on 127.0.0.1");
         return Err(Failure::usage(message).hint(hint));
     }
-    let listener = TcpListener::bind(addresses.as_slice()).await;
-    let listener = listener.map_err(|error| Failure::host(format!("listen on `{address}`"), error))?;
+    let listener = listen(&addresses, address, "--http").await?;
     announce(&listener, made_up.as_deref(), context)?;
     let mut options = HttpOptions::new(tokens);
     options.allowed_hosts.clone_from(&args.allow_host);
@@ -46,20 +45,24 @@ pub async fn open(address: &str, args: &McpAccessArgs, context: &Context) -> Res
 
 /// Returns the tokens, and the text of one that was generated. The flag wins over the variable.
 fn tokens(file: Option<&Path>, variable: Option<String>) -> Result<(Tokens, Option<String>), Failure> {
-    let usage = |error| Failure::with_code(error, USAGE);
-    let given = match (file, variable) {
+    let (place, given) = match (file, variable) {
         (Some(file), _) => {
+            let place = format!("the tokens `{}`", file.display());
             let text = std::fs::read_to_string(file);
-            text.map_err(|error| Failure::host(format!("read the tokens `{}`", file.display()), error))?
+            let text = text.map_err(|error| Failure::host(format!("read {place}"), error))?;
+            (place, text)
         }
-        (None, Some(variable)) if !variable.is_empty() => variable,
+        (None, Some(variable)) if !variable.is_empty() => {
+            (format!("the variable {TOKEN_VARIABLE}"), variable)
+        }
         (None, _) => {
             let (tokens, text) = Tokens::generate()?;
             return Ok((tokens, Some(text)));
         }
     };
     let lines: Vec<_> = given.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    Ok((Tokens::new(&lines).map_err(usage)?, None))
+    let tokens = Tokens::new(&lines);
+    Ok((tokens.map_err(|error| Failure::with_code(error.context(place), USAGE))?, None))
 }
 
 fn announce(listener: &TcpListener, token: Option<&str>, context: &Context) -> Result<(), Failure> {
@@ -97,6 +100,10 @@ mod tests {
         assert!(format!("{given:?}").starts_with('2') && none.is_none());
         assert!(tokens(None, Some("a-variable-with-a-token".to_owned())).unwrap().1.is_none());
         assert_eq!(tokens(None, Some(String::new())).unwrap().1.unwrap().len(), 64);
-        assert_eq!(tokens(None, Some("short".to_owned())).unwrap_err().exit_code(), USAGE);
+        let Failure::Error { error, exit_code } = tokens(None, Some("short".to_owned())).unwrap_err() else {
+            panic!("an error")
+        };
+        assert_eq!(exit_code, USAGE);
+        assert!(error.to_string().starts_with("the variable EYOT_MCP_TOKEN: "), "{error}");
     }
 }
