@@ -2,19 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import { bytes, duration } from "./format.js";
+import { type LimitName, limitOf, limitText } from "./limits.js";
 import type { Sandbox } from "./types.js";
 
-const MIB = 1024 * 1024;
-
-/** The limits of a native sandbox that names none. */
-const NATIVE = { memory_mib: 2048, pids: 512 };
-
 /** Says which limit a sandbox has, and whether it is held. */
-function limit({ spec, provider, isolation }: Sandbox, name: "memory_mib" | "cpus" | "pids" | "disk_mib", held: string, say: (figure: number) => string): string {
-  const usual = provider === "native" && (name === "memory_mib" || name === "pids") ? NATIVE[name] : undefined;
-  const figure = spec.limits?.[name] ?? usual;
-  if (figure === undefined) return "none";
-  return isolation.limits[held] === "none" ? `${say(figure)}, not enforced here` : say(figure);
+function limit(sandbox: Sandbox, name: LimitName, say: (figure: number) => string): string {
+  const found = limitOf(sandbox, name);
+  return found ? limitText(found, say) : "none";
 }
 
 /** Says when a sandbox ends: a time that has come is named so. */
@@ -62,10 +56,10 @@ export function Details({ sandbox }: { sandbox: Sandbox }) {
         <Fact name="Created">{new Date(sandbox.created_ms).toLocaleString()}</Fact>
         <Fact name="Expires">{deadline(sandbox)}</Fact>
         <Fact name="When idle">{idle(sandbox)}</Fact>
-        <Fact name="Memory limit">{limit(sandbox, "memory_mib", "memory", (mib) => bytes(mib * MIB))}</Fact>
-        <Fact name="Processor limit">{limit(sandbox, "cpus", "cpus", String)}</Fact>
-        <Fact name="Process limit">{limit(sandbox, "pids", "pids", String)}</Fact>
-        <Fact name="Disk limit">{limit(sandbox, "disk_mib", "disk", (mib) => bytes(mib * MIB))}</Fact>
+        <Fact name="Memory limit">{limit(sandbox, "memory", bytes)}</Fact>
+        <Fact name="Processor limit">{limit(sandbox, "cpus", String)}</Fact>
+        <Fact name="Process limit">{limit(sandbox, "pids", String)}</Fact>
+        <Fact name="Disk limit">{limit(sandbox, "disk", bytes)}</Fact>
         <Fact name="Network">{sandbox.isolation.network}</Fact>
         <Rules sandbox={sandbox} />
         <Fact name="User">{user ?? "default"}</Fact>

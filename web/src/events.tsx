@@ -1,9 +1,10 @@
 /** The event log: of everything that one may see, or of one sandbox. */
 
 import { useState } from "preact/hooks";
-import { bytes, clock, took } from "./format.js";
+import { bytes, took } from "./format.js";
 import { KEPT_EVENTS, useFeed } from "./live.js";
-import { Empty, Loading, useTitle } from "./parts.js";
+import { shownName } from "./names.js";
+import { Empty, Loading, Time, useTitle } from "./parts.js";
 import type { Event, Sandbox } from "./types.js";
 
 /** How many are drawn at once. */
@@ -15,12 +16,25 @@ const KINDS: Record<string, string> = {
   egress_decided: "egress", reconciled: "put right",
 };
 
+/** The command of a terminal that names none: `SHELL` in crates/server/src/api/terminals.rs. */
+const SHELL = "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi";
+
+/** The command of an event as one reads it. */
+function commandOf(event: Event): string {
+  return event.command === SHELL ? "a terminal" : String(event.command ?? "");
+}
+
+/** The sandbox that an event is about, or nothing where it is about none. */
+function sandboxOf(event: Event): string | undefined {
+  return event.sandbox ? shownName(event.sandbox, event.pool) : event.sandbox_id;
+}
+
 /** What happened, in one line. */
 function told(event: Event): string {
   const text = (name: string) => String(event[name] ?? "");
   switch (event.kind) {
-    case "exec_started": return text("command");
-    case "exec_ended": return `${outcome(event.outcome)} after ${took(Number(event.duration_ms))}: ${text("command")}`;
+    case "exec_started": return commandOf(event);
+    case "exec_ended": return `${outcome(event.outcome)} after ${took(Number(event.duration_ms))}: ${commandOf(event)}`;
     case "file_written": return `${text("path")}, ${bytes(Number(event.size))}`;
     case "transferred": return `${text("from")}:${text("from_path")} → ${text("to_path")}`;
     case "port_opened": return `${text("port")} at ${text("url")}`;
@@ -50,7 +64,7 @@ export function Events({ pools, sandbox }: { pools: string[]; sandbox?: Sandbox 
   const word = text.trim().toLowerCase();
   const found = feed.all.filter((event) =>
     (!sandbox || event.sandbox_id === sandbox.id) && (!kind || event.kind === kind) && (!pool || event.pool === pool)
-    && (!word || `${event.sandbox ?? ""} ${event.sandbox_id ?? ""} ${told(event)} ${event.reason}`.toLowerCase().includes(word)));
+    && (!word || `${sandboxOf(event) ?? ""} ${event.sandbox_id ?? ""} ${told(event)} ${event.reason}`.toLowerCase().includes(word)));
   const shown = found.slice(-SHOWN).reverse();
   const isFiltered = Boolean(kind || pool || word);
   const knownPools = [...new Set([...pools, ...feed.all.map((event) => event.pool ?? "").filter(Boolean)])];
@@ -86,8 +100,8 @@ export function Events({ pools, sandbox }: { pools: string[]; sandbox?: Sandbox 
           <tbody>
             {shown.map((event) => (
               <tr key={event.seq}>
-                <td class="quiet figure"><time dateTime={new Date(event.time_ms).toISOString()}>{clock(event.time_ms)}</time></td>
-                {sandbox ? null : <td>{event.sandbox_id ? <a href={`#/sandboxes/${event.sandbox_id}/events`}>{event.sandbox ?? event.sandbox_id}</a> : event.sandbox ?? "–"}</td>}
+                <td class="quiet figure"><Time ms={event.time_ms} /></td>
+                {sandbox ? null : <td>{event.sandbox_id ? <a href={`#/sandboxes/${event.sandbox_id}/events`}>{sandboxOf(event)}</a> : sandboxOf(event) ?? "–"}</td>}
                 <td><span class={`kind ${event.kind}`}>{KINDS[event.kind] ?? event.kind}</span></td>
                 <td class="details" title={event.reason}>{told(event)}</td>
               </tr>

@@ -40,10 +40,19 @@ export function percent(share: number | null | undefined): string {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} %`;
 }
 
+/** A time of day, with its date where that is not today's. */
 export function clock(ms: number): string {
   const at = new Date(ms);
+  const now = new Date();
   const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-  return at.toDateString() === new Date().toDateString() ? time : `${at.toLocaleDateString()} ${time}`;
+  if (at.toDateString() === now.toDateString()) return time;
+  const year = at.getFullYear() === now.getFullYear() ? undefined : "numeric";
+  return `${at.toLocaleDateString([], { day: "numeric", month: "short", year })} ${time}`;
+}
+
+/** A time with its weekday, its date and its zone. */
+export function fullTime(ms: number): string {
+  return new Date(ms).toLocaleString([], { dateStyle: "full", timeStyle: "long" });
 }
 
 /** Text without what only a terminal understands. */

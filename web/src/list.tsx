@@ -7,6 +7,7 @@ import { Create } from "./create.js";
 import { Lost, drafts } from "./drafts.js";
 import { bytes, duration, percent } from "./format.js";
 import { feed, sample, samplesOf, useLoaded, useWhileVisible } from "./live.js";
+import { nameOf } from "./names.js";
 import { Confirm, Empty, Failure, Loading, useTitle } from "./parts.js";
 import type { Event, Sandbox, Status } from "./types.js";
 
@@ -15,7 +16,7 @@ const CHANGES = ["created", "woke", "slept", "destroyed", "reconciled"];
 /** How many sandboxes are asked what they use, each time. */
 const ASKED = 40;
 
-const COLUMNS = ["Name", "State", "Pool", "Age", "Memory", "CPU"] as const;
+const COLUMNS = ["Name", "State", "Age", "Memory", "CPU"] as const;
 type Column = (typeof COLUMNS)[number];
 
 interface Order {
@@ -39,7 +40,7 @@ function inOrder({ by, isReversed }: Order): (one: Sandbox, other: Sandbox) => n
     Memory: (one) => last(one)?.usage.memory_bytes ?? -1,
     CPU: (one) => last(one)?.cpu ?? -1,
   };
-  const text = (one: Sandbox) => (by === "Name" ? one.name : by === "State" ? one.status : one.pool);
+  const text = (one: Sandbox) => (by === "State" ? one.status : nameOf(one));
   const sign = isReversed ? -1 : 1;
   const of = figure[by];
   return (one, other) => sign * (of ? of(other) - of(one) : text(one).localeCompare(text(other), undefined, { numeric: true })) || other.created_ms - one.created_ms;
@@ -100,7 +101,7 @@ export function SandboxList({ pools }: { pools: string[] }) {
 
   const word = filter.trim().toLowerCase();
   const shown = (value ?? []).filter((one) =>
-    !word || [one.name, one.id, one.pool, one.status, ...Object.entries(one.labels).map((pair) => pair.join("="))].some((text) => text.toLowerCase().includes(word))).sort(inOrder(order));
+    !word || [nameOf(one), one.id, one.pool, one.status, ...Object.entries(one.labels).map((pair) => pair.join("="))].some((text) => text.toLowerCase().includes(word))).sort(inOrder(order));
   const chosen = shown.filter((one) => picked.has(one.id));
   const toggle = (ids: string[], isPicked: boolean) => {
     const next = new Set(picked);
@@ -190,6 +191,7 @@ function Bulk({ chosen, count, order, sortBy, again, pickAll }: {
 /** Asks before something is done with many sandboxes. One that fails leaves the others done. */
 function BulkQuestion({ verb, all, close, again }: { verb: BulkVerb; all: Sandbox[]; close: () => void; again: () => void }) {
   const lost = verb === "Destroy" ? all.flatMap((one) => drafts.of(one.id)) : [];
+  const names = all.map(nameOf);
   const act = async () => {
     const one = async (sandbox: Sandbox) => {
       if (verb === "Destroy") await ask(ofSandbox(sandbox.id), { method: "DELETE" });
@@ -198,12 +200,12 @@ function BulkQuestion({ verb, all, close, again }: { verb: BulkVerb; all: Sandbo
     };
     const done = await Promise.allSettled(all.map(one));
     again();
-    const failed = done.flatMap((result, at) => (result.status === "rejected" ? [`${all[at]?.name}: ${sentence(result.reason)}`] : []));
+    const failed = done.flatMap((result, at) => (result.status === "rejected" ? [`${names[at]}: ${sentence(result.reason)}`] : []));
     if (failed.length > 0) throw new Error(failed.join("; "));
   };
   return (
     <Confirm title={`${verb} ${all.length === 1 ? "1 sandbox" : `${all.length} sandboxes`}?`} verb={verb} close={close} act={act} isSafe={verb === "Wake"}>
-      <p>{all.map(({ name }) => <code class="word" key={name}>{name} </code>)}</p>
+      <p>{names.map((name) => <code class="word" key={name}>{name} </code>)}</p>
       <p>{BULK_TEXT[verb]}</p>
       <Lost lost={lost} />
     </Confirm>
@@ -216,20 +218,19 @@ function Row({ sandbox, destroy, again, isPicked, pick }: { sandbox: Sandbox; de
   const labels = Object.entries(sandbox.labels);
   return (
     <tr class={isPicked ? "chosen" : ""}>
-      <td class="pick"><input type="checkbox" aria-label={`Select ${sandbox.name}`} checked={isPicked} onChange={(event) => pick(event.currentTarget.checked)} /></td>
+      <td class="pick"><input type="checkbox" aria-label={`Select ${nameOf(sandbox)}`} checked={isPicked} onChange={(event) => pick(event.currentTarget.checked)} /></td>
       <th scope="row">
-        <a href={`#/sandboxes/${sandbox.id}/files`}>{sandbox.name}</a>
+        <a href={`#/sandboxes/${sandbox.id}/files`}>{nameOf(sandbox)}</a>
         {labels.length > 0 ? <span class="labels">{labels.slice(0, 4).map(([key, value]) => <span class="label" key={key} title={`${key}=${value}`}>{key}={value}</span>)}</span> : null}
       </th>
       <td data-label="State"><State status={sandbox.status} /></td>
-      <td data-label="Pool">{sandbox.pool}</td>
       <td data-label="Age">{duration(Date.now() - sandbox.created_ms)}</td>
       <td data-label="Memory" class="figure">{bytes(last?.usage.memory_bytes)}</td>
       <td data-label="CPU" class="figure">{last ? <><Spark values={samples.slice(-30).map((one) => one.cpu ?? 0)} /> {percent(last.cpu)}</> : "–"}</td>
       <td class="row-actions">
         {sandbox.status === "running" ? <SleepWake sandbox={sandbox} verb="sleep" label="Sleep" done={again} /> : null}
         {canBeWoken(sandbox.status) ? <SleepWake sandbox={sandbox} verb="wake" label="Wake" done={again} /> : null}
-        <button type="button" class="danger plain" onClick={destroy} aria-label={`Destroy ${sandbox.name}`}>Destroy</button>
+        <button type="button" class="danger plain" onClick={destroy} aria-label={`Destroy ${nameOf(sandbox)}`}>Destroy</button>
       </td>
     </tr>
   );
@@ -251,9 +252,9 @@ export function SleepWake({ sandbox, verb, label, done, kind = "plain" }: { sand
   };
   return (
     <>
-      <button type="button" class={kind} onClick={act} disabled={isBusy} aria-label={`${label} ${sandbox.name}`}>{isBusy ? "…" : label}</button>
+      <button type="button" class={kind} onClick={act} disabled={isBusy} aria-label={`${label} ${nameOf(sandbox)}`}>{isBusy ? "…" : label}</button>
       {isAsked ? (
-        <Confirm title={`Put ${sandbox.name} to sleep?`} verb="Sleep" close={() => asks(false)} act={post}>
+        <Confirm title={`Put ${nameOf(sandbox)} to sleep?`} verb="Sleep" close={() => asks(false)} act={post}>
           <p>What runs in it ends, its terminals too. Its files are kept until it is woken.</p>
         </Confirm>
       ) : null}
@@ -279,7 +280,7 @@ export function Destroy({ sandbox, close, done }: { sandbox: Sandbox; close: () 
     done();
   };
   return (
-    <Confirm title={`Destroy ${sandbox.name}?`} verb="Destroy" close={close} act={destroy}>
+    <Confirm title={`Destroy ${nameOf(sandbox)}?`} verb="Destroy" close={close} act={destroy}>
       <p>Its processes end and its files are removed. There is no way back. A persistent workspace is kept unless the sandbox was made to remove it.</p>
       <Lost lost={lost} />
     </Confirm>

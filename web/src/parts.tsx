@@ -3,12 +3,18 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Refused, sentence } from "./api.js";
+import { clock, fullTime } from "./format.js";
 
 /** Names the view in the browser's tab and history. */
 export function useTitle(title: string): void {
   useEffect(() => {
     document.title = title ? `${title} – Eyot` : "Eyot";
   }, [title]);
+}
+
+/** When something was: its time of day, the date where it is not today's, and all of it in a tooltip. */
+export function Time({ ms }: { ms: number }) {
+  return <time dateTime={new Date(ms).toISOString()} title={fullTime(ms)}>{clock(ms)}</time>;
 }
 
 export function Loading({ what }: { what: string }) {

@@ -3,9 +3,9 @@
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { ask, events, inThisLife, json, ofSandbox, query, sentence } from "./api.js";
 import { outcome } from "./events.js";
-import { bytes, clock, plain, took } from "./format.js";
+import { bytes, plain, took } from "./format.js";
 import { useWhileVisible } from "./live.js";
-import { Confirm, Empty, Failure, Field, Loading } from "./parts.js";
+import { Confirm, Empty, Failure, Field, Loading, Time } from "./parts.js";
 import type { LiveProcess, Process, Sandbox } from "./types.js";
 
 /** How much of a log is held, in characters. */
@@ -77,7 +77,7 @@ export function Processes({ sandbox }: { sandbox: Sandbox }) {
               <tr key={process.id} class={process.id === chosen ? "chosen" : ""}>
                 <th scope="row"><code class="command" title={process.command}>{process.command}</code></th>
                 <td data-label="State">{process.status === "running" ? <span class="state running">running</span> : <span class="state">{outcome(process.status.ended)}</span>}</td>
-                <td data-label="Started" class="figure quiet">{clock(process.started_ms)}{process.ended_ms ? `, for ${took(process.ended_ms - process.started_ms)}` : ""}</td>
+                <td data-label="Started" class="figure quiet"><Time ms={process.started_ms} />{process.ended_ms ? `, for ${took(process.ended_ms - process.started_ms)}` : ""}</td>
                 <td class="row-actions">
                   <button type="button" class="plain" aria-expanded={process.id === chosen} onClick={() => choose(process.id === chosen ? undefined : process.id)}>Log</button>
                   {process.status === "running" ? (

@@ -4,9 +4,9 @@ import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact
 import { Refused, ask, json } from "./api.js";
 import { NO_FILTERS, abortRun, addressOf, listAgents, ofRun, startRun } from "./agents.js";
 import { type Connection, useFollowed } from "./follow.js";
-import { clock } from "./format.js";
 import { useLoaded, useWhileVisible } from "./live.js";
-import { Confirm, Empty, Failure, Field, Loading, useTitle } from "./parts.js";
+import { shownName } from "./names.js";
+import { Confirm, Empty, Failure, Field, Loading, Time, useTitle } from "./parts.js";
 import { RunStatus, backToRuns, durationOf } from "./runs.js";
 import { mayStart } from "./start.js";
 import { Timeline, usageText } from "./timeline.js";
@@ -50,13 +50,13 @@ export function RunView({ id, session }: { id: string; session: Session }) {
         <Actions run={run} session={session} again={again} />
       </div>
       <p class="facts quiet">
-        <span>started {clock(run.started_ms)}</span>
+        <span>started <Time ms={run.started_ms} /></span>
         {run.interrupted ? null : <span>{isActive ? "for" : "took"} {durationOf(run)}</span>}
         {transcript.turns > 0 ? <span>{transcript.turns === 1 ? "1 turn" : `${transcript.turns} turns`}</span> : null}
         {transcript.usage.totalTokens > 0 ? <span>{usageText(transcript.usage)}</span> : null}
       </p>
       <p class="facts">
-        {run.sandbox ? <a class="touch" href={`#/sandboxes/${encodeURIComponent(run.pool ? `${run.pool}/${run.sandbox}` : run.sandbox)}/files`}>Sandbox {run.sandbox}</a> : null}
+        {run.sandbox ? <a class="touch" href={`#/sandboxes/${encodeURIComponent(run.pool ? `${run.pool}/${run.sandbox}` : run.sandbox)}/files`}>Sandbox {shownName(run.sandbox, run.pool)}</a> : null}
         <a class="touch" href={addressOf({ ...NO_FILTERS, agent: run.agent, instance: run.instance })}>All runs of {run.instance}</a>
       </p>
       {run.interrupted ? <div class="interrupted" role="status"><p>The process that ran it is gone. Resume goes on where it was.</p></div> : null}

@@ -5,7 +5,7 @@ import { type RunFilters, NO_FILTERS, addressOf, listAgents, listRuns, stateOf }
 import { clock, duration, took } from "./format.js";
 import { poolsNow } from "./list.js";
 import { useLoaded, useWhileVisible } from "./live.js";
-import { Empty, Failure, Loading, useTitle } from "./parts.js";
+import { Empty, Failure, Loading, Time, useTitle } from "./parts.js";
 import { Start } from "./start.js";
 import type { Agent, Run, Session } from "./types.js";
 
@@ -170,7 +170,7 @@ function RunTable({ runs }: { runs: Run[] }) {
             <th scope="row"><a href={`#/runs/${encodeURIComponent(run.id)}`} aria-label={`${run.agent}, ${run.instance}, started ${clock(run.started_ms)}`}>{run.agent}</a></th>
             <td data-label="Instance" class="instance">{run.instance}</td>
             <td data-label="Status"><RunStatus run={run} /></td>
-            <td data-label="Started" class="figure">{clock(run.started_ms)}</td>
+            <td data-label="Started" class="figure"><Time ms={run.started_ms} /></td>
             <td data-label="Duration" class="figure">{durationOf(run)}</td>
             {hasPools ? <td data-label="Pool">{run.pool ?? "–"}</td> : null}
           </tr>

@@ -9,6 +9,7 @@ import { Files } from "./files.js";
 import { duration } from "./format.js";
 import { feed, sample, useLoaded, useWhileVisible } from "./live.js";
 import { Destroy, SleepWake, State, canBeWoken } from "./list.js";
+import { nameOf } from "./names.js";
 import { Empty, Failure, Loading, useTitle } from "./parts.js";
 import { Ports } from "./ports.js";
 import { Processes } from "./processes.js";
@@ -50,7 +51,8 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
 
   const tabs = useRef<HTMLElement>(null);
   const unsaved = useDrafts(id).length;
-  useTitle(`${sandbox?.name ?? "Sandbox"}: ${TITLES[view]}`);
+  const name = sandbox ? nameOf(sandbox) : "Sandbox";
+  useTitle(`${name}: ${TITLES[view]}`);
   const isThere = sandbox !== undefined;
   useEffect(() => {
     tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -68,7 +70,7 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
   return (
     <section class="sandbox" aria-labelledby="sandbox-title">
       <div class="title-row">
-        <h1 id="sandbox-title"><a href="#/" class="back" aria-label="All sandboxes">‹</a> {sandbox.name} <State status={sandbox.status} /></h1>
+        <h1 id="sandbox-title"><a href="#/" class="back" aria-label="All sandboxes">‹</a> {name} <State status={sandbox.status} /></h1>
         <div class="actions inline">
           {sandbox.status === "running" ? <SleepWake sandbox={sandbox} verb="sleep" label="Sleep" kind="" done={again} /> : null}
           {canBeWoken(sandbox.status) ? <SleepWake sandbox={sandbox} verb="wake" label="Wake" kind="" done={again} /> : null}

@@ -2,6 +2,7 @@
 
 import { Chart, type Point } from "./chart.js";
 import { bytes, duration, percent } from "./format.js";
+import { limitOf } from "./limits.js";
 import { type Sample, samplesOf } from "./live.js";
 import { Empty } from "./parts.js";
 import type { Sandbox } from "./types.js";
@@ -16,12 +17,10 @@ function points(samples: Sample[], value: (sample: Sample) => number | null | un
 export function UsageView({ sandbox }: { sandbox: Sandbox; round: number }) {
   const samples = samplesOf(sandbox.id);
   const last = samples.at(-1)?.usage;
-  const limits = sandbox.spec.limits ?? {};
   const none = "Not reported";
   if (sandbox.status !== "running" && samples.length === 0) {
     return <Empty title={`The sandbox is ${sandbox.status} and uses nothing but its files' disk.`} />;
   }
-  const mib = (count: number | null | undefined) => (count ? count * 1024 * 1024 : undefined);
   return (
     <>
       <p class="facts quiet">
@@ -31,10 +30,10 @@ export function UsageView({ sandbox }: { sandbox: Sandbox; round: number }) {
         <span>gathered while this page shows the sandbox, every 2 s</span>
       </p>
       <div class="charts">
-        <Chart title="Memory" points={points(samples, (one) => one.usage.memory_bytes)} say={bytes} base={2} limit={mib(limits.memory_mib)} note={none} />
-        <Chart title="CPU" points={points(samples, (one) => one.cpu)} say={percent} limit={limits.cpus ?? undefined} note="Two looks are needed." />
-        <Chart title="Processes" points={points(samples, (one) => one.usage.processes)} say={(count) => String(Math.round(count * 10) / 10)} limit={limits.pids ?? undefined} note={none} />
-        <Chart title="Disk" points={points(samples, (one) => one.usage.disk_bytes)} say={bytes} base={2} limit={mib(limits.disk_mib)} note={none} />
+        <Chart title="Memory" points={points(samples, (one) => one.usage.memory_bytes)} say={bytes} base={2} limit={limitOf(sandbox, "memory")} note={none} />
+        <Chart title="CPU" points={points(samples, (one) => one.cpu)} say={percent} limit={limitOf(sandbox, "cpus")} note="Two looks are needed." />
+        <Chart title="Processes" points={points(samples, (one) => one.usage.processes)} say={String} isCount limit={limitOf(sandbox, "pids")} note={none} />
+        <Chart title="Disk" points={points(samples, (one) => one.usage.disk_bytes)} say={bytes} base={2} limit={limitOf(sandbox, "disk")} note={none} />
       </div>
     </>
   );
