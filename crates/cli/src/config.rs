@@ -261,13 +261,20 @@ impl TryFrom<String> for Span {
 }
 
 impl Config {
-    /// Loads the configuration of this machine, this user and this environment.
-    pub fn load() -> Result<Self, Failure> {
+    /// Loads the configuration of this machine, this user and this environment. A file that is named, here or by EYOT_CONFIG,
+    /// takes the place of the machine's and the user's, and must be there.
+    pub fn load(named: Option<&Path>) -> Result<Self, Failure> {
         refuse_misspelt(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         let lookup = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         // Not through clap, which would show the flag in every line of usage while its variable is set. And not as text: a path that is none must be refused, not passed over for another folder.
         let state = std::env::var_os("EYOT_STATE").filter(|path| !path.is_empty()).map(PathBuf::from);
         let mut config = Self { state, ..Self::from_env(lookup)? };
+        let set = std::env::var_os("EYOT_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+        if let Some(named) = named.map(Path::to_owned).or(set) {
+            let below = Self::from_file(&named)?;
+            let missing = || Failure::usage(format!("there is no configuration `{}`", named.display()));
+            return Ok(config.over(below.ok_or_else(missing)?));
+        }
         for file in [user_file(lookup), Some(PathBuf::from(MACHINE_FILE))].into_iter().flatten() {
             if let Some(below) = Self::from_file(&file)? {
                 config = config.over(below);

@@ -52,7 +52,7 @@ const SIMULATED_VARIABLE: &str = "EYOT_SIMULATED";
 impl Context {
     /// Loads the configuration, once.
     pub fn load(global: &GlobalArgs) -> Result<Self, Failure> {
-        let config = Config::load()?;
+        let config = Config::load(global.config.as_deref())?;
         let state = global.state.as_deref().or(config.state.as_deref());
         let state = state.map(absolute).transpose()?.unwrap_or_else(provider::default_state_folder);
         let row = global.provider.or(config.provider).unwrap_or_else(provider::default_row);

@@ -9,10 +9,11 @@ use crate::errors::Failure;
 const PREFIX: &str = "EYOT_";
 
 /// The rest of the names of variables that the program, its clients and its servers read.
-const KNOWN: [&str; 26] = [
+const KNOWN: [&str; 27] = [
     "API_KEY",
     "BIN",
     "CA_CERT",
+    "CONFIG",
     "CPUS",
     "DISK_MIB",
     "DOCKER_ENGINE",

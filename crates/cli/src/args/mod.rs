@@ -71,7 +71,7 @@ Examples:
   eyot rm builder                           and gone
 
 Configuration, highest precedence first: flags, EYOT_* variables, \
-~/.config/eyot/config.toml, /etc/eyot/config.toml (docs/configuration.md has the keys).";
+~/.config/eyot/config.toml, /etc/eyot/config.toml, or --config FILE instead of both (docs/configuration.md has the keys).";
 
 /// Computers for AI agents: private Linux sandboxes in a few milliseconds.
 #[derive(Debug, Parser)]
@@ -93,6 +93,9 @@ pub struct GlobalArgs {
     /// Folder that holds the sandboxes [env: EYOT_STATE]
     #[arg(long, global = true, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Configuration file, instead of the user's and the machine's [env: EYOT_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     // The help comes from the table of providers.
     #[arg(long, global = true, value_name = "NAME", hide_possible_values = true)]
     #[arg(value_parser = values::provider_parser(), help = values::provider_help())]

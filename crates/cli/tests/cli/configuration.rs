@@ -125,3 +125,18 @@ fn a_server_without_its_scheme_is_told_what_is_missing() {
     let said = machine.run(&["--server", "127.0.0.1:7070", "ls"]);
     assert!(said.failure(2).contains("neither http:// nor https:// nor unix:/"), "{said:?}");
 }
+
+#[test]
+fn a_named_file_takes_the_place_of_the_user_s_and_must_be_there() {
+    let machine = Machine::new();
+    machine.write("home/.config/eyot/config.toml", "[defaults]\nmemory = 5\n");
+    machine.write("team.toml", "[defaults]\npids = 77\n");
+    let file = machine.path_text("team.toml");
+    let made = machine.run(&["--config", &file, "--json", "create", "a"]).success();
+    assert!(made.contains("\"pids\":77"), "{made}");
+    let mut listed = machine.command(&["ls"]);
+    let listed = listed.env("EYOT_CONFIG", &file).output().unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    let refused = machine.run(&["--config", &machine.path_text("nowhere.toml"), "ls"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("there is no configuration"), "{refused:?}");
+}
