@@ -107,13 +107,23 @@ impl From<io::Error> for Failure {
 /// Prints what the parser says about the arguments, with `--json` also as a line for programs, and
 /// ends the process. `words` are the arguments.
 pub fn exit_with(error: &clap::Error, words: &[String]) -> ! {
-    // Standard error may be closed; there is no third place to complain in.
-    drop(error.print());
+    match in_our_form(error) {
+        Some(text) => say(&text),
+        // A page of help. Its output may be closed; there is no third place to complain in.
+        None => drop(error.print()),
+    }
     let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     if is_json && error.use_stderr() {
         say(&parser_line(error));
     }
     std::process::exit(error.exit_code())
+}
+
+/// Renders an error of the parser in the form of every other error, if it is one and not help.
+fn in_our_form(error: &clap::Error) -> Option<String> {
+    let text = error.render().to_string();
+    let said = text.strip_prefix("error: ")?;
+    Some(format!("eyot: {said}").replace("\n\n  tip: ", "\nhint: ").replace("\n  tip: ", "\nhint: "))
 }
 
 /// Renders an error of the parser as a line for programs.

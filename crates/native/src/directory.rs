@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use eyot::internal::system_reason;
@@ -11,7 +11,7 @@ use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
 
 use crate::egress::RESOLV_CONF;
 use crate::image::{Image, MountPoints, read_of_image};
-use crate::plan::IdMap;
+use crate::plan::{IdMap, RANGE_LEN};
 use crate::setup::{device_files, host_name, hosts, mount_points};
 use crate::state::{StateDir, make_child};
 use crate::users::{GROUP_LINE, PASSWD_LINE, SandboxUsers};
@@ -70,18 +70,35 @@ impl Layout<'_> {
         self.give(&made, uid)
     }
 
-    /// Makes a directory and its parents in `upper`; they belong to the inner root.
+    /// Makes a directory and its parents in `upper`. One that the image has looks as it does there, because it hides that. The
+    /// others belong to whoever has the directory that they are in.
     fn upper_dir(&self, path: &SandboxPath) -> io::Result<PathBuf> {
-        let mut made = self.files.join("upper");
+        let upper = self.files.join("upper");
+        let mut below = PathBuf::new();
         for part in path.as_str()[1..].split('/').filter(|part| !part.is_empty()) {
-            made.push(part);
+            let parent = upper.join(&below);
+            below.push(part);
+            let made = upper.join(&below);
             match fs::create_dir(&made) {
-                Ok(()) => self.give(&made, 0)?,
+                Ok(()) => self.take_after(&made, &below, &parent)?,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(made)
+        Ok(upper.join(below))
+    }
+
+    /// Gives a new directory of `upper` the owner and the permission bits of the image's, or the owner of its parent.
+    fn take_after(&self, made: &Path, below: &Path, parent: &Path) -> io::Result<()> {
+        let Some(of_image) = self.image.directory(below) else {
+            let parent = fs::metadata(parent)?;
+            return match self.map {
+                IdMap::Single { .. } => Ok(()),
+                IdMap::Range(_) => chown(made, Some(parent.uid()), Some(parent.gid())),
+            };
+        };
+        self.give_to(made, of_image.st_uid, of_image.st_gid)?;
+        fs::set_permissions(made, fs::Permissions::from_mode(of_image.st_mode & 0o7777))
     }
 
     fn upper_file(&self, path: &SandboxPath, content: &[u8]) -> io::Result<()> {
@@ -156,10 +173,14 @@ impl Layout<'_> {
 
     /// Gives a path to an inner uid and the same gid.
     pub(crate) fn give(&self, path: &Path, inner: u32) -> io::Result<()> {
-        match self.map {
-            IdMap::Single { .. } => Ok(()),
-            IdMap::Range(range) => chown(path, Some(range.host_id(inner)), Some(range.host_id(inner))),
-        }
+        self.give_to(path, inner, inner)
+    }
+
+    /// Gives a path to an inner uid and gid; those that no sandbox has are root's.
+    fn give_to(&self, path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+        let IdMap::Range(range) = self.map else { return Ok(()) };
+        let host_id = |inner| range.host_id(if inner < RANGE_LEN { inner } else { 0 });
+        chown(path, Some(host_id(uid)), Some(host_id(gid)))
     }
 }
 

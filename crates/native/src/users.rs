@@ -44,7 +44,7 @@ impl SandboxUsers {
                         "`{name}` needs a range of ids, which this host gives to root only; only `user` is here"
                     );
                     Err(Error::invalid("user", reason).with_hint(
-                        "leave the user out, or make the sandbox as root: `sudo eyot` with the same words",
+                        "leave the user out, or make the sandbox as root: `sudo \"$(command -v eyot)\"` with the same words",
                     ))
                 }
             },
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(of("user").unwrap().default.name, "user");
         let refused = of("root").err().unwrap();
         assert!(refused.to_string().contains("a range of ids"), "{refused}");
-        assert!(refused.hint().unwrap().contains("sudo eyot"), "{refused:?}");
+        assert!(refused.hint().unwrap().contains("sudo \"$(command -v eyot)\""), "{refused:?}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ export interface ClientOptions {
   /** The pool where names are; by default the key's own. */
   pool?: string;
   /** Where the sandboxes of a server that is started come from; by default `native`. */
-  provider?: "native" | "docker";
+  provider?: "native" | "docker" | "memory";
   /** Whether specs may use the host's own network, and name those of its container engine, on a server that is started; by default not. */
   allowHostNetworks?: boolean;
   /** The folder where a server that is started keeps its sandboxes; by default its own. */

@@ -40,7 +40,7 @@ function isExecutable(path: string): boolean {
 /** What server to start. */
 export interface ServerOptions {
   /** Where its sandboxes come from; by default what the configuration says, else `native`. */
-  provider?: "native" | "docker";
+  provider?: "native" | "docker" | "memory";
   /** Where it keeps them; by default its own folder. */
   stateDir?: string;
   /** Specs may use the host's own network, and name those of its container engine; by default not. */

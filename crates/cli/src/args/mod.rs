@@ -75,7 +75,7 @@ Configuration, highest precedence first: flags, EYOT_* variables, \
 
 /// Computers for AI agents: private Linux sandboxes in a few milliseconds.
 #[derive(Debug, Parser)]
-#[command(name = "eyot", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "eyot", version, after_help = EXAMPLES, max_term_width = 100, help_template = help_template())]
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
 pub struct Cli {
     /// The options of every command.
@@ -117,30 +117,66 @@ pub struct GlobalArgs {
     pub verbose: u8,
 }
 
-/// Declares the table of commands. It is written out rather than derived, so that only the flags of
+/// Returns the form of the program's own help. The parser itself would put all commands below one heading.
+fn help_template() -> String {
+    let (commands, options) = (CliCommand::list(), heading("Options"));
+    format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{commands}{options}\n{{options}}{{after-help}}"
+    )
+}
+
+/// Renders a heading of the help as the parser does. Who prints it to no terminal leaves the escapes out.
+fn heading(text: &str) -> String {
+    let style = clap::builder::Styles::styled();
+    let style = style.get_header();
+    format!("{style}{text}:{style:#}")
+}
+
+/// Renders a command as a line of the help.
+fn listed(name: &str, aliases: &[&str], about: &str) -> String {
+    let style = clap::builder::Styles::styled();
+    let style = style.get_literal();
+    let aliases: String = aliases.iter().map(|alias| format!(" [alias: {alias}]")).collect();
+    format!("  {style}{name:<12}{style:#} {about}{aliases}\n")
+}
+
+/// Declares the table of commands, by what they are about. It is written out rather than derived, so that only the flags of
 /// the command that was called are built: building all of them would take as long as the start of a
 /// sandbox may.
 macro_rules! commands {
-    ($($variant:ident($args:ty), $name:literal $(| $alias:literal)?, $about:literal;)*) => {
+    ($($group:literal {
+        $($variant:ident($args:ty), $name:literal $(| $alias:literal)?, $about:literal;)*
+    })*) => {
         /// A command with its arguments.
         #[derive(Debug)]
         pub enum CliCommand {
-            $(#[doc = $about] $variant($args),)*
+            $($(#[doc = $about] $variant($args),)*)*
         }
 
         impl CliCommand {
             /// Returns the names of the commands.
             pub fn names() -> Vec<&'static str> {
-                vec![$($name $(, $alias)?),*]
+                vec![$($($name $(, $alias)?),*),*]
+            }
+
+            /// Returns the list of commands for the help, by what they are about.
+            fn list() -> String {
+                let mut list = String::new();
+                $(
+                    list.push_str(&format!("{}\n", heading($group)));
+                    $(list.push_str(&listed($name, &[$($alias)?], $about));)*
+                    list.push('\n');
+                )*
+                list
             }
         }
 
         impl Subcommand for CliCommand {
             fn augment_subcommands(program: Command) -> Command {
-                program$(.subcommand(
+                program$($(.subcommand(
                     Command::new($name).about($about)$(.visible_alias($alias))?
                         .defer(|command| <$args>::augment_args(command).about($about)),
-                ))*
+                ))*)*
             }
 
             fn augment_subcommands_for_update(program: Command) -> Command {
@@ -148,14 +184,14 @@ macro_rules! commands {
             }
 
             fn has_subcommand(name: &str) -> bool {
-                matches!(name, $($name $(| $alias)?)|*)
+                matches!(name, $($($name $(| $alias)?)|*)|*)
             }
         }
 
         impl FromArgMatches for CliCommand {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
                 match matches.subcommand() {
-                    $(Some(($name, matches)) => <$args>::from_arg_matches(matches).map(Self::$variant),)*
+                    $($(Some(($name, matches)) => <$args>::from_arg_matches(matches).map(Self::$variant),)*)*
                     _ => Err(clap::Error::new(clap::error::ErrorKind::MissingSubcommand)),
                 }
             }
@@ -169,55 +205,73 @@ macro_rules! commands {
 }
 
 commands! {
-    Run(RunArgs), "run", "Run one command in a throw-away sandbox";
-    Create(CreateArgs), "create", "Create a sandbox that stays";
-    Ls(LsArgs), "ls" | "list", "List the sandboxes";
-    Exec(ExecArgs), "exec", "Run a command in a sandbox";
-    Sh(ShArgs), "sh" | "shell", "Open a shell in a sandbox";
-    Start(StartArgs), "start", "Start a process in a sandbox and leave it running";
-    Ps(PsArgs), "ps", "List the started processes of a sandbox";
-    Top(TopArgs), "top", "Show the usage of sandboxes, refreshed";
-    Logs(LogsArgs), "logs", "Print the output of a started process";
-    Kill(KillArgs), "kill", "Send a signal to a started process";
-    Wait(WaitArgs), "wait", "Wait for a started process to end";
-    Cp(CpArgs), "cp", "Copy files and trees into, out of and between sandboxes";
-    Read(ReadArgs), "read", "Print a file of a sandbox";
-    Write(WriteArgs), "write", "Write a file in a sandbox";
-    Glob(GlobArgs), "glob", "Find files by pattern";
-    Grep(GrepArgs), "grep", "Find lines by pattern";
-    Watch(WatchArgs), "watch", "Print changes of files as they happen";
-    Net(NetArgs), "net", "Show and change where a sandbox may connect to";
-    Events(EventsArgs), "events", "Show what happened to the sandboxes, and why";
-    Inspect(InspectArgs), "inspect", "Show a sandbox: its spec, its usage and its isolation";
-    Sleep(SleepArgs), "sleep" | "stop", "Stop the processes of sandboxes and keep their files";
-    Wake(WakeArgs), "wake", "Make sleeping sandboxes usable again";
-    Update(UpdateArgs), "update", "Change the deadlines and labels of a sandbox";
-    Rm(RmArgs), "rm", "Destroy sandboxes";
-    Adopt(AdoptArgs), "adopt", "Take over a container that this state folder did not create (Docker)";
-    Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
-    Transfer(TransferArgs), "transfer", "Copy a file or a tree from one sandbox to another";
-    Browse(BrowseArgs), "browse", "Open a port of a sandbox on this host's loopback";
-    Preview(PreviewArgs), "preview", "Show a port of a server's sandbox to a browser";
-    Tools(ToolsArgs), "tools", "Print the tools that a model is shown";
-    Call(CallArgs), "call", "Call a tool, as a model does";
-    Pool(PoolArgs), "pool", "Manage pools, the sandboxes of agent sessions: list, create, sleep, remove";
-    Image(ImageArgs), "image", "Manage the images of sandboxes: pull, import, list, remove";
-    Workspace(WorkspaceArgs), "workspace", "Manage the persistent workspaces of this host: list, remove";
-    Agent(AgentArgs), "agent", "Give an agent a task and show its work";
-    Serve(ServeArgs), "serve", "Serve the sandboxes of this host over HTTP";
-    Keys(KeysArgs), "keys", "Manage the keys of this host's server: create, list, revoke";
-    Backup(BackupArgs), "backup", "Write the state folder into one file: sandboxes, pools, keys, images, events";
-    Restore(RestoreArgs), "restore", "Create a state folder from a backup";
-    Mcp(McpArgs), "mcp", "Give MCP clients the tools; each session has its own sandboxes";
-    Init(InitArgs), "init", "Connect a project of an agent framework to Eyot";
-    Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
-    Providers(ProvidersArgs), "providers", "List the providers of sandboxes, and what each can do here";
-    Doctor(DoctorArgs), "doctor", "Show what this host can do, what it can't, and how to fix it";
-    Verify(VerifyArgs), "verify", "Test on this host that sandboxes keep their promises";
-    Completions(CompletionsArgs), "completions", "Print a completion script for a shell";
-    Man(ManArgs), "man", "Print the man page";
-    Help(HelpArgs), "help", "Print the help of a command";
-    Version(VersionArgs), "version", "Print the version";
+    "Sandboxes" {
+        Run(RunArgs), "run", "Run one command in a throw-away sandbox";
+        Create(CreateArgs), "create", "Create a sandbox that stays";
+        Exec(ExecArgs), "exec", "Run a command in a sandbox";
+        Sh(ShArgs), "sh" | "shell", "Open a shell in a sandbox";
+        Ls(LsArgs), "ls" | "list", "List the sandboxes";
+        Inspect(InspectArgs), "inspect", "Show a sandbox: its spec, its usage and its isolation";
+        Top(TopArgs), "top", "Show the usage of sandboxes, refreshed";
+        Events(EventsArgs), "events", "Show what happened to the sandboxes, and why";
+        Update(UpdateArgs), "update", "Change the deadlines and labels of a sandbox";
+        Sleep(SleepArgs), "sleep" | "stop", "Stop the processes of sandboxes and keep their files";
+        Wake(WakeArgs), "wake", "Make sleeping sandboxes usable again";
+        Rm(RmArgs), "rm", "Destroy sandboxes";
+    }
+    "Processes" {
+        Start(StartArgs), "start", "Start a process in a sandbox and leave it running";
+        Ps(PsArgs), "ps", "List the started processes of a sandbox";
+        Logs(LogsArgs), "logs", "Print the output of a started process";
+        Wait(WaitArgs), "wait", "Wait for a started process to end";
+        Kill(KillArgs), "kill", "Send a signal to a started process";
+    }
+    "Files" {
+        Cp(CpArgs), "cp", "Copy files and trees into, out of and between sandboxes";
+        Read(ReadArgs), "read", "Print a file of a sandbox";
+        Write(WriteArgs), "write", "Write a file in a sandbox";
+        Glob(GlobArgs), "glob", "Find files by pattern";
+        Grep(GrepArgs), "grep", "Find lines by pattern";
+        Watch(WatchArgs), "watch", "Print changes of files as they happen";
+        Transfer(TransferArgs), "transfer", "Copy a file or a tree from one sandbox to another";
+    }
+    "Network" {
+        Net(NetArgs), "net", "Show and change where a sandbox may connect to";
+        Browse(BrowseArgs), "browse", "Open a port of a sandbox on this host's loopback";
+        Preview(PreviewArgs), "preview", "Show a port of a server's sandbox to a browser";
+        Dial(DialArgs), "dial", "Connect stdin and stdout to a TCP port in a sandbox";
+    }
+    "Agents and tools" {
+        Agent(AgentArgs), "agent", "Give an agent a task and show its work";
+        Mcp(McpArgs), "mcp", "Give MCP clients the tools; each session has its own sandboxes";
+        Tools(ToolsArgs), "tools", "Print the tools that a model is shown";
+        Call(CallArgs), "call", "Call a tool, as a model does";
+        Pool(PoolArgs), "pool", "Manage pools, the sandboxes of agent sessions: list, create, sleep, remove";
+        Init(InitArgs), "init", "Connect a project of an agent framework to Eyot";
+    }
+    "Images and workspaces" {
+        Image(ImageArgs), "image", "Manage the images of sandboxes: pull, import, list, remove";
+        Workspace(WorkspaceArgs), "workspace", "Manage the persistent workspaces of this host: list, remove";
+    }
+    "Servers" {
+        Serve(ServeArgs), "serve", "Serve the sandboxes of this host over HTTP";
+        Keys(KeysArgs), "keys", "Manage the keys of this host's server: create, list, revoke";
+        Backup(BackupArgs), "backup", "Write the state folder into one file: sandboxes, pools, keys, images, events";
+        Restore(RestoreArgs), "restore", "Create a state folder from a backup";
+    }
+    "This host" {
+        Doctor(DoctorArgs), "doctor", "Show what this host can do, what it can't, and how to fix it";
+        Verify(VerifyArgs), "verify", "Test on this host that sandboxes keep their promises";
+        Providers(ProvidersArgs), "providers", "List the providers of sandboxes, and what each can do here";
+        Bench(BenchArgs), "bench", "Measure what sandboxes cost on this machine";
+        Adopt(AdoptArgs), "adopt", "Take over a container that this state folder did not create (Docker)";
+    }
+    "This program" {
+        Help(HelpArgs), "help", "Print the help of a command";
+        Version(VersionArgs), "version", "Print the version";
+        Completions(CompletionsArgs), "completions", "Print a completion script for a shell";
+        Man(ManArgs), "man", "Print the man page";
+    }
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ fn describe_interpreter(page: &mut InspectPage, isolation: &Isolation) {
     page.line("commands", "interpreted by Eyot itself: none is a process");
     page.line("files", "in memory: none is the host's");
     page.line("kernel", "none: commands make no system calls");
-    page.line("identity", "none: `id` prints a made-up user");
+    page.line("users", "none: `id` prints a made-up user");
     page.line("network", word(&isolation.network));
 }
 
@@ -173,7 +173,7 @@ fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
     let kernel = if isolation.shares_host_kernel { "shared with the host" } else { "its own" };
     page.line("kernel", kernel);
     page.line("namespaces", list(&isolation.namespaces));
-    page.line("identity", identity(isolation.identity));
+    page.line("users", users(isolation.identity));
     page.line("capabilities", capabilities(&isolation.capabilities));
     let setuid = if isolation.no_new_privileges { "gives no rights" } else { "gives rights inside" };
     page.line("set-user-id", setuid);
@@ -192,7 +192,7 @@ fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
         if isolation.guest_out_of_reach { "out of reach from inside" } else { "within reach of root" },
     );
     page.line("shared files", list(&isolation.shared_files));
-    page.line("counted as", counted_as(isolation.user_counts));
+    page.line("per-user limits", per_user_limits(isolation.user_counts));
     page.line("root read-only", yes_no(isolation.readonly_rootfs));
     page.line("cgroup limits", list(&isolation.cgroup_controllers));
 }
@@ -248,7 +248,7 @@ fn image(image: Option<&str>) -> &str {
     }
 }
 
-fn identity(identity: Option<IdentityMap>) -> &'static str {
+fn users(identity: Option<IdentityMap>) -> &'static str {
     match identity {
         None => "host users",
         Some(IdentityMap::Range) => "range: 65,536 host users of its own; root inside is one of them",
@@ -256,10 +256,10 @@ fn identity(identity: Option<IdentityMap>) -> &'static str {
     }
 }
 
-fn counted_as(counts: Option<UserCounts>) -> &'static str {
+fn per_user_limits(counts: Option<UserCounts>) -> &'static str {
     match counts {
-        Some(UserCounts::Own) => "a user of its own",
-        Some(UserCounts::Shared) => "a user that others have too",
+        Some(UserCounts::Own) => "of its own: nobody else uses them up",
+        Some(UserCounts::Shared) => "shared: others of the same host user use them up too",
         None => "not reported",
     }
 }

@@ -22,7 +22,7 @@ use crate::spec::{Limits, check_env};
 /// The hint for a command as another user where there is none. Of the providers only native lacks
 /// them, and only for an ordinary user.
 const ONE_USER_HINT: &str = "leave the user out: every command runs as the sandbox's own user. Others need a range \
-                             of ids, which a native sandbox has only where root made it (`sudo eyot create`)";
+                             of ids, which a native sandbox has only where root made it (`sudo \"$(command -v eyot)\" create`)";
 
 impl Sandbox {
     /// Runs a command to its end. What it exits with is a result; an error means that the sandbox could not do its part:

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,13 @@ impl Lower {
             found = Some(file);
         }
         found.ok_or(Errno::ISDIR)
+    }
+
+    /// Returns what is known of the directory at `path` (relative to the root), unless a part of the path is a link or there is
+    /// no directory.
+    pub(crate) fn directory(&self, path: &Path) -> Option<Stat> {
+        let (file, kind) = self.look(path).ok()?;
+        (kind == FileType::Directory).then(|| rustix::fs::fstat(&file).ok()).flatten()
     }
 
     /// Looks up a path whose folders are no links, in all layers.

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result};
 use eyot_image::{ImageName, RunConfig, UseGuard};
+use rustix::fs::Stat;
 
 use crate::plan::RebuiltFolder;
 use crate::state::StateDir;
@@ -77,6 +78,13 @@ impl Image {
     /// Tells whether the image's layer is a skeleton of ours.
     pub(crate) fn is_skeleton(&self) -> bool {
         self.mount_points == MountPoints::Skeleton
+    }
+
+    /// Returns what is known of a directory of the image or of the mount points above it, by its path relative to the root.
+    pub(crate) fn directory(&self, path: &Path) -> Option<Stat> {
+        let above = (self.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
+        let layers = above.into_iter().chain(self.lower.layers.iter().cloned()).collect();
+        Lower { folder: self.lower.folder.clone(), layers }.directory(path)
     }
 
     /// Returns the image's `PATH`, if it sets one.

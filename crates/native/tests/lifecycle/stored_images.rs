@@ -31,6 +31,7 @@ pub fn trials() -> Vec<Trial> {
         trial("without_anywhere_to_pull_from_a_pull_for_every_create_is_refused", pull_from_nowhere),
         trial("no_link_of_any_layer_reads_a_file_of_the_host", links),
         trial("a_mount_can_lie_over_a_folder_that_only_a_lower_layer_has", mounts),
+        trial("the_folders_above_a_mount_stay_as_they_are_without_it", above_a_mount),
     ]
 }
 
@@ -325,6 +326,37 @@ async fn mounts() -> Result<(), Failed> {
     let seen = output(&sandbox, "cat /srv/data/f").await?;
     ensure(seen == "mounted", &seen)?;
     sandbox.destroy().await?;
+    stored.state.assert_empty()
+}
+
+async fn above_a_mount() -> Result<(), Failed> {
+    let stored = Stored::new()?;
+    let source = tempfile::tempdir()?;
+    let app = TestLayer::default().directory("srv/app", 0o751).directory("srv/drop", 0o1777);
+    stored.put(&TestImage::new(&[stored.system()?, app]), "app:1")?;
+    let always = ["/var", "/var/tmp", "/home", "/home/user", "/workspace"];
+    let of_app = ["/srv", "/srv/app", "/srv/drop"];
+    for (image, folders) in [("host", always.to_vec()), ("app:1", [&always[..], &of_app].concat())] {
+        let look = format!(
+            "for folder in {}; do ls -lnd $folder | {{ read mode links uid gid rest; echo $folder $mode $uid $gid; }}; done",
+            folders.join(" ")
+        );
+        let seen = async |mounts: Vec<Mount>| -> Result<String, Failed> {
+            let spec = SandboxSpec { image: Some(image.to_owned()), mounts, ..SandboxSpec::default() };
+            let sandbox = stored.create(spec).await?;
+            let seen = output(&sandbox, &look).await?;
+            sandbox.destroy().await?;
+            Ok(seen)
+        };
+        let mut mounts = Vec::new();
+        for folder in &folders {
+            let target = SandboxPath::parse(&format!("{folder}/mounted/deep"))?;
+            mounts.push(Mount { source: source.path().to_owned(), target, writable: false });
+        }
+        let (without, with) = (seen(Vec::new()).await?, seen(mounts).await?);
+        ensure(without.lines().count() == folders.len(), &without)?;
+        ensure(with == without, format!("in {image}, these:\n{without}became these:\n{with}"))?;
+    }
     stored.state.assert_empty()
 }
 

@@ -8,6 +8,9 @@ use super::state::Api;
 use crate::http::Peer;
 use crate::problem::Refusal;
 
+const HOST_NETWORKS: &str = "whoever runs the server may allow it: `eyot serve --allow-host-networks`";
+const IMAGES: &str = "name an image that the server has: `eyot image ls`";
+
 /// Tells whether a request may name folders of the host: it needs no key and came by a unix socket.
 /// Only the server's own user and root open that, and they have the folders anyway.
 pub(super) fn may_name_folders(api: &Api, peer: Option<Peer>) -> bool {
@@ -25,16 +28,17 @@ pub(super) fn refuse_spec(
     let is_open = api.may_use_host_networks();
     match () {
         () if !spec.mounts.is_empty() && !may_name_folders(api, peer) => {
-            refused("mounts", "can't name folders of the server's host")
+            let hint = "copy the files in instead; a server without keys lets its own user mount folders over a unix socket";
+            refused("mounts", "can't name folders of the server's host", hint)
         }
         () if spec.network == NetworkMode::Host && !is_open => {
-            refused("network", "can't be the server's host's")
+            refused("network", "can't be the server's host's", HOST_NETWORKS)
         }
         () if spec.container.network.is_some() && !is_open => {
-            refused("container.network", "is for the server's host to say")
+            refused("container.network", "is for the server's host to say", HOST_NETWORKS)
         }
         () if spec.container.runtime.is_some() => {
-            refused("container.runtime", "is for the server's host to say")
+            refused("container.runtime", "is for the server's host to say", "leave it out")
         }
         () => {
             refuse_image(pool, spec.image.as_deref())?;
@@ -47,7 +51,9 @@ pub(super) fn refuse_spec(
 /// exists.
 pub(super) fn refuse_image(pool: &SandboxPool, image: Option<&str>) -> Result<(), Refusal> {
     match image {
-        Some(image) if !pool.allows_image(image) => refused("image", "can't be a path on the server's host"),
+        Some(image) if !pool.allows_image(image) => {
+            refused("image", "can't be a path on the server's host", IMAGES)
+        }
         _ => Ok(()),
     }
 }
@@ -65,6 +71,7 @@ pub(super) fn refuse_rules(api: &Api, rules: &EgressRules) -> Result<(), Refusal
     }
 }
 
-fn refused(field: &str, reason: &str) -> Result<(), Refusal> {
-    Err(Error::new(ErrorKind::Permission, format!("create sandbox: `{field}` {reason}")).into())
+fn refused(field: &str, reason: &str, hint: &str) -> Result<(), Refusal> {
+    let message = format!("create sandbox: `{field}` {reason}");
+    Err(Error::new(ErrorKind::Permission, message).with_hint(hint).into())
 }

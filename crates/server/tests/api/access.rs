@@ -150,7 +150,12 @@ async fn what_would_reach_the_servers_host_is_refused() {
     ] {
         let refused = ground.post("/v1/sandboxes", json!({ "spec": spec })).await;
         assert_eq!(refused.status(), 403, "{spec}");
-        assert_eq!(kind(refused).await, "permission");
+        let problem = value(refused).await;
+        assert_eq!(problem["kind"], "permission");
+        assert!(
+            problem["hint"].as_str().is_some_and(|hint| !hint.is_empty()),
+            "{spec} has no way on: {problem}"
+        );
     }
 }
 

@@ -221,7 +221,7 @@ async fn n4_agents_need_a_key_and_the_refusal_has_flue_s_envelope_on_flue_s_rout
         (Method::POST, "/agents/echo/i"),
         (Method::GET, "/runs/run_1"),
         (Method::GET, "/admin/runs"),
-        (Method::GET, "/agents/openapi.json"),
+        (Method::POST, "/agents/echo/openapi.json"),
     ] {
         let answer = ground.bare(method, path).send().await.unwrap();
         assert_eq!(
@@ -236,6 +236,10 @@ async fn n4_agents_need_a_key_and_the_refusal_has_flue_s_envelope_on_flue_s_rout
     let answer = ground.bare(Method::GET, "/v1/runs").send().await.unwrap();
     assert_eq!(answer.status(), 401);
     kind(answer).await;
+    for document in ["/openapi.json", "/agents/openapi.json", "/admin/openapi.json", "/v1/openapi.json"] {
+        let answer = ground.bare(Method::GET, document).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{document} has nothing of anybody");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

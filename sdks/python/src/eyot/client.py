@@ -49,10 +49,10 @@ class Client:
     this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client.
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
-    Of a server that is started, and of no other: `provider`, `native` or `docker`, where its sandboxes come from; `state_dir`,
-    where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container engine;
-    `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`: PROVIDER/MODEL of
-    agents whose file names none.
+    Of a server that is started, and of no other: `provider`, `native`, `docker` or `memory`, where its sandboxes come from;
+    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container
+    engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
+    PROVIDER/MODEL of agents whose file names none.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ pub(in crate::api) fn routes(api: &Api, stop: &CancellationToken) -> Router {
         .nest("/admin", admin_router(agents.clone(), options))
         .layer(from_fn_with_state(api.clone(), tell_access))
         .layer(from_fn_with_state(api.clone(), small_bodies::read_first))
-        .layer(from_fn_with_state(api.clone(), access::require))
+        .layer(from_fn_with_state(api.clone(), require_key))
         .layer(DefaultBodyLimit::max(api.limits().max_json_bytes))
         .layer(from_fn(in_envelope))
 }
@@ -41,8 +41,24 @@ pub(in crate::api) fn is_of_flue(path: &str) -> bool {
     matches!(first, Some("agents" | "runs"))
 }
 
+/// Tells whether a path is that of a document, which has nothing of anybody: what makes a client from it needs no key.
+fn is_document(path: &str) -> bool {
+    matches!(path, "/openapi.json" | "/agents/openapi.json" | "/admin/openapi.json")
+}
+
+/// Lets a request with a right key pass, and every request for a document.
+async fn require_key(State(api): State<Api>, request: Request, next: Next) -> Response {
+    match is_document(request.uri().path()) {
+        true => next.run(request).await,
+        false => access::require(State(api), request, next).await,
+    }
+}
+
 /// Tells the routes what the caller may see and start.
 async fn tell_access(State(api): State<Api>, request: Request, next: Next) -> Response {
+    if is_document(request.uri().path()) {
+        return next.run(request).await;
+    }
     let (mut parts, body) = request.into_parts();
     let told = async {
         let caller = Caller::from_request_parts(&mut parts, &api).await?;
