@@ -8,7 +8,7 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result, SandboxName};
 use serde::Deserialize;
 
-use crate::front_matter::split;
+use crate::front_matter::{self, split};
 use crate::mcp::McpServerOptions;
 
 /// The largest size of an agent's file, in bytes.
@@ -99,8 +99,7 @@ impl AgentFile {
         let (front, body) = match split(text) {
             Some((yaml, body)) if yaml.trim().is_empty() => (AgentFrontMatter::default(), body),
             Some((yaml, body)) => {
-                let front = serde_saphyr::from_str(yaml);
-                (front.map_err(|error| invalid(place, &yaml_mistake(&error)))?, body)
+                (front_matter::read(yaml).map_err(|mistake| invalid(place, &mistake))?, body)
             }
             None => (AgentFrontMatter::default(), text),
         };
@@ -142,13 +141,6 @@ fn not_found(folder: &Path, name: &str) -> Error {
             .with_hint("make the file: its text is the agent's instructions, such as: You review changes."),
         names => error.with_hint(format!("there are {}", names.join(", "))),
     }
-}
-
-/// Returns the mistake in the front matter, in one line: the parser shows the lines around it as well.
-fn yaml_mistake(error: &serde_saphyr::Error) -> String {
-    let said = error.to_string();
-    let line = said.lines().next().unwrap_or_default();
-    format!("begins with YAML that can't be read: {}", line.strip_prefix("error: ").unwrap_or(line))
 }
 
 fn unread(path: &Path, error: std::io::Error) -> Error {

@@ -318,9 +318,11 @@ impl Agents {
             return Ok(agent);
         }
         let names: Vec<String> = self.list().await?.iter().map(|info| format!("`{}`", info.name)).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        Err(Error::new(ErrorKind::NotFound, format!("there is no agent `{name}`"))
-            .with_hint(format!("there are: {names}")))
+        let hint = match names.as_slice() {
+            [] => "there are none: a server's agents are files NAME.md in the folder that `eyot serve --agents` names".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        Err(Error::new(ErrorKind::NotFound, format!("there is no agent `{name}`")).with_hint(hint))
     }
 
     fn registered(&self) -> MutexGuard<'_, BTreeMap<String, FoundAgent>> {

@@ -12,7 +12,7 @@ use eyot::{Error, ErrorKind, Result, Sandbox};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::front_matter::split;
+use crate::front_matter::{self, split};
 
 /// The folder of a workspace's skills.
 const SKILLS_FOLDER: &str = ".agents/skills";
@@ -208,8 +208,7 @@ pub(crate) fn parse(text: &str, place: &str, directory: &str) -> Result<(SkillMe
         let why = "has no front matter: start it with `---`, give `name` and `description`, and close it with `---`";
         return Err(invalid(place, why));
     };
-    let front: FrontMatter = serde_saphyr::from_str(yaml)
-        .map_err(|error| invalid(place, &format!("begins with YAML that can't be read: {error}")))?;
+    let front: FrontMatter = front_matter::read(yaml).map_err(|mistake| invalid(place, &mistake))?;
     let head = SkillMetadata {
         name: required(front.name, place, "name")?,
         description: required(front.description, place, "description")?,

@@ -24,12 +24,20 @@ pub async fn addresses(text: &str) -> Result<Vec<SocketAddr>, Failure> {
 /// Listens at the first of these addresses that is free. `text` is what the option `option` named.
 pub async fn listen(addresses: &[SocketAddr], text: &str, option: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(addresses).await.map_err(|error| {
-        let is_taken = error.kind() == ErrorKind::AddrInUse;
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse => Some(format!("another program has this port: give {option} another one")),
+            ErrorKind::PermissionDenied => {
+                Some(format!("ports below 1024 are root's: give {option} a higher one"))
+            }
+            ErrorKind::AddrNotAvailable => {
+                Some("this host has no such address: `ip address` lists those it has".to_owned())
+            }
+            _ => None,
+        };
         let failure = Failure::host(format!("listen on `{text}`"), error);
-        if is_taken {
-            failure.hint(format!("another program has this port: give {option} another one"))
-        } else {
-            failure
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     })
 }

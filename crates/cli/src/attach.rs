@@ -13,7 +13,7 @@ use eyot::{
 
 use crate::args::TerminalArgs;
 use crate::command_end::CommandEnd;
-use crate::command_hint::shell_hint;
+use crate::command_hint::{package_hint, shell_hint};
 use crate::errors::{COMMAND_NOT_FOUND, FAILED, Failure, NOT_EXECUTABLE};
 use crate::output::Output;
 use crate::signals::{SignalEvent, Signals};
@@ -71,11 +71,15 @@ pub async fn run(
     signals: &mut Signals,
     output: Output,
 ) -> Result<u8, Failure> {
+    let hint = package_hint(&attachment.command, sandbox.info());
     let ended = run_to_end(sandbox, attachment, signals, output).await?;
     if output.json {
         print_result(sandbox, &ended.result, output)?;
     } else {
         ended.explain();
+        if let Some(hint) = hint.filter(|_| ended.exit_code() != 0) {
+            output.note(hint);
+        }
     }
     Ok(ended.exit_code())
 }

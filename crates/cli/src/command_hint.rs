@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use eyot::Command;
+use eyot::{Command, SandboxInfo};
 
 use crate::args::TerminalArgs;
 use crate::output::Output;
@@ -17,6 +17,9 @@ const OF_SHELLS: [&str; 14] = [
 /// Commands that bash has beside those.
 const OF_BASH: [&str; 9] =
     ["declare", "history", "let", "local", "popd", "pushd", "shopt", "source", "typeset"];
+
+/// Programs that install packages of a whole system.
+const PACKAGE_MANAGERS: [&str; 8] = ["apk", "apt", "apt-get", "dnf", "dpkg", "pacman", "yum", "zypper"];
 
 /// Shells and interpreters that read commands from a terminal where they have no arguments.
 const READ_COMMANDS: [&str; 20] = [
@@ -72,6 +75,19 @@ pub fn note_without_terminal(words: &[String], asked: TerminalArgs, again: &str,
     if !is_asked && READ_COMMANDS.contains(&name) && terminal::is_both_ways() {
         output.note(&format!("`{program}` reads nothing; for a terminal: {again} {}", shell_word(program)));
     }
+}
+
+/// Says where packages come from, if a command asks a package manager of the image `host` for them: its system is this machine's,
+/// and read-only.
+pub fn package_hint(command: &Command, sandbox: &SandboxInfo) -> Option<&'static str> {
+    let Command::Argv(words) = command else { return None };
+    let program = words.iter().find(|word| *word != "sudo")?;
+    let is_of_host =
+        sandbox.provider == "native" && sandbox.spec.image.as_deref().is_none_or(|image| image == "host");
+    (is_of_host && PACKAGE_MANAGERS.contains(&program.as_str())).then_some(
+        "the image `host` is this machine's own system, read-only. Install packages on this machine, or make an image: \
+         eyot image build-base --name mine:1 -p PACKAGE, then --image mine:1. `pip` and `npm` install into the sandbox",
+    )
 }
 
 /// Quotes a word for a shell, if it needs that.

@@ -73,10 +73,14 @@ impl Context {
                 pool: None,
             }),
         };
-        if server.is_some() && !global.provider_option.is_empty() {
-            return Err(Failure::usage(
-                "--provider-option is about this host's sandboxes, and a server is named",
-            )
+        let of_this_host = [
+            ("--provider", global.provider.is_some()),
+            ("--provider-option", !global.provider_option.is_empty()),
+        ];
+        if let Some((option, _)) = of_this_host.iter().find(|(_, is_set)| server.is_some() && *is_set) {
+            return Err(Failure::usage(format!(
+                "{option} is about this host's sandboxes, and a server is named"
+            ))
             .hint("leave `--server` and EYOT_SERVER out, or say `--server ''`"));
         }
         Ok(Self {

@@ -257,9 +257,13 @@ fn failed(what: &str) -> impl Fn(rusqlite::Error) -> Error {
             }
             _ => (ErrorKind::Internal, format!("the store: {error}")),
         };
-        let is_damaged = kind == ErrorKind::Conflict;
         let error = Error::new(kind, format!("{what}: {reason}")).with_source(error);
-        if is_damaged { error.with_hint(mark::WAYS_ON) } else { error }
+        match kind {
+            ErrorKind::Conflict => error.with_hint(mark::WAYS_ON),
+            ErrorKind::Permission => error
+                .with_hint("give this user the state folder, or name another one: --state DIR or EYOT_STATE"),
+            _ => error,
+        }
     }
 }
 

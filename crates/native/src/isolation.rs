@@ -8,6 +8,7 @@ use eyot::{
 
 use crate::cgroup::{CgroupController, CgroupSupport};
 use crate::disk::Disks;
+use crate::host::fix_of_groups;
 use crate::plan::{IdMap, Plan, ROOT, Step};
 use crate::setup::RANGE_CAPABILITIES;
 
@@ -139,8 +140,17 @@ pub(crate) fn check_required(
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
             let message =
                 format!("create sandbox: `require` asks for {name}, which this host can't enforce{cause}");
-            Err(Error::new(ErrorKind::Unsupported, message)
-                .with_hint("`eyot inspect` shows what holds; leave the requirement out to go without"))
+            Err(Error::new(ErrorKind::Unsupported, message).with_hint(way_to_hold(*missing, groups)))
         }
     }
+}
+
+/// Says how this host can hold a requirement: by the command that `eyot doctor` shows, if there is one.
+fn way_to_hold(missing: Requirement, groups: &CgroupSupport) -> String {
+    let of_groups = matches!(missing, Requirement::Memory | Requirement::Cpus | Requirement::Pids);
+    let cause = groups.cause.as_ref().filter(|_| of_groups);
+    let uid = rustix::process::geteuid().as_raw();
+    cause.and_then(|cause| fix_of_groups(cause, uid)).unwrap_or_else(|| {
+        "`eyot doctor` shows what this host can do; leave the requirement out to go without".to_owned()
+    })
 }

@@ -11,6 +11,7 @@ use eyot::{Error, ErrorKind, NetworkMode, Result, SandboxSpec, ValidSpec, Worksp
 use eyot_egress::control::StartMessage;
 use eyot_guest::environment;
 use eyot_guest::protocol::{self, GuestConfig, LOG_BYTES, MEMORY_EVENTS_FD};
+use rustix::process::{Resource, getrlimit};
 
 use crate::cgroup::GroupDescriptors;
 use crate::destroy::GuestHandle;
@@ -310,7 +311,7 @@ impl ConfigSource<'_> {
             switch_user: matches!(self.map, IdMap::Range(_)),
             log_bytes: LOG_BYTES,
             forbid_setuid: writes_to_host(spec.spec()),
-            max_processes: Some(spec.spec().limits.pids.unwrap_or(eyot::Limits::DEFAULT_PIDS)),
+            max_processes: Some(most_processes(spec.spec().limits.pids)),
             memory_events_fd: self.has_memory_events.then_some(MEMORY_EVENTS_FD),
             last_process_id: record.wakes.wrapping_mul(PROCESSES_PER_WAKE),
             later_users: users.later.clone(),
@@ -346,4 +347,10 @@ impl ConfigPipe {
         let bytes = protocol::encode(&facts.config());
         self.0.write_all(&bytes).map_err(failed("hand over the configuration"))
     }
+}
+
+/// Returns the process limit of every command. What is asked for can't be more than what our own user may have.
+fn most_processes(asked: Option<u64>) -> u64 {
+    let own = getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX);
+    asked.unwrap_or(eyot::Limits::DEFAULT_PIDS).min(own)
 }

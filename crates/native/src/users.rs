@@ -55,7 +55,8 @@ impl SandboxUsers {
                 let default = match wanted {
                     None => default,
                     Some(name) => {
-                        find(&known, name, lower).map_err(|reason| Error::invalid("user", reason))?
+                        let unusable = |reason| Error::invalid("user", format!("can't be used: {reason}"));
+                        find(&known, name, lower).map_err(unusable)?
                     }
                 };
                 Ok(Self { default, others, later: Some(ids()), missing })

@@ -216,6 +216,12 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         }
         "tag" | "push" => "`docker push`, then `eyot image pull IMAGE`",
         "compose" => "`eyot create NAME` creates one sandbox; there is no file for several",
+        "snapshot" | "checkpoint" | "fork" | "clone" => {
+            "a sleeping sandbox keeps its files: `eyot sleep NAME`; `eyot backup FILE` keeps all there is"
+        }
+        "upload" | "download" | "put" | "get" => {
+            "`eyot cp ./DIR NAME:DIR` copies files in, `eyot cp NAME:DIR ./DIR` out"
+        }
         "diff" => "`eyot watch NAME PATH` prints what changes from now on",
         "info" => "`eyot doctor` shows what this host can do",
         _ => return None,

@@ -107,11 +107,11 @@ pub struct SpecArgs {
     pub max_file_bytes: Option<u64>,
     /// Destroy it this long after its creation, such as 1.5h, or never [default: never] [env:
     /// EYOT_TTL]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true)]
     pub ttl: Option<DeadlineArg>,
     /// Destroy it (see --on-idle) after this long without activity, or never [default: never] [env:
     /// EYOT_IDLE_TIMEOUT]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true)]
     pub idle_timeout: Option<DeadlineArg>,
     /// With --idle-timeout: destroy or sleep [default: destroy]
     #[arg(long, value_name = "WHAT", value_parser = parse_on_idle)]

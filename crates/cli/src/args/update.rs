@@ -32,10 +32,10 @@ pub struct UpdateArgs {
 #[group(required = true, multiple = true)]
 pub struct ChangeArgs {
     /// Destroy it this long after its creation, such as 1.5h, or never
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true)]
     pub ttl: Option<DeadlineArg>,
     /// Destroy it (see --on-idle) after this long without activity, or never
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true)]
     pub idle_timeout: Option<DeadlineArg>,
     /// With an idle timeout: destroy or sleep
     #[arg(long, value_name = "WHAT", value_parser = parse_on_idle)]

@@ -125,6 +125,12 @@ pub fn parse_env(text: &str) -> Result<EnvArg, String> {
     match text.split_once('=') {
         Some(("", _)) => Err("has no name before the `=`".to_owned()),
         None if text.is_empty() => Err("must not be empty".to_owned()),
+        Some((name, _)) if name.starts_with("export ") => {
+            Err("must be NAME=VALUE: leave `export` out".to_owned())
+        }
+        Some((name, _)) if name.contains(char::is_whitespace) => {
+            Err(format!("`{name}` is no name: it has spaces"))
+        }
         Some((name, value)) => Ok(EnvArg::Set(name.to_owned(), value.to_owned())),
         None => Ok(EnvArg::Inherit(text.to_owned())),
     }
@@ -276,7 +282,7 @@ fn absolute(path: &Path) -> Result<PathBuf, String> {
 pub fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("must be K=V".to_owned()),
+        _ => Err("must be K=V, such as team=web".to_owned()),
     }
 }
 
@@ -286,7 +292,8 @@ pub fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
         Some((target, source)) if !target.is_empty() && !source.is_empty() => {
             Ok((target.to_owned(), PathBuf::from(source)))
         }
-        _ => Err("must be DST=SRC".to_owned()),
+        _ => Err("must be DST=SRC, such as src/a.py=./a.py: the path in the sandbox, then the host's file"
+            .to_owned()),
     }
 }
 

@@ -11,8 +11,7 @@ use crate::errors::Failure;
 pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     let all = if args.all { context.provider().await?.list().await? } else { Vec::new() };
     if !args.force && !all.is_empty() {
-        let what = if all.len() == 1 { "sandbox" } else { "sandboxes" };
-        let question = format!("destroy all that `eyot ls` lists, {} {what}?", all.len());
+        let question = format!("destroy all that `eyot ls` lists, {}?", counted(all.len()));
         if !confirm(&question, context.output)? {
             return Ok(DECLINED);
         }
@@ -34,10 +33,17 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     match (context.output.json, damaged.as_slice()) {
         (true, []) => context.output.value(&json!({ "removed": removed }))?,
         (true, damaged) => context.output.value(&json!({ "removed": removed, "damaged": damaged }))?,
+        (false, []) if !all.is_empty() => {
+            context.output.note(&format!("destroyed {}", counted(removed.len())))
+        }
         (false, []) => {}
         (false, damaged) => context.output.note(&said(damaged)),
     }
     settle(failures, context)
+}
+
+fn counted(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "sandbox" } else { "sandboxes" })
 }
 
 /// Returns those of the removed sandboxes that were damaged.

@@ -314,7 +314,18 @@ impl Drop for Socket {
 
 /// Listens on a unix socket. A file that is left of an earlier server is replaced.
 fn socket(path: &Path) -> Result<(Listener, Socket), Failure> {
-    let failed = |error| Failure::host(format!("listen on `unix:{}`", path.display()), error);
+    let failed = |error: io::Error| {
+        let hint = match error.kind() {
+            io::ErrorKind::PermissionDenied => Some("name a path in a folder that you may write to"),
+            io::ErrorKind::NotFound => Some("make its folder first"),
+            _ => None,
+        };
+        let failure = Failure::host(format!("listen on `unix:{}`", path.display()), error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    };
     if !path.is_absolute() {
         return Err(Failure::usage(format!("`unix:{}` is no absolute path", path.display())));
     }
@@ -334,7 +345,7 @@ fn socket(path: &Path) -> Result<(Listener, Socket), Failure> {
         }
         Ok(_) if !is_dead() => {
             let message = format!("listen on `unix:{}`: somebody does already", path.display());
-            return Err(Error::new(ErrorKind::Conflict, message).into());
+            return Err(Error::new(ErrorKind::Conflict, message).with_hint("choose another path").into());
         }
         Ok(_) => std::fs::remove_file(path).map_err(failed)?,
     }

@@ -262,7 +262,7 @@ fn a_server_says_at_its_start_which_agents_can_t_work() {
     let (_, log) = server.ended();
     for (name, said) in [
         ("elsewhere", "this server has `native`"),
-        ("misspelt", "`modle`"),
+        ("misspelt", "line 2 column 1: unknown field `modle`"),
         ("none", "names no model"),
         ("strange", "`nobody`"),
     ] {

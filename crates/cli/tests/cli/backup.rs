@@ -69,7 +69,7 @@ fn sandboxes_pools_keys_and_events_come_back_elsewhere_as_they_were() {
     assert_eq!(there(&["read", "kept", "file"]).success(), "of the workspace");
     assert_eq!(there(&["read", "team/builder", "of-pool"]).success(), "x");
     assert!(!machine.path("other.restoring").exists());
-    there(&["rm", "--all"]).success();
+    there(&["-q", "rm", "--all"]).success();
     // The one that it was made of is as it was.
     assert_eq!(look(|arguments| machine.run(arguments)), before);
 }
@@ -125,7 +125,7 @@ fn by_pipes_and_into_an_empty_folder_and_never_over_one_that_is_used() {
     assert_eq!(elsewhere(&machine, "empty", &["exec", "box", "--", "echo", "awake"]).success(), "awake\n");
     let again = elsewhere(&machine, "empty", &["restore", &archive(&machine)]);
     assert!(again.failure(125).contains("something is there already"), "{again:?}");
-    elsewhere(&machine, "empty", &["rm", "--all"]).success();
+    elsewhere(&machine, "empty", &["-q", "rm", "--all"]).success();
 }
 
 /// An entry: its path, what it is, and the target of a link.
@@ -284,7 +284,7 @@ fn a_restore_that_is_interrupted_leaves_nothing_and_a_killed_ones_rest_is_remove
         elsewhere(&machine, "other", &["exec", "box", "--", "stat", "-c", "%s", "large"]).success(),
         "4000000\n"
     );
-    elsewhere(&machine, "other", &["rm", "--all"]).success();
+    elsewhere(&machine, "other", &["-q", "rm", "--all"]).success();
 }
 
 /// Makes folders in each other, from where it is called, with a file at the end. A second call goes
@@ -317,7 +317,7 @@ fn a_tree_of_1500_folders_in_each_other_comes_back_with_few_descriptors() {
     with_few(&["--state", &machine.path_text("other"), "restore", "-q", &archive(&machine)]);
     let read = elsewhere(&machine, "other", &["exec", "box", "--", "python3", "-c", DEEP, "look"]);
     assert_eq!(read.success(), "reached\n");
-    elsewhere(&machine, "other", &["rm", "--all"]).success();
+    elsewhere(&machine, "other", &["-q", "rm", "--all"]).success();
 }
 
 #[test]

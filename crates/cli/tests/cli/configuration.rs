@@ -127,9 +127,24 @@ fn a_server_without_its_scheme_is_told_what_is_missing() {
 }
 
 #[test]
+fn https_to_a_server_without_tls_is_told_so() {
+    let machine = Machine::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("https://{}", listener.local_addr().unwrap());
+    let plain = std::thread::spawn(move || {
+        let (mut caller, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut caller, b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+            .unwrap();
+    });
+    let said = machine.run(&["--server", &server, "ls"]);
+    plain.join().unwrap();
+    assert!(said.failure(125).contains("begins with http://"), "{said:?}");
+}
+
+#[test]
 fn a_named_file_takes_the_place_of_the_user_s_and_must_be_there() {
     let machine = Machine::new();
-    machine.write("home/.config/eyot/config.toml", "[defaults]\nmemory = 5\n");
+    machine.write("home/.config/eyot/config.toml", "[defaults]\nmemory_mib = 5\n");
     machine.write("team.toml", "[defaults]\npids = 77\n");
     let file = machine.path_text("team.toml");
     let made = machine.run(&["--config", &file, "--json", "create", "a"]).success();

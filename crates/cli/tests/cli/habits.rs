@@ -364,6 +364,8 @@ fn a_misspelt_command_is_recognised() {
         assert!(said.contains(&format!("\nhint: a similar subcommand exists: {meant}")), "{typed}: {said}");
     }
     assert!(!refused(&machine, &["nonsense"]).contains("hint:"));
+    assert!(refused(&machine, &["snapshot", "dev"]).contains("`eyot backup FILE`"));
+    assert!(refused(&machine, &["upload", "dev"]).contains("`eyot cp ./DIR NAME:DIR`"));
     assert!(refused(&machine, &["prune"]).contains("`eyot image prune`"));
     // The usage is the command's own, and names no option that nobody typed.
     for command in [&["serve"][..], &["image", "pull"]] {
@@ -426,4 +428,13 @@ fn a_wrong_value_names_the_option_and_what_it_takes() {
         assert!(!said.contains("lifecycle") && !said.contains("limits."), "{said}");
     }
     assert!(!machine.state().exists());
+}
+
+#[test]
+fn a_package_manager_of_the_machine_s_own_system_is_answered_with_where_packages_come_from() {
+    let machine = Machine::new();
+    let hint = "eyot image build-base";
+    let refused = machine.run(&["run", "--", "apt-get", "install", "-y", "no-such-package"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains(hint), "{refused:?}");
+    assert!(!machine.run(&["run", "--", "dpkg", "--version"]).stderr.contains(hint));
 }

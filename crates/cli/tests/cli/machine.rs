@@ -119,7 +119,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         if Path::new(&self.state()).exists() {
-            let removed = self.run(&["rm", "--all"]);
+            let removed = self.run(&["-q", "rm", "--all"]);
             if !std::thread::panicking() {
                 removed.success();
             }

@@ -90,7 +90,7 @@ fn a5_a_quota_is_taken_away_by_the_word_and_by_no_other() {
     let mut wrong = machine.command(&["serve", "--listen", "127.0.0.1:0"]);
     let wrong = machine.spawn(wrong.env("EYOT_POOL_DISK_MIB", "none")).wait_with_output().unwrap();
     let said = String::from_utf8(wrong.stderr).unwrap();
-    assert!(wrong.status.code() == Some(2) && said.contains("`none` is no quota"), "{said}");
+    assert!(wrong.status.code() == Some(2) && said.contains("`none`: write a number of MiB"), "{said}");
 }
 
 #[test]

@@ -166,7 +166,10 @@ fn check_texts(field: &str, texts: &BTreeMap<String, String>) -> Result<()> {
 
 fn check_egress(network: NetworkMode, rules: &EgressRules) -> Result<()> {
     if network != NetworkMode::Egress && *rules != EgressRules::default() {
-        let error = Error::invalid("egress", "has rules, which need the network `egress`");
+        let error = Error::invalid(
+            "egress",
+            "has rules of where to connect (--allow, --deny), which need the network `egress`",
+        );
         return Err(error.with_hint("add it: --net egress, or `network` in a spec"));
     }
     check_rules(rules)

@@ -29,11 +29,14 @@ impl Cgroups {
         Self {
             controllers: Some(held.map(|controller| controller.name().to_owned()).collect()),
             why: cause.map(ToString::to_string),
-            fix: cause.and_then(|cause| {
-                if has_systemd() { with_systemd(cause, uid) } else { Hierarchies::read().fix(cause, uid) }
-            }),
+            fix: cause.and_then(|cause| fix(cause, uid)),
         }
     }
+}
+
+/// Returns the command that makes the missing controllers available to this user.
+pub(crate) fn fix(cause: &CgroupCause, uid: u32) -> Option<String> {
+    if has_systemd() { with_systemd(cause, uid) } else { Hierarchies::read().fix(cause, uid) }
 }
 
 /// Reports which controllers limit sandboxes, and which are missing.

@@ -28,6 +28,7 @@ pub use finding::{Finding, Status};
 pub use profile::apparmor_profile;
 pub use report::{Report, diagnose};
 
+pub(crate) use cgroup::fix as fix_of_groups;
 pub(crate) use failure::SetupFailure;
 
 use std::path::Path;

@@ -182,6 +182,10 @@ impl ServerClient {
             RemoteAddress::Unix(path) => format!("unix:{}", path.display()),
         };
         let (sentence, hint) = match tls::failure(&error) {
+            Some(tokio_rustls::rustls::Error::InvalidMessage(_)) => (
+                format!("the server at {place} does not answer as one with TLS does"),
+                "does it serve without? Then its address begins with http://",
+            ),
             Some(reason) => (
                 format!("the server at {place} can't be trusted: {reason}"),
                 "EYOT_CA_CERT names a PEM file with the certificates that the server's may come from",
@@ -235,7 +239,7 @@ fn problem(status: u16, body: &[u8]) -> Problem {
             reason: detail.clone(),
             detail,
             kind: kind.to_string(),
-            hint: None,
+            hint: Some("is this Eyot's server, or what stands before it?".to_owned()),
             field: None,
             sleeping: false,
             dead: false,

@@ -65,15 +65,23 @@ impl Caller {
     pub fn pool(&self, named: Option<&str>) -> Result<SandboxName, Refusal> {
         let pool = match (named, &self.0) {
             (Some(named), _) => SandboxName::parse(named).map_err(|error| error.context("choose a pool"))?,
-            (None, Some(key)) => key.pools.first().cloned().ok_or_else(|| no_pool("default"))?,
+            (None, Some(key)) => key.pools.first().cloned().ok_or_else(|| self.no_pool("default"))?,
             (None, None) => SandboxName::parse(eyot_engine::DEFAULT_SANDBOX)?,
         };
-        if self.opens(&pool) { Ok(pool) } else { Err(no_pool(pool.as_str())) }
+        if self.opens(&pool) { Ok(pool) } else { Err(self.no_pool(pool.as_str())) }
     }
-}
 
-fn no_pool(name: &str) -> Refusal {
-    Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`")).into()
+    /// The words are the same whether or not there is one that the caller may not use.
+    fn no_pool(&self, name: &str) -> Refusal {
+        let error = Error::new(ErrorKind::NotFound, format!("there is no pool `{name}`"));
+        match &self.0 {
+            Some(key) => {
+                let pools: Vec<String> = key.pools.iter().map(|pool| format!("`{pool}`")).collect();
+                error.with_hint(format!("this key opens {}", pools.join(", "))).into()
+            }
+            None => error.into(),
+        }
+    }
 }
 
 /// Lets a request with a right key pass, within the limits of that key. The key is taken out, so

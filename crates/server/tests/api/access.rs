@@ -92,7 +92,8 @@ async fn n4_another_tenants_sandbox_is_not_there_by_id_or_name_and_says_the_same
         assert_eq!(ask(&ground.theirs, method, "secret-project", rest).await.0, 404, "{method} {rest}");
         let named = format!("{rest}{}pool=ours", if rest.contains('?') { "&" } else { "?" });
         let (status, text) = ask(&ground.theirs, method, "secret-project", &named).await;
-        assert!(status == 404 && text.contains("no pool"), "{method} {named}: {status} {text}");
+        let has_way = text.contains("this key opens `theirs`");
+        assert!(status == 404 && text.contains("no pool") && has_way, "{method} {named}: {status} {text}");
     }
     assert_eq!(ground.get(&format!("/v1/sandboxes/{id}")).await.status(), 200);
 }

@@ -15,6 +15,7 @@ use eyot_agent::{
 use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_providers::registry::find;
 
+use super::create::note_unusable_mounts;
 use crate::args::{AgentArgs, AgentCommand, AgentWorkArgs, SpecArgs};
 use crate::config::configure_models;
 use crate::context::Context;
@@ -65,6 +66,7 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
     let usual = SpecArgs { image: image.clone(), ..SpecArgs::default() }.to_spec(&context.config.defaults)?;
     args.spec.image = args.spec.image.or(image);
     let spec = args.spec.to_spec(&context.config.defaults)?;
+    note_unusable_mounts(&spec.mounts, context);
     let is_usual = spec == usual;
     let engine = context.engine_for(spec.image.as_deref()).await?;
     let id = match args.go_on {
@@ -104,7 +106,14 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
 
 /// Removes the sandbox of an agent whose model never answered: there is nothing to continue, and each try would leave one.
 async fn remove_unused(pool: &SandboxPool, context: &Context) {
-    match pool.remove(DEFAULT_SANDBOX).await {
+    let removed = pool.remove(DEFAULT_SANDBOX).await;
+    // Nor a pool that nobody asked for.
+    if pool.list().await.is_ok_and(|rest| rest.is_empty())
+        && let Err(error) = pool.close().await
+    {
+        tracing::warn!(%error, "the agent's empty pool stays");
+    }
+    match removed {
         Ok(()) => context.output.note("the model never answered; the sandbox is removed"),
         Err(error) if error.kind() == eyot::ErrorKind::NotFound => {}
         Err(error) => context.output.note(&format!("the unused sandbox is not removed: {error}")),
@@ -285,6 +294,9 @@ fn ended_as(shown: ShownRun) -> Result<u8, Failure> {
 fn not_done(error: &AgentError) -> Failure {
     let failure =
         Failure::with_code(eyot::Error::new(eyot::ErrorKind::Unavailable, error.to_string()), NOT_DONE);
+    if let AgentError::Budget(_) = error {
+        return failure.hint("a task that continues it has a budget of its own; `eyot agent --help` lists the options that set it");
+    }
     let AgentError::Model { source, .. } = error else { return failure };
     match source.kind {
         ModelErrorKind::Unauthorized => failure.hint(

@@ -2,6 +2,8 @@
 
 mod access;
 
+use std::io::{self, IsTerminal};
+
 use eyot::{CancellationToken, SandboxName, SandboxSpec};
 use eyot_engine::{Engine, POOL_WORKDIR, PoolOptions};
 use eyot_providers::remote::RemoteServer;
@@ -30,6 +32,9 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     };
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
+    if args.http.is_none() && io::stdin().is_terminal() {
+        context.output.note("an MCP client speaks here on standard input; Ctrl-C ends it. `eyot mcp --help` shows how to name it to one");
+    }
     let serving = serve(&args, &server, stop.clone(), context);
     let mut serving = std::pin::pin!(serving);
     let signal = tokio::select! {
