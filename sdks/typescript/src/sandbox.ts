@@ -1,7 +1,7 @@
 /** One sandbox: run commands, use files, start processes, put it to sleep. A handle is a name; making one asks nothing. */
 
 import { fromWire, toWire } from "./case.js";
-import { type Command, type ExecOptions, type ExecResult, execBody, execResult, isLargeStdin, stdinBody } from "./exec.js";
+import { type Command, type ExecOptions, type ExecResult, EXEC_OPTIONS, execBody, execResult, isLargeStdin, stdinBody } from "./exec.js";
 import { ExecStream, type ExecStreamOptions } from "./exec_stream.js";
 import { EyotError } from "./error.js";
 import type {
@@ -26,12 +26,13 @@ import type { DecisionOptions, EgressDecision, EgressRules, Preview, PreviewOpti
 import type { components } from "./openapi.js";
 import { type LiveProcesses, type LogOptions, type LogPiece, type ProcessInfo, type StartOptions, type WaitOptions, logPieces, startBody } from "./processes.js";
 import type { SandboxChanges, SandboxInfo } from "./spec.js";
-import { type KeepOptions, KeptCommand } from "./kept_command.js";
+import { KEEP_OPTIONS, type KeepOptions, KeptCommand } from "./kept_command.js";
 import { type NamedEvent, namedEvents, serverSentEvents } from "./sse.js";
 import type { Streamed } from "./streamed.js";
 import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
 import { Terminal, type TerminalInfo, type TerminalOptions } from "./terminal.js";
 import { checkMadeByClient, nameOurs } from "./foreign_names.js";
+import { checkCommandOptions } from "./foreign_options.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
@@ -100,6 +101,7 @@ export class Sandbox {
 
   /** Runs a command to its end. Whatever it exits with is a result; so is the abort of one that runs, with its output so far. */
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
+    checkCommandOptions(options, EXEC_OPTIONS);
     const isTold = options.onStdout !== undefined || options.onStderr !== undefined;
     if (options.signal || isTold || isLargeStdin(options.stdin)) return await (await this.execStream(command, options)).tell(options);
     return execResult(await this.#json({ method: "POST", path: "/exec", json: execBody(command, options) }));
@@ -117,6 +119,7 @@ export class Sandbox {
    * of its reader.
    */
   async keep(command: Command, options: KeepOptions = {}): Promise<KeptCommand> {
+    checkCommandOptions(options, KEEP_OPTIONS);
     const { lingerMs, readTimeoutMs, ...others } = options;
     const asked: Asked = { method: "POST", path: "/exec/stream", query: { linger_ms: lingerMs }, json: execBody(command, others) };
     const events = await this.#kept(asked, readTimeoutMs);

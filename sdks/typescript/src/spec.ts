@@ -1,7 +1,7 @@
 /** What a sandbox is made from, and what is known of one. */
 
 import { toWire } from "./case.js";
-import { type PartFields, checkSpec } from "./foreign_options.js";
+import { type OptionsOf, type PartFields, checkSpec } from "./foreign_options.js";
 
 /** What to create; every part has a default. */
 export interface SandboxSpec {
@@ -48,10 +48,7 @@ export interface Mount {
   writable?: boolean;
 }
 
-/** The fields of a type. One that is missing or too much does not compile. */
-type FieldsOf<T> = Record<keyof T, true>;
-
-const LIMITS: FieldsOf<Limits> = {
+const LIMITS: OptionsOf<Limits> = {
   timeoutMs: true,
   maxOutputBytes: true,
   maxFileBytes: true,
@@ -60,15 +57,35 @@ const LIMITS: FieldsOf<Limits> = {
   pids: true,
   diskMib: true,
 };
-const LIFECYCLE: FieldsOf<Lifecycle> = { ttlMs: true, idleTimeoutMs: true, onIdle: true, autoDestroy: true };
-const MANIFEST: FieldsOf<NonNullable<SandboxSpec["manifest"]>> = { files: true, directories: true, env: true };
-const EGRESS: FieldsOf<NonNullable<SandboxSpec["egress"]>> = { allow: true, deny: true };
-const SECURITY: FieldsOf<NonNullable<SandboxSpec["security"]>> = { readonlyRootfs: true, noNewPrivileges: true, dropCapabilities: true };
+const LIFECYCLE: OptionsOf<Lifecycle> = { ttlMs: true, idleTimeoutMs: true, onIdle: true, autoDestroy: true };
+const MANIFEST: OptionsOf<NonNullable<SandboxSpec["manifest"]>> = { files: true, directories: true, env: true };
+const EGRESS: OptionsOf<NonNullable<SandboxSpec["egress"]>> = { allow: true, deny: true };
+const SECURITY: OptionsOf<NonNullable<SandboxSpec["security"]>> = { readonlyRootfs: true, noNewPrivileges: true, dropCapabilities: true };
 const PARTS: PartFields = { limits: LIMITS, lifecycle: LIFECYCLE, manifest: MANIFEST, egress: EGRESS, security: SECURITY };
+
+const SPEC: OptionsOf<SandboxSpec> = {
+  name: true,
+  image: true,
+  workdir: true,
+  workspace: true,
+  manifest: true,
+  env: true,
+  user: true,
+  metadata: true,
+  labels: true,
+  network: true,
+  egress: true,
+  mounts: true,
+  ports: true,
+  limits: true,
+  lifecycle: true,
+  security: true,
+  require: true,
+};
 
 /** A spec as it goes over the wire. */
 export function specBody(given: SandboxSpec & { container?: object }): unknown {
-  checkSpec(given, PARTS);
+  checkSpec(given, SPEC, PARTS);
   const { ports, ...spec } = given;
   return toWire(ports === undefined ? spec : { ...spec, container: { ...spec.container, ports } });
 }

@@ -70,3 +70,43 @@ test("a text instead of options is answered with how an image and a name are giv
   const create = client.create.bind(client) as unknown as (template: string) => Promise<unknown>;
   await assert.rejects(create("python"), isInvalid(undefined, 'such as `{ image: "node:22" }` or `{ name: "builder" }`, not `python`'));
 });
+
+const Client = EyotClient as unknown as new (...given: unknown[]) => EyotClient;
+const isTypeError = (message: string) => (error: unknown) => error instanceof TypeError && error.message.includes(message);
+
+for (const name of ["baseUrl", "baseURL", "uri", "host", "server"]) {
+  test(`a client that is given \`${name}\` starts no server of its own, but names \`url\``, () => {
+    const words = `new EyotClient: there is no option \`${name}\`; use \`url\`; there are \`url\`, \`apiKey\`, \`pool\``;
+    assert.throws(() => new Client({ [name]: "http://team:7070" }), isTypeError(words));
+  });
+}
+
+test("an option of Python's client is answered with ours, and one that nobody has with those that there are", () => {
+  assert.throws(() => new Client({ api_key: "x" }), isTypeError("there is no option `api_key`; use `apiKey`"));
+  assert.throws(() => new Client("http://team:7070", { agents_dir: "x" }), isTypeError("there is no option `agents_dir`; use `agentsDir`"));
+  assert.throws(() => new Client({ colour: "red" }), isTypeError("there is no option `colour`; there are `url`"));
+});
+
+test("what is neither a URL nor options makes no client", () => {
+  for (const given of [null, 7070, new URL("http://team:7070"), ["http://team:7070"]]) {
+    assert.throws(() => new Client(given), isTypeError("the server is a URL as a text, or options such as"));
+  }
+});
+
+test("a text alone is the URL, and a wrong one is refused at once", () => {
+  assert.throws(() => new EyotClient("localhost"), isInvalid("url", "must look like http://host:port"));
+});
+
+test("an option that a call does not have is refused before anything is asked", async () => {
+  const wrong = { colour: "red" } as object;
+  const says = (what: string, first: string) => isInvalid("colour", `${what}: there is no option \`colour\`; there are \`${first}\``);
+  await assert.rejects(client.create(wrong), says("create sandbox", "name"));
+  await assert.rejects(client.create({}, wrong), says("create sandbox, behind its spec", "signal"));
+  await assert.rejects(client.list(wrong), says("list sandboxes", "labels"));
+  await assert.rejects(client.events(wrong).next(), says("read events", "sandbox"));
+  for (const call of ["exec", "execStream", "keep", "start"] as const) {
+    await assert.rejects(sandbox[call]("true", wrong) as Promise<unknown>, says("run a command", "cwd"));
+  }
+  const snake = { max_output_bytes: 1 } as object;
+  await assert.rejects(sandbox.exec("true", snake), isInvalid("max_output_bytes", "use `maxOutputBytes`"));
+});
