@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eyot import AlreadyExists, Client, Invalid, Mount, PermissionDenied, Sandbox, SandboxNotFound
+from eyot import AlreadyExists, AsyncClient, Client, Invalid, Mount, PermissionDenied, Sandbox, SandboxNotFound
 
 
 def unused() -> str:
@@ -118,6 +118,23 @@ def test_a_keyword_of_another_library_is_answered_with_ours(client: Client) -> N
         sandbox.exec("true", background=True)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="use max_output_bytes"):
         sandbox.exec_stream("true", max_output_byte=1)  # type: ignore[call-arg]
+
+
+async def test_sandboxes_are_listed_and_changed_by_labels_and_not_by_metadata() -> None:
+    nowhere = Client("unix:/nowhere.sock")
+    with pytest.raises(TypeError, match=r"list\(\) has no parameter 'metadata'; use labels, as create takes them"):
+        nowhere.list(metadata={"user": "ada"})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"update\(\) has no parameter 'metadata'; use labels"):
+        nowhere.sandbox("nobody").update(metadata={"user": "ada"})  # type: ignore[call-arg]
+    async with AsyncClient("unix:/nowhere.sock") as other:
+        with pytest.raises(TypeError, match="use labels, as create takes them"):
+            other.list(metadata={"user": "ada"})  # type: ignore[call-arg]
+
+
+def test_metadata_are_told_again_and_are_no_labels(client: Client) -> None:
+    with client.create(metadata={"user_id": "ada"}) as sandbox:
+        assert sandbox.info is not None
+        assert (sandbox.info.spec["metadata"], sandbox.info.labels) == ({"user_id": "ada"}, {})
 
 
 def test_what_reaches_the_host_is_refused(client: Client) -> None:

@@ -6,6 +6,7 @@ import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
 import { type OptionsOf, checkClientOptions, checkListOptions, checkOptions } from "./foreign_options.js";
 import { Images } from "./images.js";
+import { CALL } from "./known_options.js";
 import { type LocalServer, findProgram, startServer } from "./local_server.js";
 import type { components } from "./openapi.js";
 import { EVENT_OPTIONS, type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
@@ -53,7 +54,6 @@ export interface ListOptions extends CallOptions {
   labels?: Record<string, string>;
 }
 
-const CALL_OPTIONS: OptionsOf<CallOptions> = { signal: true };
 const LIST_OPTIONS: OptionsOf<ListOptions> = { labels: true, signal: true };
 
 /** What the server's sandboxes can do. */
@@ -218,7 +218,7 @@ export class EyotClient {
   }
 
   async #make(spec: SandboxSpec, getOrCreate: boolean, options: CallOptions): Promise<Sandbox> {
-    checkOptions(options, CALL_OPTIONS, "create sandbox, behind its spec");
+    checkOptions(options, CALL, "create sandbox, behind its spec");
     const { signal } = options;
     const { pool, name } = newName(spec.name, this.#options.pool);
     const named = name === undefined ? spec : { ...spec, name };

@@ -36,7 +36,7 @@ const OF_A_CLIENT = new Map([
 
 /** What to write instead, when sandboxes are listed. */
 const OF_A_LIST = new Map([
-  ["metadata", "`labels`, which `create` takes too"],
+  ["metadata", "`labels`, which `create` takes too: by `metadata` nothing is found"],
   ["query", "`labels`"],
 ]);
 

@@ -32,7 +32,8 @@ import type { Streamed } from "./streamed.js";
 import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
 import { Terminal, type TerminalInfo, type TerminalOptions } from "./terminal.js";
 import { checkMadeByClient, nameOurs } from "./foreign_names.js";
-import { checkCommandOptions } from "./foreign_options.js";
+import { checkCommandOptions, checkOptions } from "./foreign_options.js";
+import * as known from "./known_options.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
@@ -167,6 +168,7 @@ export class Sandbox {
 
   /** Reads a file. */
   async readFile(path: string, options: ReadOptions = {}): Promise<Uint8Array> {
+    checkOptions(options, known.READ, "read file");
     const { signal, ...range } = options;
     return await this.#bytes({ method: "GET", path: "/files", query: { path, ...range }, signal });
   }
@@ -178,12 +180,14 @@ export class Sandbox {
 
   /** Reads a file piece by piece. Read it, or let go of it by its `return`. */
   async readStream(path: string, options: ReadOptions = {}): Promise<Streamed<Uint8Array>> {
+    checkOptions(options, known.READ, "read file");
     const { signal, ...range } = options;
     return await (await this.#transport()).stream(this.#request({ method: "GET", path: "/files", query: { path, ...range }, signal }));
   }
 
   /** Writes a file, atomically; missing parent directories are made. */
   async writeFile(path: string, content: FileContent, options: WriteOptions = {}): Promise<void> {
+    checkOptions(options, known.WRITE, "write file");
     const { signal, mode, permissions, maxFileBytes } = options;
     const query = { path, mode, permissions, max_file_bytes: maxFileBytes };
     await this.#json({ method: "PUT", path: "/files", query, body: content, signal });
@@ -246,6 +250,7 @@ export class Sandbox {
 
   /** Lists a directory, sorted by name unless `order` says otherwise, dot files included. */
   async list(path = ".", options: ListDirectoryOptions = {}): Promise<DirEntry[]> {
+    checkOptions(options, known.LIST_DIRECTORY, "list directory");
     const { order, signal } = options;
     const listing = await this.#json<Schemas["Listing"]>({ method: "GET", path: "/list", query: { path, order }, signal });
     return fromWire(listing.entries);
@@ -253,12 +258,14 @@ export class Sandbox {
 
   /** Makes a directory. */
   async mkdir(path: string, options: MkdirOptions = {}): Promise<void> {
+    checkOptions(options, known.MKDIR, "make directory");
     const { signal, recursive } = options;
     await this.#nothing({ method: "POST", path: "/mkdir", query: { path, recursive }, signal });
   }
 
   /** Removes a file, a symbolic link (not its target), or with `recursive` a directory. */
   async remove(path: string, options: RemoveOptions = {}): Promise<void> {
+    checkOptions(options, known.REMOVE, "remove");
     const { signal, recursive, force } = options;
     await this.#nothing({ method: "DELETE", path: "/files", query: { path, recursive, force }, signal });
   }
@@ -270,6 +277,7 @@ export class Sandbox {
 
   /** Finds files by a pattern such as `src/*.ts`. */
   async glob(pattern: string, options: GlobOptions = {}): Promise<GlobResult> {
+    checkOptions(options, known.GLOB, "glob");
     const { signal, path, hidden, maxResults } = options;
     const query = { pattern, path, hidden, max_results: maxResults };
     return fromWire(await this.#json({ method: "GET", path: "/glob", query, signal }));
@@ -277,6 +285,7 @@ export class Sandbox {
 
   /** Finds lines by a regular expression (Rust's), or by literal text. */
   async grep(pattern: string, options: GrepOptions = {}): Promise<GrepResult> {
+    checkOptions(options, known.GREP, "grep");
     const { signal, path, literal, ignoreCase, include, maxMatches, maxLineBytes } = options;
     const limits = { max_matches: maxMatches, max_line_bytes: maxLineBytes };
     const query = { pattern, path, literal, ignore_case: ignoreCase, include, ...limits };
@@ -285,6 +294,7 @@ export class Sandbox {
 
   /** Tells what happens to a file or below a directory, once this has resolved. Abort the signal, leave the loop, or call `return`, to stop. */
   async watch(path = ".", options: WatchOptions = {}): Promise<Streamed<WatchEvent>> {
+    checkOptions(options, known.WATCH, "watch");
     const { signal, recursive, readTimeoutMs } = options;
     const events = await this.#events({ method: "GET", path: "/watch", query: { path, recursive }, signal }, readTimeoutMs);
     return events.through(converted<WatchEvent>);
@@ -308,6 +318,7 @@ export class Sandbox {
 
   /** Reads a started process's log. */
   async *logs(process: string, options: LogOptions = {}): AsyncGenerator<LogPiece, void> {
+    checkOptions(options, known.LOGS, "read log");
     const { signal, stream, offset, tailBytes, tailLines, limitBytes, follow, readTimeoutMs } = options;
     const query: Query = { stream, offset, tail_bytes: tailBytes, tail_lines: tailLines, limit_bytes: limitBytes, follow };
     yield* logPieces(await this.#events({ method: "GET", path: this.#processPath(process, "logs"), query, signal }, readTimeoutMs));
@@ -315,6 +326,7 @@ export class Sandbox {
 
   /** Waits until a started process has ended. */
   async wait(process: string, options: WaitOptions = {}): Promise<ProcessInfo> {
+    checkOptions(options, known.WAIT, "wait for process");
     const { observe, signal } = options;
     return fromWire(await this.#json({ method: "GET", path: this.#processPath(process, "wait"), query: { observe }, signal }));
   }

@@ -19,7 +19,7 @@ export interface SandboxSpec {
   env?: Record<string, string>;
   /** Who runs commands; by default `user` (1000), or whom the image names. */
   user?: string;
-  /** Facts to find again. */
+  /** Facts that are kept, and told in `info.spec`. `list` finds nothing by them: that is what labels are for. */
   metadata?: Record<string, string>;
   /** Labels to select by. */
   labels?: Record<string, string>;

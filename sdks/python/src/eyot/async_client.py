@@ -23,6 +23,7 @@ from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
 from ._events import EventStream, StreamEvent
+from ._keywords import names_the_right_keyword
 from ._local_server import LocalServer
 from ._server_address import ServerAddress, given_address, key_header
 from ._websocket import open_async_websocket
@@ -47,8 +48,8 @@ class AsyncClient:
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
     Of a server that is started, and of no other: `provider`, `native`, `docker` or `memory`, where its sandboxes come from;
-    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container
-    engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
+    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its
+    container engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
     PROVIDER/MODEL of agents whose file names none.
     """
 
@@ -135,6 +136,7 @@ class AsyncClient:
         """A handle on a sandbox, without asking the server whether it is there."""
         return AsyncSandbox(self, At(id_or_name, self.pool))
 
+    @names_the_right_keyword
     async def list(self, *, labels: dict[str, str] | None = None, page_size: int | None = None) -> AsyncIterator[SandboxInfo]:
         """The sandboxes of the pool, oldest first; with labels only those that have them all."""
         cursor = None
@@ -176,6 +178,7 @@ class AsyncClient:
         pool = self.pool or (await self._send(sandboxes.get(At(source)))).pool
         return await self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
 
+    @names_the_right_keyword
     async def events(
         self,
         *,

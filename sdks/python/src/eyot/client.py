@@ -25,6 +25,7 @@ from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
 from ._events import EventStream, StreamEvent
+from ._keywords import names_the_right_keyword
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
 from ._websocket import open_async_websocket, open_websocket
@@ -50,8 +51,8 @@ class Client:
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
     Of a server that is started, and of no other: `provider`, `native`, `docker` or `memory`, where its sandboxes come from;
-    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container
-    engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
+    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its
+    container engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
     PROVIDER/MODEL of agents whose file names none.
     """
 
@@ -135,6 +136,7 @@ class Client:
         """A handle on a sandbox, without asking the server whether it is there."""
         return Sandbox(self, At(id_or_name, self.pool))
 
+    @names_the_right_keyword
     def list(self, *, labels: dict[str, str] | None = None, page_size: int | None = None) -> Iterator[SandboxInfo]:
         """The sandboxes of the pool, oldest first; with labels only those that have them all."""
         cursor = None
@@ -173,6 +175,7 @@ class Client:
         pool = self.pool or self._send(sandboxes.get(At(source))).pool
         return self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
 
+    @names_the_right_keyword
     def events(
         self,
         *,

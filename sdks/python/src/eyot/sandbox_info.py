@@ -102,7 +102,9 @@ class UnnamedOptions(TypedDict, total=False):
     env: dict[str, str]
     #: Who runs commands.
     user: str
+    #: What `list` finds it by.
     labels: dict[str, str]
+    #: Facts that are kept, and told in `info.spec`. `list` finds nothing by them.
     metadata: dict[str, str]
     #: What it may reach: `none` (the default), or `egress`, public addresses.
     network: Literal["none", "egress", "bridge"]

@@ -110,3 +110,30 @@ test("an option that a call does not have is refused before anything is asked", 
   const snake = { max_output_bytes: 1 } as object;
   await assert.rejects(sandbox.exec("true", snake), isInvalid("max_output_bytes", "use `maxOutputBytes`"));
 });
+
+test("an option of a call on files, processes or agents that there is not is refused, too", async () => {
+  const wrong = { colour: "red" } as object;
+  const calls: Record<string, () => Promise<unknown>> = {
+    "read file": () => sandbox.readText("f", wrong),
+    "write file": () => sandbox.writeFile("f", "", wrong),
+    "list directory": () => sandbox.list(".", wrong),
+    "make directory": () => sandbox.mkdir("d", wrong),
+    remove: () => sandbox.remove("d", wrong),
+    glob: () => sandbox.glob("*", wrong),
+    grep: () => sandbox.grep("x", wrong),
+    watch: () => sandbox.watch(".", wrong),
+    "read log": () => sandbox.logs("p1", wrong).next(),
+    "wait for process": () => sandbox.wait("p1", wrong),
+    "run an agent": () => client.agents.run("assistant", "ada", wrong),
+    "list runs": () => client.runs.list(wrong),
+    "follow a run": () => client.runs.follow("r1", wrong),
+  };
+  for (const [what, call] of Object.entries(calls)) {
+    await assert.rejects(call(), isInvalid("colour", `${what}: there is no option \`colour\`; there are \``));
+  }
+});
+
+test("sandboxes are not listed by metadata, and the error names labels", async () => {
+  const metadata = { metadata: { user: "ada" } } as object;
+  await assert.rejects(client.list(metadata), isInvalid("metadata", "use `labels`, which `create` takes too"));
+});

@@ -112,6 +112,11 @@ test("over TCP a key is needed, a wrong one is refused, and the right one opens"
   await friend.close();
 });
 
+test("metadata of a spec are told again, and are no labels", async () => {
+  await using sandbox = await client.create({ metadata: { userId: "ada" } });
+  assert.deepEqual([sandbox.info?.spec["metadata"], sandbox.info?.labels], [{ userId: "ada" }, {}]);
+});
+
 test("a URL as a text is where the server is, with the other options behind it", async () => {
   await using named = new EyotClient(here.url, { apiKey: here.key });
   assert.deepEqual(await named.list(), []);
