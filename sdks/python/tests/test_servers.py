@@ -51,6 +51,20 @@ def test_address_and_key_come_from_the_environment(
         assert sandbox.info is not None and sandbox.info.pool == "one"
 
 
+def test_an_error_that_nobody_catches_ends_with_its_hint(tmp_path: Path) -> None:
+    script = "from eyot import Client; Client()"
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    failed = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    message, hint = failed.stderr.strip().splitlines()[-2:]
+    assert message == "eyot.errors.Unavailable: find a server: no URL was given, and the program `eyot` is not installed"
+    assert hint.startswith("hint: give a URL, set EYOT_SERVER, or install eyot")
+
+
+def test_the_text_of_an_error_is_its_message_alone() -> None:
+    error = Unavailable("reach the server", hint="start it")
+    assert (str(error), error.detail, error.hint) == ("reach the server", "reach the server", "start it")
+
+
 def test_without_an_address_a_server_is_started_that_ends_with_the_client(state: str) -> None:
     with Client() as client:
         assert client._local is not None

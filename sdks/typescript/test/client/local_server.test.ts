@@ -165,6 +165,16 @@ test("without a URL and without the program the error says what to do", async ()
   }
 });
 
+test("an error that nobody catches is printed with its hint behind the message", async () => {
+  const script = 'import { EyotClient } from "@eyot/client"; await new EyotClient().version();';
+  const env = { PATH: "/nowhere", HOME: tmpdir() };
+  const failed = run(process.execPath, ["--input-type=module", "-e", script], { timeout: 20_000, env });
+  await assert.rejects(failed, (error: { stderr: string }) => {
+    assert.match(error.stderr, /EyotError: there is no server: no URL was given and `eyot` is not installed\nhint: set EYOT_SERVER to [^\n]+\n    at /);
+    return true;
+  });
+});
+
 test("a program that is no server is an error that says what it said", async () => {
   process.env["EYOT_BIN"] = "/bin/false";
   try {
