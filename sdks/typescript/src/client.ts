@@ -13,7 +13,7 @@ import { EVENT_OPTIONS, type EventOptions, type PoolCreate, type PoolCreated, ty
 import { Sandbox } from "./sandbox.js";
 import { type SandboxInfo, type SandboxSpec, specBody } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
-import { ClosedClient, type Query, Transport, parseAddress } from "./transport.js";
+import { type Address, ClosedClient, type Query, Transport, parseAddress } from "./transport.js";
 
 type Schemas = components["schemas"];
 
@@ -280,7 +280,8 @@ interface Connection {
 async function connect(options: ClientOptions): Promise<Connection> {
   const url = options.url ?? process.env["EYOT_SERVER"];
   if (url) {
-    return { transport: new Transport(parseAddress(url), options.apiKey ?? process.env["EYOT_API_KEY"]) };
+    const address: Address = options.url === undefined ? { ...parseAddress(url), from: "environment" } : parseAddress(url);
+    return { transport: new Transport(address, options.apiKey ?? process.env["EYOT_API_KEY"]) };
   }
   const program = findProgram();
   if (program === undefined) {
@@ -288,5 +289,5 @@ async function connect(options: ClientOptions): Promise<Connection> {
     throw new EyotError("there is no server: no URL was given and `eyot` is not installed", { kind: "unavailable", hint });
   }
   const server = await startServer(program, options);
-  return { transport: new Transport({ ...parseAddress(server.url), isOwn: true }, undefined), server };
+  return { transport: new Transport({ ...parseAddress(server.url), from: "own" }, undefined), server };
 }

@@ -384,7 +384,7 @@ export class Sandbox {
    */
   async preview(port: number, options: PreviewOptions & CallOptions = {}): Promise<Preview> {
     const { signal, ...who } = options;
-    if ((await this.#transport()).address.isOwn) throw noAddress(port, this.id);
+    if ((await this.#transport()).address.from === "own") throw noAddress(port, this.id);
     return fromWire(await this.#json({ method: "POST", path: `/ports/${port}/preview`, json: toWire(who), signal }));
   }
 

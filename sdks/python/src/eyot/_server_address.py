@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
 from urllib.parse import urlencode
 
 from .errors import Invalid
@@ -18,6 +20,12 @@ class ServerAddress:
 
     url: str
     socket: str | None = None
+    #: Who named it: the program, `EYOT_SERVER`, or the client that started the server.
+    origin: Literal["program", "environment", "own"] = "program"
+
+    def __str__(self) -> str:
+        """As it is given to a client, without a password."""
+        return re.sub(r"//[^/]*@", "//", self.url) if self.socket is None else f"unix:{self.socket}"
 
     @classmethod
     def parse(cls, text: str) -> ServerAddress:
@@ -39,8 +47,10 @@ class ServerAddress:
 
 def given_address(url: str | None) -> ServerAddress | None:
     """The address that was given or that the environment has; `None`: neither."""
-    text = url or os.environ.get("EYOT_SERVER")
-    return ServerAddress.parse(text) if text else None
+    if url:
+        return ServerAddress.parse(url)
+    text = os.environ.get("EYOT_SERVER")
+    return replace(ServerAddress.parse(text), origin="environment") if text else None
 
 
 def key_header(key: str | None) -> dict[str, str]:

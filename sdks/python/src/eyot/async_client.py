@@ -26,6 +26,7 @@ from ._events import EventStream, StreamEvent
 from ._keywords import names_the_right_keyword
 from ._local_server import LocalServer
 from ._server_address import ServerAddress, given_address, key_header
+from ._unreachable import unreachable
 from ._websocket import open_async_websocket
 from .async_agents import AsyncAgents, AsyncRuns
 from .async_exec_stream import AsyncExecStream
@@ -238,8 +239,7 @@ class AsyncClient:
         response = await self._answered(http, call.request(http))
         return call.read(checked(response))
 
-    @staticmethod
-    async def _answered(http: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+    async def _answered(self, http: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
         try:
             try:
                 return await http.send(request, stream=stream)
@@ -248,7 +248,7 @@ class AsyncClient:
                     raise
             return await http.send(request, stream=stream)
         except httpx.HTTPError as error:
-            raise broken(error) from error
+            raise unreachable(error, await self._found()) from error
 
     @asynccontextmanager
     async def _streamed(self, call: Call[Any]) -> AsyncIterator[httpx.Response]:

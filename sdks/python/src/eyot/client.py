@@ -28,6 +28,7 @@ from ._events import EventStream, StreamEvent
 from ._keywords import names_the_right_keyword
 from ._local_server import LocalServer
 from ._server_address import given_address, key_header
+from ._unreachable import unreachable
 from ._websocket import open_async_websocket, open_websocket
 from .agents import Agents, Runs
 from .async_client import AsyncClient
@@ -236,7 +237,7 @@ class Client:
                     raise
             return self._http.send(request, stream=stream)
         except httpx.HTTPError as error:
-            raise broken(error) from error
+            raise unreachable(error, self._address) from error
 
     @contextmanager
     def _streamed(self, call: Call[Any]) -> Iterator[httpx.Response]:
