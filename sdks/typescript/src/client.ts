@@ -7,7 +7,7 @@ import type { CallOptions } from "./files.js";
 import { type OptionsOf, checkClientOptions, checkListOptions, checkOptions } from "./foreign_options.js";
 import { Images } from "./images.js";
 import { CALL } from "./known_options.js";
-import { type LocalServer, findProgram, startServer } from "./local_server.js";
+import { type LocalServer, checkIsStarted, findProgram, startServer } from "./local_server.js";
 import type { components } from "./openapi.js";
 import { EVENT_OPTIONS, type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
 import { Sandbox } from "./sandbox.js";
@@ -93,8 +93,8 @@ export class EyotClient {
     this.images = new Images(transport);
     this.agents = new Agents(transport, options.pool);
     this.runs = new Runs(transport, this.agents, options.pool);
-    const url = options.url ?? process.env["EYOT_SERVER"];
-    if (url) parseAddress(url);
+    const address = givenAddress(options);
+    if (address) checkIsStarted(options, address);
     const key = options.apiKey ?? process.env["EYOT_API_KEY"];
     if (key !== undefined && !/^[\x21-\x7e]*$/.test(key)) {
       throw new EyotError("the API key has characters that no key has", { kind: "invalid", field: "apiKey" });
@@ -277,10 +277,16 @@ interface Connection {
   server?: LocalServer;
 }
 
+/** The address that was given or that the environment has. */
+function givenAddress({ url }: ClientOptions): Address | undefined {
+  if (url !== undefined) return url === "" ? undefined : parseAddress(url);
+  const named = process.env["EYOT_SERVER"];
+  return named ? { ...parseAddress(named), from: "environment" } : undefined;
+}
+
 async function connect(options: ClientOptions): Promise<Connection> {
-  const url = options.url ?? process.env["EYOT_SERVER"];
-  if (url) {
-    const address: Address = options.url === undefined ? { ...parseAddress(url), from: "environment" } : parseAddress(url);
+  const address = givenAddress(options);
+  if (address) {
     return { transport: new Transport(address, options.apiKey ?? process.env["EYOT_API_KEY"]) };
   }
   const program = findProgram();

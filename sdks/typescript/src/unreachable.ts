@@ -29,6 +29,6 @@ function hintOf(code: string, { from }: Address): string | undefined {
 }
 
 /** An address as it is given to a client, without a password. */
-function textOf({ base, socketPath }: Address): string {
+export function textOf({ base, socketPath }: Address): string {
   return socketPath === undefined ? base.origin + base.pathname.replace(/\/$/, "") : `unix:${socketPath}`;
 }

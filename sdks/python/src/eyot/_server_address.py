@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from .errors import Invalid
 
 #: The host in requests over a unix socket; the server lets only its own names in.
 _SOCKET_HOST = "localhost"
+
+#: How a server is started with what a client can give to its own.
+_COMMANDS = {
+    "provider": "eyot --provider PROVIDER serve",
+    "state_dir": "eyot --state DIR serve",
+    "allow_host_networks": "eyot serve --allow-host-networks",
+    "agents_dir": "eyot serve --agents DIR",
+    "model": "eyot serve --model PROVIDER/MODEL",
+}
 
 
 @dataclass(frozen=True)
@@ -57,3 +67,17 @@ def key_header(key: str | None) -> dict[str, str]:
     """The header that shows the key, if one was given or the environment has one."""
     key = key or os.environ.get("EYOT_API_KEY")
     return {"authorization": f"Bearer {key}"} if key else {}
+
+
+def check_is_started(options: Mapping[str, Any], address: ServerAddress) -> None:
+    """Refuses options of a server that the client starts, where it starts none: they would be ignored."""
+    name = next((name for name in _COMMANDS if options.get(name)), None)
+    if name is None:
+        return
+    is_named = address.origin == "environment"
+    told, without = ("EYOT_SERVER names", "unset EYOT_SERVER") if is_named else ("this one is of", "give no URL")
+    raise Invalid(
+        f"`{name}` is for a server that the client starts, and {told} {address}",
+        field=name,
+        hint=f"start that server with it: `{_COMMANDS[name]}`; or {without}, and the client starts one",
+    )

@@ -25,7 +25,7 @@ from ._connection import TIMEOUT, transport_options
 from ._events import EventStream, StreamEvent
 from ._keywords import names_the_right_keyword
 from ._local_server import LocalServer
-from ._server_address import ServerAddress, given_address, key_header
+from ._server_address import ServerAddress, check_is_started, given_address, key_header
 from ._unreachable import unreachable
 from ._websocket import open_async_websocket
 from .async_agents import AsyncAgents, AsyncRuns
@@ -48,10 +48,10 @@ class AsyncClient:
     this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) when it is first needed, and ends with the client.
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
-    Of a server that is started, and of no other: `provider`, `native`, `docker` or `memory`, where its sandboxes come from;
-    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its
-    container engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
-    PROVIDER/MODEL of agents whose file names none.
+    Of a server that is started, and refused beside the address of another: `provider`, `native`, `docker` or `memory`, where
+    its sandboxes come from; `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and
+    name those of its container engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state
+    folder; `model`: PROVIDER/MODEL of agents whose file names none.
     """
 
     def __init__(
@@ -75,6 +75,8 @@ class AsyncClient:
             model=model,
         )
         self._address = given_address(url)
+        if self._address:
+            check_is_started(start.keywords, self._address)
         #: The server is started by this client (or the one that it was made of), so that nobody else knows its address.
         self._has_own_server = self._address is None
         self._headers = key_header(api_key) if self._address else {}

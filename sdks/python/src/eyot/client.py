@@ -27,7 +27,7 @@ from ._connection import TIMEOUT, transport_options
 from ._events import EventStream, StreamEvent
 from ._keywords import names_the_right_keyword
 from ._local_server import LocalServer
-from ._server_address import given_address, key_header
+from ._server_address import check_is_started, given_address, key_header
 from ._unreachable import unreachable
 from ._websocket import open_async_websocket, open_websocket
 from .agents import Agents, Runs
@@ -51,10 +51,10 @@ class Client:
     this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client.
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
-    Of a server that is started, and of no other: `provider`, `native`, `docker` or `memory`, where its sandboxes come from;
-    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its
-    container engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
-    PROVIDER/MODEL of agents whose file names none.
+    Of a server that is started, and refused beside the address of another: `provider`, `native`, `docker` or `memory`, where
+    its sandboxes come from; `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and
+    name those of its container engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state
+    folder; `model`: PROVIDER/MODEL of agents whose file names none.
     """
 
     def __init__(
@@ -78,6 +78,8 @@ class Client:
             model=model,
         )
         address = given_address(url)
+        if address:
+            check_is_started(start.keywords, address)
         self._local = None if address else start()
         self._address = address or self._local.address  # type: ignore[union-attr]
         self._headers = key_header(api_key) if address else {}

@@ -42,6 +42,30 @@ test("the host's network is refused by a server that is started, unless its prog
   await open.close();
 });
 
+for (const [name, value, command] of [
+  ["provider", "memory", "eyot --provider PROVIDER serve"],
+  ["stateDir", "state", "eyot --state DIR serve"],
+  ["allowHostNetworks", true, "eyot serve --allow-host-networks"],
+  ["agentsDir", "agents", "eyot serve --agents DIR"],
+  ["model", "ollama/qwen3", "eyot serve --model PROVIDER/MODEL"],
+] as const) {
+  test(`\`${name}\`, which only a server that is started has, is refused beside a URL`, () => {
+    assert.throws(() => new EyotClient("http://team:7070", { [name]: value }), (error: unknown) => {
+      assert.ok(error instanceof EyotError && error.kind === "invalid" && error.field === name);
+      assert.equal(error.message, `\`${name}\` is for a server that the client starts, and this one is of http://team:7070`);
+      assert.equal(error.hint, `start that server with it: \`${command}\`; or give no URL, and the client starts one`);
+      return true;
+    });
+  });
+}
+
+test("an option of a server that is started is refused where the environment names one", (context) => {
+  process.env["EYOT_SERVER"] = "http://team:7070";
+  context.after(() => delete process.env["EYOT_SERVER"]);
+  assert.throws(() => new EyotClient({ agentsDir: "agents" }), /and EYOT_SERVER names http:\/\/team:7070/);
+  new EyotClient({ allowHostNetworks: false });
+});
+
 test("a program that forgets to close its client still ends, and its server and its folder with it", async () => {
   const before = folders();
   const script = `
