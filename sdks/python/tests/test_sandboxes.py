@@ -187,3 +187,32 @@ def test_a_folder_of_the_host_is_mounted_by_a_server_without_keys(
         assert not sandbox.exec("touch /mnt/host/mine").ok
     with Client(server_with_keys[0], api_key=server_with_keys[1]) as keyed, pytest.raises(PermissionDenied):
         keyed.create(mounts=mounts)
+
+
+RELATIVE: list[Mount] = [{"source": ".", "target": "/mnt/host"}]
+
+
+@pytest.mark.needs("mounts")
+async def test_a_relative_source_of_a_mount_is_of_the_working_directory_with_a_server_of_one_s_own(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "note").write_text("of the host")
+    tmp_path.chmod(0o755)
+    with Client() as mine:
+        # The server began elsewhere.
+        monkeypatch.chdir(tmp_path)
+        with mine.create(mounts=RELATIVE) as sandbox:
+            assert sandbox.read_text("/mnt/host/note") == "of the host"
+        with mine.create(mounts=[{"source": Path("note"), "target": "/mnt/note"}]) as sandbox:
+            assert sandbox.read_text("/mnt/note") == "of the host"
+        with pytest.raises(Invalid, match=r"`mounts.source` the folder `nope` of this host, from `.*`: no such file") as caught:
+            mine.create(mounts=[{"source": "nope", "target": "/mnt/host"}])
+        assert caught.value.field == "mounts.source"
+    async with AsyncClient() as other, await other.create(mounts=RELATIVE) as sandbox_of_tasks:
+        assert await sandbox_of_tasks.read_text("/mnt/host/note") == "of the host"
+
+
+def test_a_relative_source_of_a_mount_says_whose_folder_it_is_with_another_server(client: Client) -> None:
+    with pytest.raises(Invalid, match=r"`mounts.source` must be absolute: \.") as caught:
+        client.create(mounts=RELATIVE)
+    assert caught.value.hint is not None and caught.value.hint.startswith("it is a folder of the server's host")

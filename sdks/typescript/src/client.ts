@@ -11,7 +11,7 @@ import { type LocalServer, checkIsStarted, findProgram, startServer } from "./lo
 import type { components } from "./openapi.js";
 import { EVENT_OPTIONS, type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
 import { Sandbox } from "./sandbox.js";
-import { type SandboxInfo, type SandboxSpec, specBody } from "./spec.js";
+import { type SandboxInfo, type SandboxSpec, checkedSpec, specBody } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
 import { type Address, ClosedClient, type Query, Transport, parseAddress } from "./transport.js";
 
@@ -219,11 +219,14 @@ export class EyotClient {
 
   async #make(spec: SandboxSpec, getOrCreate: boolean, options: CallOptions): Promise<Sandbox> {
     checkOptions(options, CALL, "create sandbox, behind its spec");
+    checkedSpec(spec);
     const { signal } = options;
     const { pool, name } = newName(spec.name, this.#options.pool);
     const named = name === undefined ? spec : { ...spec, name };
-    const json = { ...(pool === undefined ? {} : { pool }), spec: specBody(named), get_or_create: getOrCreate };
-    return this.#known(await (await this.#transport()).json({ method: "POST", path: "/v1/sandboxes", json, signal }));
+    const transport = await this.#transport();
+    const body = specBody(named, transport.address.from === "own");
+    const json = { ...(pool === undefined ? {} : { pool }), spec: body, get_or_create: getOrCreate };
+    return this.#known(await transport.json({ method: "POST", path: "/v1/sandboxes", json, signal }));
   }
 
   #known(answer: unknown): Sandbox {

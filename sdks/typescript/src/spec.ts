@@ -1,6 +1,7 @@
 /** What a sandbox is made from, and what is known of one. */
 
 import { toWire } from "./case.js";
+import { mountsBody } from "./mounts.js";
 import { type OptionsOf, type PartFields, checkSpec } from "./foreign_options.js";
 
 /** What to create; every part has a default. */
@@ -40,7 +41,7 @@ export interface SandboxSpec {
 
 /** A folder of the server's host inside the sandbox. */
 export interface Mount {
-  /** The folder (or file) on the host, absolute. */
+  /** The folder (or file) on the host, absolute; with a server that the client starts, from the working directory. */
   source: string;
   /** Where it appears inside. */
   target: string;
@@ -83,11 +84,17 @@ const SPEC: OptionsOf<SandboxSpec> = {
   require: true,
 };
 
-/** A spec as it goes over the wire. */
-export function specBody(given: SandboxSpec & { container?: object }): unknown {
+/** Refuses a spec with something that there is not. */
+export function checkedSpec(given: SandboxSpec): void {
   checkSpec(given, SPEC, PARTS);
-  const { ports, ...spec } = given;
-  return toWire(ports === undefined ? spec : { ...spec, container: { ...spec.container, ports } });
+}
+
+/** A spec as it goes over the wire; `isOwn`: to a server that the client started. */
+export function specBody(given: SandboxSpec & { container?: object }, isOwn: boolean): unknown {
+  const { ports, mounts, ...spec } = given;
+  const folders = mounts === undefined ? {} : { mounts: mountsBody(mounts, isOwn) };
+  const container = ports === undefined ? {} : { container: { ...spec.container, ports } };
+  return toWire({ ...spec, ...folders, ...container });
 }
 
 /** What a sandbox may use; what is absent is the provider's default. */

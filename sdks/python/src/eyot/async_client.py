@@ -124,12 +124,12 @@ class AsyncClient:
 
     async def create(self, **options: Unpack[SandboxOptions]) -> AsyncSandbox:
         """Makes a sandbox. A name that is taken is refused with `AlreadyExists`."""
-        return self._made(await self._send(sandboxes.create(self.pool, options, get_or_create=False)))
+        return self._made(await self._send(self._create(options, get_or_create=False)))
 
     async def get_or_create(self, name: str, **options: Unpack[UnnamedOptions]) -> AsyncSandbox:
         """The sandbox of that name, woken if it sleeps; it is made, with the options, if there is none."""
         named: SandboxOptions = {**options, "name": name}
-        return self._made(await self._send(sandboxes.create(self.pool, named, get_or_create=True)))
+        return self._made(await self._send(self._create(named, get_or_create=True)))
 
     async def get(self, id_or_name: str) -> AsyncSandbox:
         """The sandbox with that id, NAME or POOL/NAME, which is not woken; `SandboxNotFound` if there is none."""
@@ -205,6 +205,9 @@ class AsyncClient:
     async def version(self) -> str:
         """The server's version."""
         return await self._send(sandboxes.version())
+
+    def _create(self, options: SandboxOptions, *, get_or_create: bool) -> Call[SandboxInfo]:
+        return sandboxes.create(self.pool, options, get_or_create=get_or_create, has_own_server=self._has_own_server)
 
     def _made(self, info: SandboxInfo) -> AsyncSandbox:
         return AsyncSandbox(self, At(info.id), info)

@@ -124,12 +124,12 @@ class Client:
 
     def create(self, **options: Unpack[SandboxOptions]) -> Sandbox:
         """Makes a sandbox. A name that is taken is refused with `AlreadyExists`."""
-        return self._made(self._send(sandboxes.create(self.pool, options, get_or_create=False)))
+        return self._made(self._send(self._create(options, get_or_create=False)))
 
     def get_or_create(self, name: str, **options: Unpack[UnnamedOptions]) -> Sandbox:
         """The sandbox of that name, woken if it sleeps; it is made, with the options, if there is none."""
         named: SandboxOptions = {**options, "name": name}
-        return self._made(self._send(sandboxes.create(self.pool, named, get_or_create=True)))
+        return self._made(self._send(self._create(named, get_or_create=True)))
 
     def get(self, id_or_name: str) -> Sandbox:
         """The sandbox with that id, NAME or POOL/NAME, which is not woken; `SandboxNotFound` if there is none."""
@@ -211,6 +211,9 @@ class Client:
     def _has_own_server(self) -> bool:
         """The server was started by this client, so that nobody else knows its address."""
         return self._local is not None
+
+    def _create(self, options: SandboxOptions, *, get_or_create: bool) -> Call[SandboxInfo]:
+        return sandboxes.create(self.pool, options, get_or_create=get_or_create, has_own_server=self._has_own_server)
 
     def _made(self, info: SandboxInfo) -> Sandbox:
         return Sandbox(self, At(info.id), info)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,8 +79,8 @@ class Limits(TypedDict, total=False):
 
 
 class _Folder(TypedDict):
-    #: The folder (or file) on the server's host, absolute.
-    source: str
+    #: The folder (or file) on the server's host, absolute; with a server that the client starts, from the working directory.
+    source: str | os.PathLike[str]
     #: Where it appears inside.
     target: str
 

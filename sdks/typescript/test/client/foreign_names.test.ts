@@ -137,3 +137,11 @@ test("sandboxes are not listed by metadata, and the error names labels", async (
   const metadata = { metadata: { user: "ada" } } as object;
   await assert.rejects(client.list(metadata), isInvalid("metadata", "use `labels`, which `create` takes too"));
 });
+
+test("a relative source of a mount is, with a server that the client did not start, answered with whose folder it is", async () => {
+  await assert.rejects(client.create({ mounts: [{ source: ".", target: "/x" }] }), (error: unknown) => {
+    isInvalid("mounts.source", "`mounts.source` must be absolute: .")(error);
+    assert.match((error as EyotError).hint ?? "", /^it is a folder of the server's host/);
+    return true;
+  });
+});

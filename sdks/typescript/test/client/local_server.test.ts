@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -64,6 +64,25 @@ test("an option of a server that is started is refused where the environment nam
   context.after(() => delete process.env["EYOT_SERVER"]);
   assert.throws(() => new EyotClient({ agentsDir: "agents" }), /and EYOT_SERVER names http:\/\/team:7070/);
   new EyotClient({ allowHostNetworks: false });
+});
+
+test("a relative source of a mount is of the working directory", async (context) => {
+  const before = process.cwd();
+  const folder = mkdtempSync(join(tmpdir(), "mounted-"));
+  chmodSync(folder, 0o755);
+  writeFileSync(join(folder, "note"), "of the host");
+  await using client = new EyotClient({ stateDir });
+  // The server began elsewhere.
+  await client.version();
+  process.chdir(folder);
+  context.after(() => process.chdir(before));
+  await using sandbox = await client.create({ mounts: [{ source: ".", target: "/mnt/host" }] });
+  assert.equal(await sandbox.readText("/mnt/host/note"), "of the host");
+  await assert.rejects(client.create({ mounts: [{ source: "nope", target: "/mnt/host" }] }), (error: unknown) => {
+    assert.ok(error instanceof EyotError && error.kind === "invalid" && error.field === "mounts.source");
+    assert.match(error.message, /`mounts.source` the folder `nope` of this host, from `.*`: ENOENT/);
+    return true;
+  });
 });
 
 test("a program that forgets to close its client still ends, and its server and its folder with it", async () => {
