@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,3 +217,33 @@ def test_a_relative_source_of_a_mount_says_whose_folder_it_is_with_another_serve
     with pytest.raises(Invalid, match=r"`mounts.source` must be absolute: \.") as caught:
         client.create(mounts=RELATIVE)
     assert caught.value.hint is not None and caught.value.hint.startswith("it is a folder of the server's host")
+
+
+@pytest.mark.needs("mounts")
+def test_a_mount_may_be_a_text_as_for_the_command(client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "a:b"
+    folder.mkdir()
+    folder.chmod(0o777)
+    tmp_path.chmod(0o755)
+    texts = [f"{folder}:/mnt/read", f"{folder}:/mnt/too:ro", f"{folder}:/mnt/write:rw"]
+    with client.create(mounts=texts) as sandbox:
+        assert sandbox.exec("echo mine > /mnt/write/note; cat /mnt/read/note /mnt/too/note").stdout == "mine\nmine\n"
+        assert not sandbox.exec("touch /mnt/read/x || touch /mnt/too/x").ok
+
+
+@pytest.mark.parametrize(
+    ("mounts", "right"),
+    [
+        (["/data"], r"`/data` is no mount; write SOURCE:TARGET:ro, as in ./data:/data:ro"),
+        ([":/x"], "`:/x` is no mount; write SOURCE:TARGET:ro"),
+        (["/a:relative"], "`/a:relative` is no mount; write SOURCE:TARGET:ro"),
+        (["/a:/b:z"], "`z` is not an option of a mount; write /a:/b:ro, or /a:/b:rw"),
+        (["/a:/b:rw,z"], "`rw,z` is not an option of a mount; write /a:/b:ro"),
+        ("/a:/b", "`mounts` is a list, such as ['./data:/data:ro']"),
+        ({"/a": {"bind": "/b"}}, "`mounts` is a list"),
+    ],
+)
+def test_a_text_that_is_no_mount_is_answered_with_the_right_form(mounts: Any, right: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        Client("unix:/nowhere.sock").create(mounts=mounts)
+    assert right in str(caught.value) and caught.value.field == "mounts"

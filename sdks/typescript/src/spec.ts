@@ -28,8 +28,11 @@ export interface SandboxSpec {
   network?: boolean | "none" | "egress" | "bridge" | "host";
   /** With `egress`: which addresses. */
   egress?: { allow?: string[]; deny?: string[] };
-  /** Folders of the server's host. Only a server on this machine without keys takes them. */
-  mounts?: Mount[];
+  /**
+   * Folders of the server's host; as text `SOURCE:TARGET`, which the sandbox only reads, or `SOURCE:TARGET:rw`. Only a server on
+   * this machine without keys takes them.
+   */
+  mounts?: (Mount | string)[];
   /** Ports that a container engine publishes on its host's loopback: see `publishedPorts`. */
   ports?: number[];
   limits?: Limits;

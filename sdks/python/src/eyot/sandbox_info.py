@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -111,8 +112,8 @@ class UnnamedOptions(TypedDict, total=False):
     network: Literal["none", "egress", "bridge"]
     #: Which addresses, with `egress`: `{"allow": [...], "deny": [...]}`.
     egress: dict[str, list[str]]
-    #: Folders of the host.
-    mounts: list[Mount]
+    #: Folders of the host; as text `SOURCE:TARGET`, which the sandbox only reads, or `SOURCE:TARGET:rw`.
+    mounts: Sequence[Mount | str]
     #: Ports that a container engine publishes on its host's loopback: see `published_ports`.
     ports: list[int]
     limits: Limits

@@ -145,3 +145,17 @@ test("a relative source of a mount is, with a server that the client did not sta
     return true;
   });
 });
+
+for (const [mounts, right] of [
+  [["/data"], "`/data` is no mount; write SOURCE:TARGET:ro, as in ./data:/data:ro"],
+  [[":/x"], "`:/x` is no mount; write SOURCE:TARGET:ro"],
+  [["/a:relative"], "`/a:relative` is no mount; write SOURCE:TARGET:ro"],
+  [["/a:/b:z"], "`z` is not an option of a mount; write /a:/b:ro, or /a:/b:rw"],
+  [["/a:/b:rw,z"], "`rw,z` is not an option of a mount; write /a:/b:ro"],
+  ["/a:/b", "`mounts` is a list, such as"],
+  [{ "/a": "/b" }, "`mounts` is a list"],
+] as [unknown, string][]) {
+  test(`${JSON.stringify(mounts)} as mounts is answered with the right form`, async () => {
+    await assert.rejects(client.create({ mounts } as { mounts: string[] }), isInvalid("mounts", right));
+  });
+}

@@ -85,6 +85,16 @@ test("a relative source of a mount is of the working directory", async (context)
   });
 });
 
+test("a mount may be a text as for the command", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mounted:"));
+  chmodSync(folder, 0o777);
+  await using client = new EyotClient({ stateDir });
+  await using sandbox = await client.create({ mounts: [`${folder}:/mnt/read`, `${folder}:/mnt/too:ro`, `${folder}:/mnt/write:rw`] });
+  const { stdout } = await sandbox.exec("echo mine > /mnt/write/note; cat /mnt/read/note /mnt/too/note");
+  assert.equal(stdout, "mine\nmine\n");
+  assert.equal((await sandbox.exec("touch /mnt/read/x || touch /mnt/too/x")).ok, false);
+});
+
 test("a program that forgets to close its client still ends, and its server and its folder with it", async () => {
   const before = folders();
   const script = `
