@@ -106,6 +106,58 @@ async def test_proxies_of_the_environment_are_none_of_ours(server_with_keys: tup
                 assert (await running.wait()).ok
 
 
+def told(caught: pytest.ExceptionInfo[Unavailable]) -> tuple[str, str | None]:
+    return str(caught.value), caught.value.hint
+
+
+async def test_an_error_of_a_connection_names_the_address_and_what_helps(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    hint = "is the address right? `eyot serve` starts a server"
+    for address, reason in ((url, "connection refused"), (f"unix:{tmp_path}/s.sock", "no such file or directory")):
+        expected = (f"reach the server at {address}: {reason}", hint)
+        with Client(address) as client:
+            with pytest.raises(Unavailable) as caught:
+                client.version()
+            assert told(caught) == expected
+            with pytest.raises(Unavailable) as caught:
+                client.sandbox("x").exec_stream("true")
+            assert told(caught) == expected
+        async with AsyncClient(address) as other:
+            with pytest.raises(Unavailable) as caught:
+                await other.version()
+            assert told(caught) == expected
+            with pytest.raises(Unavailable) as caught:
+                await other.sandbox("x").exec_stream("true").__aenter__()
+            assert told(caught) == expected
+
+
+def test_an_error_of_a_connection_says_who_named_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EYOT_SERVER", "http://ada:secret@127.0.0.1:9/")
+    with Client() as client, pytest.raises(Unavailable) as caught:
+        client.version()
+    assert told(caught) == (
+        "reach the server at http://127.0.0.1:9: connection refused",
+        "EYOT_SERVER names it: is the address right? `eyot serve` starts a server",
+    )
+
+
+def test_an_error_of_a_server_of_one_s_own_that_has_ended_says_so(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Client() as client:
+        assert client._local is not None
+        client._local._child.kill()
+        client._local._child.wait()
+        with pytest.raises(Unavailable) as caught:
+            client.sandbox("x").sleep()
+        assert caught.value.hint == "this client started it, and it has ended; a new client starts another"
+
+
+def test_an_address_with_https_of_a_server_without_is_found_out(server_with_keys: tuple[str, str, str]) -> None:
+    with Client(server_with_keys[0].replace("http:", "https:")) as client, pytest.raises(Unavailable) as caught:
+        client.version()
+    assert caught.value.hint is not None and caught.value.hint.startswith("does the server speak https?")
+
+
 class Drowsy:
     """A server that answers the first upgrade only after a time, as one that wakes a sandbox before, and then refuses it."""
 
@@ -229,8 +281,9 @@ async def test_all_clients_trust_a_server_by_certificates_that_are_read_once(
 async def test_a_server_that_nobody_vouches_for_is_unavailable(server_with_tls: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     with Client(server_with_tls) as client:
-        with pytest.raises(Unavailable, match="certificate"):
+        with pytest.raises(Unavailable, match="certificate") as caught:
             client.version()
+        assert caught.value.hint is not None and caught.value.hint.startswith("SSL_CERT_FILE names")
         with pytest.raises(Unavailable, match="certificate"):
             client.sandbox("x").exec_stream("true")
         async with client.asynchronous() as other:

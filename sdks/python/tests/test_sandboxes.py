@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eyot import AlreadyExists, Client, Invalid, Mount, PermissionDenied, Sandbox, SandboxNotFound
+from eyot import AlreadyExists, AsyncClient, Client, Invalid, Mount, PermissionDenied, Sandbox, SandboxNotFound
 
 
 def unused() -> str:
@@ -120,6 +121,23 @@ def test_a_keyword_of_another_library_is_answered_with_ours(client: Client) -> N
         sandbox.exec_stream("true", max_output_byte=1)  # type: ignore[call-arg]
 
 
+async def test_sandboxes_are_listed_and_changed_by_labels_and_not_by_metadata() -> None:
+    nowhere = Client("unix:/nowhere.sock")
+    with pytest.raises(TypeError, match=r"list\(\) has no parameter 'metadata'; use labels, as create takes them"):
+        nowhere.list(metadata={"user": "ada"})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"update\(\) has no parameter 'metadata'; use labels"):
+        nowhere.sandbox("nobody").update(metadata={"user": "ada"})  # type: ignore[call-arg]
+    async with AsyncClient("unix:/nowhere.sock") as other:
+        with pytest.raises(TypeError, match="use labels, as create takes them"):
+            other.list(metadata={"user": "ada"})  # type: ignore[call-arg]
+
+
+def test_metadata_are_told_again_and_are_no_labels(client: Client) -> None:
+    with client.create(metadata={"user_id": "ada"}) as sandbox:
+        assert sandbox.info is not None
+        assert (sandbox.info.spec["metadata"], sandbox.info.labels) == ({"user_id": "ada"}, {})
+
+
 def test_what_reaches_the_host_is_refused(client: Client) -> None:
     with pytest.raises(PermissionDenied):
         client.create(image="/")
@@ -170,3 +188,62 @@ def test_a_folder_of_the_host_is_mounted_by_a_server_without_keys(
         assert not sandbox.exec("touch /mnt/host/mine").ok
     with Client(server_with_keys[0], api_key=server_with_keys[1]) as keyed, pytest.raises(PermissionDenied):
         keyed.create(mounts=mounts)
+
+
+RELATIVE: list[Mount] = [{"source": ".", "target": "/mnt/host"}]
+
+
+@pytest.mark.needs("mounts")
+async def test_a_relative_source_of_a_mount_is_of_the_working_directory_with_a_server_of_one_s_own(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "note").write_text("of the host")
+    tmp_path.chmod(0o755)
+    with Client() as mine:
+        # The server began elsewhere.
+        monkeypatch.chdir(tmp_path)
+        with mine.create(mounts=RELATIVE) as sandbox:
+            assert sandbox.read_text("/mnt/host/note") == "of the host"
+        with mine.create(mounts=[{"source": Path("note"), "target": "/mnt/note"}]) as sandbox:
+            assert sandbox.read_text("/mnt/note") == "of the host"
+        with pytest.raises(Invalid, match=r"`mounts.source` the folder `nope` of this host, from `.*`: no such file") as caught:
+            mine.create(mounts=[{"source": "nope", "target": "/mnt/host"}])
+        assert caught.value.field == "mounts.source"
+    async with AsyncClient() as other, await other.create(mounts=RELATIVE) as sandbox_of_tasks:
+        assert await sandbox_of_tasks.read_text("/mnt/host/note") == "of the host"
+
+
+def test_a_relative_source_of_a_mount_says_whose_folder_it_is_with_another_server(client: Client) -> None:
+    with pytest.raises(Invalid, match=r"`mounts.source` must be absolute: \.") as caught:
+        client.create(mounts=RELATIVE)
+    assert caught.value.hint is not None and caught.value.hint.startswith("it is a folder of the server's host")
+
+
+@pytest.mark.needs("mounts")
+def test_a_mount_may_be_a_text_as_for_the_command(client: Client, tmp_path: Path) -> None:
+    folder = tmp_path / "a:b"
+    folder.mkdir()
+    folder.chmod(0o777)
+    tmp_path.chmod(0o755)
+    texts = [f"{folder}:/mnt/read", f"{folder}:/mnt/too:ro", f"{folder}:/mnt/write:rw"]
+    with client.create(mounts=texts) as sandbox:
+        assert sandbox.exec("echo mine > /mnt/write/note; cat /mnt/read/note /mnt/too/note").stdout == "mine\nmine\n"
+        assert not sandbox.exec("touch /mnt/read/x || touch /mnt/too/x").ok
+
+
+@pytest.mark.parametrize(
+    ("mounts", "right"),
+    [
+        (["/data"], r"`/data` is no mount; write SOURCE:TARGET:ro, as in ./data:/data:ro"),
+        ([":/x"], "`:/x` is no mount; write SOURCE:TARGET:ro"),
+        (["/a:relative"], "`/a:relative` is no mount; write SOURCE:TARGET:ro"),
+        (["/a:/b:z"], "`z` is not an option of a mount; write /a:/b:ro, or /a:/b:rw"),
+        (["/a:/b:rw,z"], "`rw,z` is not an option of a mount; write /a:/b:ro"),
+        ("/a:/b", "`mounts` is a list, such as ['./data:/data:ro']"),
+        ({"/a": {"bind": "/b"}}, "`mounts` is a list"),
+    ],
+)
+def test_a_text_that_is_no_mount_is_answered_with_the_right_form(mounts: Any, right: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        Client("unix:/nowhere.sock").create(mounts=mounts)
+    assert right in str(caught.value) and caught.value.field == "mounts"

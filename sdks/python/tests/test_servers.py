@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import server_processes
@@ -51,6 +52,20 @@ def test_address_and_key_come_from_the_environment(
         assert sandbox.info is not None and sandbox.info.pool == "one"
 
 
+def test_an_error_that_nobody_catches_ends_with_its_hint(tmp_path: Path) -> None:
+    script = "from eyot import Client; Client()"
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    failed = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    message, hint = failed.stderr.strip().splitlines()[-2:]
+    assert message == "eyot.errors.Unavailable: find a server: no URL was given, and the program `eyot` is not installed"
+    assert hint.startswith("hint: give a URL, set EYOT_SERVER, or install eyot")
+
+
+def test_the_text_of_an_error_is_its_message_alone() -> None:
+    error = Unavailable("reach the server", hint="start it")
+    assert (str(error), error.detail, error.hint) == ("reach the server", "reach the server", "start it")
+
+
 def test_without_an_address_a_server_is_started_that_ends_with_the_client(state: str) -> None:
     with Client() as client:
         assert client._local is not None
@@ -75,6 +90,35 @@ async def test_a_server_is_started_as_it_was_asked_for(tmp_path: Path) -> None:
     async with AsyncClient(state_dir=tmp_path, provider="native", allow_host_networks=True) as other:
         await other.version()
         assert other._start is not None and "--allow-host-networks" in arguments_of(other._start.result()._child.pid)
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("name", "value", "command"),
+    [
+        ("provider", "memory", "eyot --provider PROVIDER serve"),
+        ("state_dir", "state", "eyot --state DIR serve"),
+        ("allow_host_networks", True, "eyot serve --allow-host-networks"),
+        ("agents_dir", Path("agents"), "eyot serve --agents DIR"),
+        ("model", "ollama/qwen3", "eyot serve --model PROVIDER/MODEL"),
+    ],
+)
+def test_an_option_of_a_server_that_is_started_is_refused_beside_a_url(kind: Any, name: str, value: Any, command: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        kind("http://team:7070", **{name: value})
+    assert str(caught.value) == f"`{name}` is for a server that the client starts, and this one is of http://team:7070"
+    hint = f"start that server with it: `{command}`; or give no URL, and the client starts one"
+    assert (caught.value.field, caught.value.hint) == (name, hint)
+
+
+def test_an_option_of_a_server_that_is_started_is_refused_where_the_environment_names_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EYOT_SERVER", "http://team:7070")
+    with pytest.raises(Invalid, match="and EYOT_SERVER names http://team:7070") as caught:
+        Client(agents_dir="agents")
+    assert caught.value.hint is not None and "unset EYOT_SERVER" in caught.value.hint
+    Client(allow_host_networks=False).close()
 
 
 async def test_an_async_client_starts_a_server_too(state: str) -> None:

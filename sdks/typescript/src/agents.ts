@@ -4,6 +4,8 @@ import { AgentRun, type FollowOptions, type RunOptions } from "./agent_run.js";
 import { toolBody } from "./client_tools.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
+import { checkOptions } from "./foreign_options.js";
+import { LIST_RUNS, REATTACH, RUN } from "./known_options.js";
 import type { components } from "./openapi.js";
 import { type RunInfo, runInfo } from "./run_info.js";
 import type { Transport } from "./transport.js";
@@ -56,6 +58,7 @@ export class Agents {
 
   /** Begins a run of an agent's instance. It works by itself; tools need the run to be followed: {@link AgentRun}. */
   async run(agent: string, instance: string, options: RunOptions = {}): Promise<AgentRun> {
+    checkOptions(options, RUN, "run an agent");
     const { tools, toolTimeoutMs, pool = this.#pool, signal } = options;
     const json = {
       payload: payloadOf(options),
@@ -82,6 +85,7 @@ export class Runs {
 
   /** Runs, the newest first, without their input and their result. */
   async list(options: RunListOptions = {}): Promise<RunInfo[]> {
+    checkOptions(options, LIST_RUNS, "list runs");
     const { pool = this.#pool, agent, instance, status, limit = Infinity, signal } = options;
     const found: RunInfo[] = [];
     let cursor: string | undefined;
@@ -101,6 +105,7 @@ export class Runs {
 
   /** Comes back to a run, also from another program. Its tools are answered by who follows it with them. */
   async follow(id: string, options: ReattachOptions = {}): Promise<AgentRun> {
+    checkOptions(options, REATTACH, "follow a run");
     const { lastEventId, signal, ...others } = options;
     const info = await this.get(id, { signal });
     return new AgentRun(this.#transport, (...next) => this.#agents.run(...next), info, { ...others, signal }, lastEventId);

@@ -4,7 +4,8 @@
 const NAMED_BY_THE_USER = new Set(["env", "labels", "metadata", "files", "extra_hosts", "tmpfs_mib"]);
 
 const toSnake = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-const toCamel = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+/** A name in this client's form. */
+export const toCamel = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 /** As it goes over the wire. */
 export function toWire(value: unknown): unknown {

@@ -4,14 +4,16 @@ import { Agents, Runs } from "./agents.js";
 import { fromWire, toWire } from "./case.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
+import { type OptionsOf, checkClientOptions, checkListOptions, checkOptions } from "./foreign_options.js";
 import { Images } from "./images.js";
-import { type LocalServer, findProgram, startServer } from "./local_server.js";
+import { CALL } from "./known_options.js";
+import { type LocalServer, checkIsStarted, findProgram, startServer } from "./local_server.js";
 import type { components } from "./openapi.js";
-import { type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
+import { EVENT_OPTIONS, type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
 import { Sandbox } from "./sandbox.js";
-import { type SandboxInfo, type SandboxSpec, specBody } from "./spec.js";
+import { type SandboxInfo, type SandboxSpec, checkedSpec, specBody } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
-import { ClosedClient, type Query, Transport, parseAddress } from "./transport.js";
+import { type Address, ClosedClient, type Query, Transport, parseAddress } from "./transport.js";
 
 type Schemas = components["schemas"];
 
@@ -35,11 +37,24 @@ export interface ClientOptions {
   model?: string;
 }
 
+const CLIENT_OPTIONS: OptionsOf<ClientOptions> = {
+  url: true,
+  apiKey: true,
+  pool: true,
+  provider: true,
+  allowHostNetworks: true,
+  stateDir: true,
+  agentsDir: true,
+  model: true,
+};
+
 /** Which sandboxes to list. */
 export interface ListOptions extends CallOptions {
   /** Only those with all of these labels. */
   labels?: Record<string, string>;
 }
+
+const LIST_OPTIONS: OptionsOf<ListOptions> = { labels: true, signal: true };
 
 /** What the server's sandboxes can do. */
 export interface Capabilities {
@@ -70,14 +85,16 @@ export class EyotClient {
   readonly #options: ClientOptions;
   #connection: Promise<Connection> | undefined;
 
-  constructor(options: ClientOptions = {}) {
+  /** A client of the server at a URL, or of the one that the options name: `new EyotClient(url, { apiKey })` or `new EyotClient({ url, apiKey })`. */
+  constructor(server: string | ClientOptions = {}, others: Omit<ClientOptions, "url"> = {}) {
+    const options = givenOptions(server, others);
     this.#options = options;
     const transport = (): Promise<Transport> => this.#transport();
     this.images = new Images(transport);
     this.agents = new Agents(transport, options.pool);
     this.runs = new Runs(transport, this.agents, options.pool);
-    const url = options.url ?? process.env["EYOT_SERVER"];
-    if (url) parseAddress(url);
+    const address = givenAddress(options);
+    if (address) checkIsStarted(options, address);
     const key = options.apiKey ?? process.env["EYOT_API_KEY"];
     if (key !== undefined && !/^[\x21-\x7e]*$/.test(key)) {
       throw new EyotError("the API key has characters that no key has", { kind: "invalid", field: "apiKey" });
@@ -103,6 +120,7 @@ export class EyotClient {
 
   /** The sandboxes of the pool, oldest first. */
   async list(options: ListOptions = {}): Promise<Sandbox[]> {
+    checkListOptions(options, LIST_OPTIONS);
     const { labels = {}, signal } = options;
     const label = Object.entries(labels).map(([key, value]) => `${key}=${value}`).join(",");
     const found: Sandbox[] = [];
@@ -151,6 +169,7 @@ export class EyotClient {
 
   /** What happened to sandboxes, oldest first: of the client's pool; without one, of all that the key opens. */
   async *events(options: EventOptions = {}): AsyncGenerator<SandboxEvent, void> {
+    checkOptions(options, EVENT_OPTIONS, "read events");
     const { sandbox, fromSeq, follow, readTimeoutMs, signal } = options;
     const query = { ...this.#pool(), sandbox, from_seq: fromSeq, follow };
     const stream = await (await this.#transport()).stream({ method: "GET", path: "/v1/events", query, signal });
@@ -198,11 +217,16 @@ export class EyotClient {
     await this.close();
   }
 
-  async #make(spec: SandboxSpec, getOrCreate: boolean, { signal }: CallOptions): Promise<Sandbox> {
+  async #make(spec: SandboxSpec, getOrCreate: boolean, options: CallOptions): Promise<Sandbox> {
+    checkOptions(options, CALL, "create sandbox, behind its spec");
+    checkedSpec(spec);
+    const { signal } = options;
     const { pool, name } = newName(spec.name, this.#options.pool);
     const named = name === undefined ? spec : { ...spec, name };
-    const json = { ...(pool === undefined ? {} : { pool }), spec: specBody(named), get_or_create: getOrCreate };
-    return this.#known(await (await this.#transport()).json({ method: "POST", path: "/v1/sandboxes", json, signal }));
+    const transport = await this.#transport();
+    const body = specBody(named, transport.address.from === "own");
+    const json = { ...(pool === undefined ? {} : { pool }), spec: body, get_or_create: getOrCreate };
+    return this.#known(await transport.json({ method: "POST", path: "/v1/sandboxes", json, signal }));
   }
 
   #known(answer: unknown): Sandbox {
@@ -223,6 +247,21 @@ export class EyotClient {
   }
 }
 
+/** What a client is made with. An address alone is its URL. */
+function givenOptions(server: string | ClientOptions, others: Omit<ClientOptions, "url">): ClientOptions {
+  if (typeof server !== "string" && !isPlain(server)) {
+    throw new TypeError(`new EyotClient: the server is a URL as a text, or options such as \`{ url: "http://127.0.0.1:7070" }\`, not \`${String(server)}\``);
+  }
+  const options = typeof server === "string" ? { ...others, url: server } : { ...others, ...server };
+  checkClientOptions(options, CLIENT_OPTIONS);
+  return options;
+}
+
+/** Whether something is an object whose options can be seen: those of a `URL`, say, can't. */
+function isPlain(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof URL);
+}
+
 /** The pool and the name of a new sandbox that is called NAME or POOL/NAME. */
 function newName(name: string | undefined, pool: string | undefined): { pool: string | undefined; name: string | undefined } {
   const slash = name?.indexOf("/") ?? -1;
@@ -241,10 +280,17 @@ interface Connection {
   server?: LocalServer;
 }
 
+/** The address that was given or that the environment has. */
+function givenAddress({ url }: ClientOptions): Address | undefined {
+  if (url !== undefined) return url === "" ? undefined : parseAddress(url);
+  const named = process.env["EYOT_SERVER"];
+  return named ? { ...parseAddress(named), from: "environment" } : undefined;
+}
+
 async function connect(options: ClientOptions): Promise<Connection> {
-  const url = options.url ?? process.env["EYOT_SERVER"];
-  if (url) {
-    return { transport: new Transport(parseAddress(url), options.apiKey ?? process.env["EYOT_API_KEY"]) };
+  const address = givenAddress(options);
+  if (address) {
+    return { transport: new Transport(address, options.apiKey ?? process.env["EYOT_API_KEY"]) };
   }
   const program = findProgram();
   if (program === undefined) {
@@ -252,5 +298,5 @@ async function connect(options: ClientOptions): Promise<Connection> {
     throw new EyotError("there is no server: no URL was given and `eyot` is not installed", { kind: "unavailable", hint });
   }
   const server = await startServer(program, options);
-  return { transport: new Transport({ ...parseAddress(server.url), isOwn: true }, undefined), server };
+  return { transport: new Transport({ ...parseAddress(server.url), from: "own" }, undefined), server };
 }

@@ -68,6 +68,7 @@ export class EyotError extends Error {
     this.sleeping = details.sleeping ?? false;
     this.noSandbox = details.noSandbox ?? false;
     this.unsupported = details.unsupported;
+    if (this.stack !== undefined && this.hint) this.stack = withHint(this.stack, message, this.hint);
   }
 
   /** The error that a problem stands for. */
@@ -83,6 +84,14 @@ export class EyotError extends Error {
       unsupported: problem.unsupported ?? undefined,
     });
   }
+}
+
+/** A stack as it is printed, with the hint in a line of its own behind the message, which stays as it is. */
+function withHint(stack: string, message: string, hint: string): string {
+  const at = stack.indexOf(message);
+  if (at < 0) return stack;
+  const end = at + message.length;
+  return `${stack.slice(0, end)}\nhint: ${hint}${stack.slice(end)}`;
 }
 
 /** What a status means in the answer of something else, such as a proxy. */

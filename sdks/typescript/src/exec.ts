@@ -1,7 +1,7 @@
 /** Commands: what to run, and what came of it. */
 
 import { EyotError } from "./error.js";
-import { checkCommandOptions } from "./foreign_options.js";
+import { type OptionsOf } from "./foreign_options.js";
 import type { components } from "./openapi.js";
 
 /** A command: shell source, or a program and its arguments. */
@@ -28,6 +28,19 @@ export interface ExecOptions {
   /** The same of standard error. */
   onStderr?: OnOutput | undefined;
 }
+
+/** The options of a command, for the error about one that there is not. */
+export const EXEC_OPTIONS: OptionsOf<ExecOptions> = {
+  cwd: true,
+  env: true,
+  user: true,
+  timeoutMs: true,
+  signal: true,
+  stdin: true,
+  maxOutputBytes: true,
+  onStdout: true,
+  onStderr: true,
+};
 
 /** Told text that a command wrote; waited for. */
 export type OnOutput = (text: string) => void | Promise<void>;
@@ -103,7 +116,6 @@ export function isLargeStdin(stdin: ExecOptions["stdin"]): stdin is string | Uin
 
 /** A command and its options as they go over the wire. */
 export function execBody(command: Command, options: ExecOptions): ExecBody {
-  checkCommandOptions(options);
   const { cwd, env, user, timeoutMs, stdin, maxOutputBytes } = options;
   return {
     ...commandBody(command),

@@ -5,8 +5,8 @@
 
 import WebSocket from "ws";
 import { EyotError, type Problem } from "./error.js";
-import { type Command, type ExecOptions, type ExecResult, execBody, execResult, isLargeStdin } from "./exec.js";
-import { checkCommandOptions } from "./foreign_options.js";
+import { type Command, type ExecOptions, type ExecResult, EXEC_OPTIONS, execBody, execResult, isLargeStdin } from "./exec.js";
+import { type OptionsOf, checkCommandOptions } from "./foreign_options.js";
 import { Mailbox } from "./mailbox.js";
 import type { components } from "./openapi.js";
 import { StreamTexts } from "./stream_texts.js";
@@ -28,6 +28,8 @@ export interface ExecStreamOptions extends ExecOptions {
   /** Reading is rejected with `timeout` when nothing came for so long. The command runs on until the stream is closed. */
   readTimeoutMs?: number;
 }
+
+const STREAM_OPTIONS: OptionsOf<ExecStreamOptions> = { ...EXEC_OPTIONS, stdinFollows: true, pty: true, readTimeoutMs: true };
 
 /** Something that a command wrote. */
 export interface Output {
@@ -100,7 +102,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   /** Asks for a command. Whether it could be run shows with reading: a refusal is thrown there. */
   static async open(transport: Transport, path: string, command: Command, options: ExecStreamOptions): Promise<ExecStream> {
     const { signal } = options;
-    checkCommandOptions(options);
+    checkCommandOptions(options, STREAM_OPTIONS);
     if (signal?.aborted) throw abortError(signal);
     const socket = await connected(transport, path, signal);
     const stream = new ExecStream(socket, signal, options.readTimeoutMs);

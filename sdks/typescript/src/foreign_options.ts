@@ -1,10 +1,44 @@
 /** Options of other libraries, which a program without types passes: they are refused with the name of ours, not ignored. */
 
+import { toCamel } from "./case.js";
 import { EyotError } from "./error.js";
+
+/** The options that a call has. One that is missing or too much does not compile. */
+export type OptionsOf<T> = Record<keyof T, true>;
+
+/** Names of options: those of a call, or those of others. */
+type Names = Record<string, true>;
 
 const MILLISECONDS = "`timeoutMs`, in milliseconds";
 const TTL = "`lifecycle: { ttlMs }`, in milliseconds";
 const MEMORY = "`limits: { memoryMib }`, in MiB";
+
+const URL_OF_A_SERVER = "`url`";
+const KEY = "`apiKey`";
+
+/** What to write instead, when a client is made. */
+const OF_A_CLIENT = new Map([
+  ["baseUrl", URL_OF_A_SERVER],
+  ["baseURL", URL_OF_A_SERVER],
+  ["base_url", URL_OF_A_SERVER],
+  ["apiUrl", URL_OF_A_SERVER],
+  ["serverUrl", URL_OF_A_SERVER],
+  ["uri", URL_OF_A_SERVER],
+  ["server", URL_OF_A_SERVER],
+  ["address", URL_OF_A_SERVER],
+  ["endpoint", URL_OF_A_SERVER],
+  ["host", URL_OF_A_SERVER],
+  ["domain", URL_OF_A_SERVER],
+  ["key", KEY],
+  ["token", KEY],
+  ["accessToken", KEY],
+]);
+
+/** What to write instead, when sandboxes are listed. */
+const OF_A_LIST = new Map([
+  ["metadata", "`labels`, which `create` takes too: by `metadata` nothing is found"],
+  ["query", "`labels`"],
+]);
 
 /** What to write instead, when a command is run. */
 const OF_A_COMMAND = new Map([
@@ -47,37 +81,67 @@ const OF_A_SANDBOX = new Map([
   ["allowInternetAccess", '`network: "egress"`'],
 ]);
 
-/** Refuses options of a command that would be ignored. */
-export function checkCommandOptions(options: object): void {
-  check(options, OF_A_COMMAND, "run a command");
+/** Refuses options of a client: one that is ignored may be the address, and the work would be done on another machine. */
+export function checkClientOptions(options: object, known: Names): void {
+  const wrong = unknownOption(options, OF_A_CLIENT, known);
+  if (wrong !== undefined) throw new TypeError(`new EyotClient: ${wrong.reason}`);
 }
 
+/** Refuses options of a command that would be ignored. */
+export function checkCommandOptions(options: object, known: Names): void {
+  check(options, OF_A_COMMAND, known, "run a command");
+}
+
+/** Refuses options of a list that would be ignored: it would have other sandboxes too. */
+export function checkListOptions(options: object, known: Names): void {
+  check(options, OF_A_LIST, known, "list sandboxes");
+}
+
+/** Refuses options of another call that would be ignored. */
+export function checkOptions(options: object, known: Names, what: string): void {
+  check(options, NONE, known, what);
+}
+
+const NONE: ReadonlyMap<string, string> = new Map();
+
 /** The fields of a spec's parts, for the error about one that there is not: the server's names them as they go over the wire. */
-export type PartFields = Record<string, Record<string, true>>;
+export type PartFields = Record<string, Names>;
 
 /** Refuses options of a sandbox that are elsewhere in a spec, and those of its parts that there are not. */
-export function checkSpec(spec: object, parts: PartFields): void {
+export function checkSpec(spec: object, known: Names, parts: PartFields): void {
   if (typeof spec !== "object" || spec === null) {
     const reason = "the options are an object, such as `{ image: \"node:22\" }` or `{ name: \"builder\" }`";
     throw new EyotError(`create sandbox: ${reason}, not \`${String(spec)}\``, { kind: "invalid", reason });
   }
-  check(spec, OF_A_SANDBOX, "create sandbox");
+  // An adapter of ours gives `container`.
+  const { container: _, ...ours } = spec as { container?: object };
+  check(ours, OF_A_SANDBOX, known, "create sandbox");
   for (const [part, fields] of Object.entries(parts)) checkPart(part, (spec as Record<string, unknown>)[part], fields);
 }
 
-function checkPart(part: string, given: unknown, fields: Record<string, true>): void {
+function checkPart(part: string, given: unknown, fields: Names): void {
   if (typeof given !== "object" || given === null) return;
   const unknown = Object.keys(given).find((field) => !Object.hasOwn(fields, field));
   if (unknown === undefined) return;
   const field = `${part}.${unknown}`;
-  const names = Object.keys(fields).map((name) => `\`${name}\``).join(", ");
-  throw new EyotError(`create sandbox: there is no option \`${field}\`; there are ${names}`, { kind: "invalid", field });
+  throw new EyotError(`create sandbox: there is no option \`${field}\`; there are ${namesOf(fields)}`, { kind: "invalid", field });
 }
 
-function check(options: object, ours: Map<string, string>, what: string): void {
-  for (const field of Object.keys(options)) {
-    const right = ours.get(field);
-    if (right === undefined) continue;
-    throw new EyotError(`${what}: there is no option \`${field}\`; use ${right}`, { kind: "invalid", field });
-  }
+function check(options: object, ours: ReadonlyMap<string, string>, known: Names, what: string): void {
+  const wrong = unknownOption(options, ours, known);
+  if (wrong !== undefined) throw new EyotError(`${what}: ${wrong.reason}`, { kind: "invalid", ...wrong });
+}
+
+/** The first option that there is not, and the end of a sentence about it. */
+function unknownOption(options: object, ours: ReadonlyMap<string, string>, known: Names): { field: string; reason: string } | undefined {
+  const field = Object.keys(options).find((name) => !Object.hasOwn(known, name));
+  if (field === undefined) return undefined;
+  const camel = toCamel(field);
+  const right = ours.get(field) ?? (Object.hasOwn(known, camel) ? `\`${camel}\`` : undefined);
+  const use = right === undefined ? "" : `; use ${right}`;
+  return { field, reason: `there is no option \`${field}\`${use}; there are ${namesOf(known)}` };
+}
+
+function namesOf(known: Names): string {
+  return Object.keys(known).map((name) => `\`${name}\``).join(", ");
 }

@@ -3,6 +3,7 @@
 import { EyotError } from "./error.js";
 import { type ExecOptions, type ExecResult, execResult } from "./exec.js";
 import type { Output } from "./exec_stream.js";
+import type { OptionsOf } from "./foreign_options.js";
 import type { components } from "./openapi.js";
 import type { NamedEvent } from "./sse.js";
 import { StreamTexts } from "./stream_texts.js";
@@ -15,6 +16,17 @@ export interface KeepOptions extends Omit<ExecOptions, "signal" | "maxOutputByte
   /** Reading is rejected with `timeout` when nothing came for so long. */
   readTimeoutMs?: number;
 }
+
+/** Its options, for the error about one that there is not. */
+export const KEEP_OPTIONS: OptionsOf<KeepOptions> = {
+  cwd: true,
+  env: true,
+  user: true,
+  timeoutMs: true,
+  stdin: true,
+  lingerMs: true,
+  readTimeoutMs: true,
+};
 
 /**
  * A command that the sandbox keeps. Iterating tells its output, and ends with the command. Leaving the loop, or `close`, only

@@ -5,6 +5,8 @@ import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { EyotError } from "./error.js";
+import type { Address } from "./transport.js";
+import { textOf } from "./unreachable.js";
 
 /** How long a server has to come up. */
 const FIRST_MS = 15_000;
@@ -49,6 +51,24 @@ export interface ServerOptions {
   agentsDir?: string;
   /** The model of agents whose file names none: PROVIDER/MODEL. */
   model?: string;
+}
+
+/** How a server is started with what a client can give to its own. */
+const COMMANDS: Record<keyof ServerOptions, string> = {
+  provider: "eyot --provider PROVIDER serve",
+  stateDir: "eyot --state DIR serve",
+  allowHostNetworks: "eyot serve --allow-host-networks",
+  agentsDir: "eyot serve --agents DIR",
+  model: "eyot serve --model PROVIDER/MODEL",
+};
+
+/** Refuses options of a server that the client starts, where it starts none: they would be ignored. */
+export function checkIsStarted(options: ServerOptions, address: Address): void {
+  const field = (Object.keys(COMMANDS) as (keyof ServerOptions)[]).find((name) => options[name]);
+  if (field === undefined) return;
+  const [told, without] = address.from === "environment" ? ["EYOT_SERVER names", "unset EYOT_SERVER"] : ["this one is of", "give no URL"];
+  const hint = `start that server with it: \`${COMMANDS[field]}\`; or ${without}, and the client starts one`;
+  throw new EyotError(`\`${field}\` is for a server that the client starts, and ${told} ${textOf(address)}`, { kind: "invalid", field, hint });
 }
 
 /** Starts a server and waits until it listens. It ends with `close`, and with this process. */

@@ -1,6 +1,7 @@
 /** Pools, what moves between their sandboxes, and what happened to them. */
 
 import { fromWire } from "./case.js";
+import type { OptionsOf } from "./foreign_options.js";
 
 /** A sandbox of a pool. */
 export interface PoolEntry {
@@ -64,6 +65,9 @@ export interface EventOptions {
   readTimeoutMs?: number;
   signal?: AbortSignal;
 }
+
+/** Them by name, for the error about one that there is not. */
+export const EVENT_OPTIONS: OptionsOf<EventOptions> = { sandbox: true, fromSeq: true, follow: true, readTimeoutMs: true, signal: true };
 
 /** Something that happened to a sandbox. */
 export interface SandboxEvent {

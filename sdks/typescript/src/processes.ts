@@ -3,7 +3,7 @@
 import { fromWire } from "./case.js";
 import { type Command, commandBody, stdinBody } from "./exec.js";
 import type { PtySize } from "./exec_stream.js";
-import { checkCommandOptions } from "./foreign_options.js";
+import { type OptionsOf, checkCommandOptions } from "./foreign_options.js";
 import type { components } from "./openapi.js";
 import { StreamTexts } from "./stream_texts.js";
 
@@ -21,6 +21,8 @@ export interface StartOptions {
   /** Runs it on a terminal; standard output and error are then one stream. */
   pty?: PtySize;
 }
+
+const START_OPTIONS: OptionsOf<StartOptions> = { cwd: true, env: true, user: true, stdin: true, stdinFollows: true, timeoutMs: true, pty: true };
 
 /** How to wait for a process. */
 export interface WaitOptions {
@@ -103,7 +105,7 @@ export interface LogPiece {
 
 /** What to start and how, as it goes over the wire. */
 export function startBody(command: Command, options: StartOptions): components["schemas"]["StartBody"] {
-  checkCommandOptions(options);
+  checkCommandOptions(options, START_OPTIONS);
   const { stdin, stdinFollows, timeoutMs, pty, ...where } = options;
   return {
     ...commandBody(command),

@@ -1,7 +1,7 @@
 /** One sandbox: run commands, use files, start processes, put it to sleep. A handle is a name; making one asks nothing. */
 
 import { fromWire, toWire } from "./case.js";
-import { type Command, type ExecOptions, type ExecResult, execBody, execResult, isLargeStdin, stdinBody } from "./exec.js";
+import { type Command, type ExecOptions, type ExecResult, EXEC_OPTIONS, execBody, execResult, isLargeStdin, stdinBody } from "./exec.js";
 import { ExecStream, type ExecStreamOptions } from "./exec_stream.js";
 import { EyotError } from "./error.js";
 import type {
@@ -26,12 +26,14 @@ import type { DecisionOptions, EgressDecision, EgressRules, Preview, PreviewOpti
 import type { components } from "./openapi.js";
 import { type LiveProcesses, type LogOptions, type LogPiece, type ProcessInfo, type StartOptions, type WaitOptions, logPieces, startBody } from "./processes.js";
 import type { SandboxChanges, SandboxInfo } from "./spec.js";
-import { type KeepOptions, KeptCommand } from "./kept_command.js";
+import { KEEP_OPTIONS, type KeepOptions, KeptCommand } from "./kept_command.js";
 import { type NamedEvent, namedEvents, serverSentEvents } from "./sse.js";
 import type { Streamed } from "./streamed.js";
 import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
 import { Terminal, type TerminalInfo, type TerminalOptions } from "./terminal.js";
 import { checkMadeByClient, nameOurs } from "./foreign_names.js";
+import { checkCommandOptions, checkOptions } from "./foreign_options.js";
+import * as known from "./known_options.js";
 import { PortForward } from "./forward.js";
 import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
@@ -100,6 +102,7 @@ export class Sandbox {
 
   /** Runs a command to its end. Whatever it exits with is a result; so is the abort of one that runs, with its output so far. */
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
+    checkCommandOptions(options, EXEC_OPTIONS);
     const isTold = options.onStdout !== undefined || options.onStderr !== undefined;
     if (options.signal || isTold || isLargeStdin(options.stdin)) return await (await this.execStream(command, options)).tell(options);
     return execResult(await this.#json({ method: "POST", path: "/exec", json: execBody(command, options) }));
@@ -117,6 +120,7 @@ export class Sandbox {
    * of its reader.
    */
   async keep(command: Command, options: KeepOptions = {}): Promise<KeptCommand> {
+    checkCommandOptions(options, KEEP_OPTIONS);
     const { lingerMs, readTimeoutMs, ...others } = options;
     const asked: Asked = { method: "POST", path: "/exec/stream", query: { linger_ms: lingerMs }, json: execBody(command, others) };
     const events = await this.#kept(asked, readTimeoutMs);
@@ -164,6 +168,7 @@ export class Sandbox {
 
   /** Reads a file. */
   async readFile(path: string, options: ReadOptions = {}): Promise<Uint8Array> {
+    checkOptions(options, known.READ, "read file");
     const { signal, ...range } = options;
     return await this.#bytes({ method: "GET", path: "/files", query: { path, ...range }, signal });
   }
@@ -175,12 +180,14 @@ export class Sandbox {
 
   /** Reads a file piece by piece. Read it, or let go of it by its `return`. */
   async readStream(path: string, options: ReadOptions = {}): Promise<Streamed<Uint8Array>> {
+    checkOptions(options, known.READ, "read file");
     const { signal, ...range } = options;
     return await (await this.#transport()).stream(this.#request({ method: "GET", path: "/files", query: { path, ...range }, signal }));
   }
 
   /** Writes a file, atomically; missing parent directories are made. */
   async writeFile(path: string, content: FileContent, options: WriteOptions = {}): Promise<void> {
+    checkOptions(options, known.WRITE, "write file");
     const { signal, mode, permissions, maxFileBytes } = options;
     const query = { path, mode, permissions, max_file_bytes: maxFileBytes };
     await this.#json({ method: "PUT", path: "/files", query, body: content, signal });
@@ -243,6 +250,7 @@ export class Sandbox {
 
   /** Lists a directory, sorted by name unless `order` says otherwise, dot files included. */
   async list(path = ".", options: ListDirectoryOptions = {}): Promise<DirEntry[]> {
+    checkOptions(options, known.LIST_DIRECTORY, "list directory");
     const { order, signal } = options;
     const listing = await this.#json<Schemas["Listing"]>({ method: "GET", path: "/list", query: { path, order }, signal });
     return fromWire(listing.entries);
@@ -250,12 +258,14 @@ export class Sandbox {
 
   /** Makes a directory. */
   async mkdir(path: string, options: MkdirOptions = {}): Promise<void> {
+    checkOptions(options, known.MKDIR, "make directory");
     const { signal, recursive } = options;
     await this.#nothing({ method: "POST", path: "/mkdir", query: { path, recursive }, signal });
   }
 
   /** Removes a file, a symbolic link (not its target), or with `recursive` a directory. */
   async remove(path: string, options: RemoveOptions = {}): Promise<void> {
+    checkOptions(options, known.REMOVE, "remove");
     const { signal, recursive, force } = options;
     await this.#nothing({ method: "DELETE", path: "/files", query: { path, recursive, force }, signal });
   }
@@ -267,6 +277,7 @@ export class Sandbox {
 
   /** Finds files by a pattern such as `src/*.ts`. */
   async glob(pattern: string, options: GlobOptions = {}): Promise<GlobResult> {
+    checkOptions(options, known.GLOB, "glob");
     const { signal, path, hidden, maxResults } = options;
     const query = { pattern, path, hidden, max_results: maxResults };
     return fromWire(await this.#json({ method: "GET", path: "/glob", query, signal }));
@@ -274,6 +285,7 @@ export class Sandbox {
 
   /** Finds lines by a regular expression (Rust's), or by literal text. */
   async grep(pattern: string, options: GrepOptions = {}): Promise<GrepResult> {
+    checkOptions(options, known.GREP, "grep");
     const { signal, path, literal, ignoreCase, include, maxMatches, maxLineBytes } = options;
     const limits = { max_matches: maxMatches, max_line_bytes: maxLineBytes };
     const query = { pattern, path, literal, ignore_case: ignoreCase, include, ...limits };
@@ -282,6 +294,7 @@ export class Sandbox {
 
   /** Tells what happens to a file or below a directory, once this has resolved. Abort the signal, leave the loop, or call `return`, to stop. */
   async watch(path = ".", options: WatchOptions = {}): Promise<Streamed<WatchEvent>> {
+    checkOptions(options, known.WATCH, "watch");
     const { signal, recursive, readTimeoutMs } = options;
     const events = await this.#events({ method: "GET", path: "/watch", query: { path, recursive }, signal }, readTimeoutMs);
     return events.through(converted<WatchEvent>);
@@ -305,6 +318,7 @@ export class Sandbox {
 
   /** Reads a started process's log. */
   async *logs(process: string, options: LogOptions = {}): AsyncGenerator<LogPiece, void> {
+    checkOptions(options, known.LOGS, "read log");
     const { signal, stream, offset, tailBytes, tailLines, limitBytes, follow, readTimeoutMs } = options;
     const query: Query = { stream, offset, tail_bytes: tailBytes, tail_lines: tailLines, limit_bytes: limitBytes, follow };
     yield* logPieces(await this.#events({ method: "GET", path: this.#processPath(process, "logs"), query, signal }, readTimeoutMs));
@@ -312,6 +326,7 @@ export class Sandbox {
 
   /** Waits until a started process has ended. */
   async wait(process: string, options: WaitOptions = {}): Promise<ProcessInfo> {
+    checkOptions(options, known.WAIT, "wait for process");
     const { observe, signal } = options;
     return fromWire(await this.#json({ method: "GET", path: this.#processPath(process, "wait"), query: { observe }, signal }));
   }
@@ -369,7 +384,7 @@ export class Sandbox {
    */
   async preview(port: number, options: PreviewOptions & CallOptions = {}): Promise<Preview> {
     const { signal, ...who } = options;
-    if ((await this.#transport()).address.isOwn) throw noAddress(port, this.id);
+    if ((await this.#transport()).address.from === "own") throw noAddress(port, this.id);
     return fromWire(await this.#json({ method: "POST", path: `/ports/${port}/preview`, json: toWire(who), signal }));
   }
 

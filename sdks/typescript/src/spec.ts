@@ -1,7 +1,8 @@
 /** What a sandbox is made from, and what is known of one. */
 
 import { toWire } from "./case.js";
-import { type PartFields, checkSpec } from "./foreign_options.js";
+import { mountsBody } from "./mounts.js";
+import { type OptionsOf, type PartFields, checkSpec } from "./foreign_options.js";
 
 /** What to create; every part has a default. */
 export interface SandboxSpec {
@@ -19,7 +20,7 @@ export interface SandboxSpec {
   env?: Record<string, string>;
   /** Who runs commands; by default `user` (1000), or whom the image names. */
   user?: string;
-  /** Facts to find again. */
+  /** Facts that are kept, and told in `info.spec`. `list` finds nothing by them: that is what labels are for. */
   metadata?: Record<string, string>;
   /** Labels to select by. */
   labels?: Record<string, string>;
@@ -27,8 +28,11 @@ export interface SandboxSpec {
   network?: boolean | "none" | "egress" | "bridge" | "host";
   /** With `egress`: which addresses. */
   egress?: { allow?: string[]; deny?: string[] };
-  /** Folders of the server's host. Only a server on this machine without keys takes them. */
-  mounts?: Mount[];
+  /**
+   * Folders of the server's host; as text `SOURCE:TARGET`, which the sandbox only reads, or `SOURCE:TARGET:rw`. Only a server on
+   * this machine without keys takes them.
+   */
+  mounts?: (Mount | string)[];
   /** Ports that a container engine publishes on its host's loopback: see `publishedPorts`. */
   ports?: number[];
   limits?: Limits;
@@ -40,7 +44,7 @@ export interface SandboxSpec {
 
 /** A folder of the server's host inside the sandbox. */
 export interface Mount {
-  /** The folder (or file) on the host, absolute. */
+  /** The folder (or file) on the host, absolute; with a server that the client starts, from the working directory. */
   source: string;
   /** Where it appears inside. */
   target: string;
@@ -48,10 +52,7 @@ export interface Mount {
   writable?: boolean;
 }
 
-/** The fields of a type. One that is missing or too much does not compile. */
-type FieldsOf<T> = Record<keyof T, true>;
-
-const LIMITS: FieldsOf<Limits> = {
+const LIMITS: OptionsOf<Limits> = {
   timeoutMs: true,
   maxOutputBytes: true,
   maxFileBytes: true,
@@ -60,17 +61,43 @@ const LIMITS: FieldsOf<Limits> = {
   pids: true,
   diskMib: true,
 };
-const LIFECYCLE: FieldsOf<Lifecycle> = { ttlMs: true, idleTimeoutMs: true, onIdle: true, autoDestroy: true };
-const MANIFEST: FieldsOf<NonNullable<SandboxSpec["manifest"]>> = { files: true, directories: true, env: true };
-const EGRESS: FieldsOf<NonNullable<SandboxSpec["egress"]>> = { allow: true, deny: true };
-const SECURITY: FieldsOf<NonNullable<SandboxSpec["security"]>> = { readonlyRootfs: true, noNewPrivileges: true, dropCapabilities: true };
+const LIFECYCLE: OptionsOf<Lifecycle> = { ttlMs: true, idleTimeoutMs: true, onIdle: true, autoDestroy: true };
+const MANIFEST: OptionsOf<NonNullable<SandboxSpec["manifest"]>> = { files: true, directories: true, env: true };
+const EGRESS: OptionsOf<NonNullable<SandboxSpec["egress"]>> = { allow: true, deny: true };
+const SECURITY: OptionsOf<NonNullable<SandboxSpec["security"]>> = { readonlyRootfs: true, noNewPrivileges: true, dropCapabilities: true };
 const PARTS: PartFields = { limits: LIMITS, lifecycle: LIFECYCLE, manifest: MANIFEST, egress: EGRESS, security: SECURITY };
 
-/** A spec as it goes over the wire. */
-export function specBody(given: SandboxSpec & { container?: object }): unknown {
-  checkSpec(given, PARTS);
-  const { ports, ...spec } = given;
-  return toWire(ports === undefined ? spec : { ...spec, container: { ...spec.container, ports } });
+const SPEC: OptionsOf<SandboxSpec> = {
+  name: true,
+  image: true,
+  workdir: true,
+  workspace: true,
+  manifest: true,
+  env: true,
+  user: true,
+  metadata: true,
+  labels: true,
+  network: true,
+  egress: true,
+  mounts: true,
+  ports: true,
+  limits: true,
+  lifecycle: true,
+  security: true,
+  require: true,
+};
+
+/** Refuses a spec with something that there is not. */
+export function checkedSpec(given: SandboxSpec): void {
+  checkSpec(given, SPEC, PARTS);
+}
+
+/** A spec as it goes over the wire; `isOwn`: to a server that the client started. */
+export function specBody(given: SandboxSpec & { container?: object }, isOwn: boolean): unknown {
+  const { ports, mounts, ...spec } = given;
+  const folders = mounts === undefined ? {} : { mounts: mountsBody(mounts, isOwn) };
+  const container = ports === undefined ? {} : { container: { ...spec.container, ports } };
+  return toWire({ ...spec, ...folders, ...container });
 }
 
 /** What a sandbox may use; what is absent is the provider's default. */

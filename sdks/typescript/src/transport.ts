@@ -10,6 +10,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { EyotError, errorOfAnswer } from "./error.js";
 import { Streamed } from "./streamed.js";
+import { unreachable } from "./unreachable.js";
 
 /** The values of a query; what is absent is left out. */
 export type Query = Record<string, string | number | boolean | undefined>;
@@ -36,8 +37,8 @@ export interface Address {
   base: URL;
   /** The path of a unix socket. */
   socketPath?: string;
-  /** The server was started by this client, so that nobody else knows its address. */
-  isOwn?: boolean;
+  /** Who named it; by default the program. `own`: the server was started by this client, so that nobody else knows its address. */
+  from?: "environment" | "own";
 }
 
 /** Reads `http://…`, `https://…` or `unix:/path`. */
@@ -104,7 +105,7 @@ export class Transport {
   async stream(request: Request): Promise<Streamed<Uint8Array>> {
     const response = await this.#sendAgainIfStale(request);
     const status = response.statusCode ?? 0;
-    const bytes = new Streamed(pieces(response, request.signal), () => response.destroy());
+    const bytes = new Streamed(pieces(response, this.address, request.signal), () => response.destroy());
     if (status >= 200 && status < 300) return bytes;
     throw errorOfAnswer(status, Buffer.from(await collect(bytes)).toString("utf8"));
   }
@@ -165,12 +166,12 @@ export class Transport {
         resolve(response);
       });
       if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
-        outgoing.on("error", (error) => reject(explained(error, request.signal, outgoing.reusedSocket)));
+        outgoing.on("error", (error) => reject(explained(error, this.address, request.signal, outgoing.reusedSocket)));
         outgoing.end(body);
         return;
       }
       const source = new Source(body);
-      const failed = (error: unknown): void => reject(source.broke && !request.signal?.aborted ? source.reason : explained(error, request.signal, false));
+      const failed = (error: unknown): void => reject(source.broke && !request.signal?.aborted ? source.reason : explained(error, this.address, request.signal, false));
       outgoing.on("error", failed);
       pipeline(source, outgoing).catch(failed);
     });
@@ -213,11 +214,11 @@ export function queryText(query: Query | undefined): string {
 }
 
 /** An answer's bytes. */
-async function* pieces(response: Readable, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
+async function* pieces(response: Readable, address: Address, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const piece of response) yield piece as Uint8Array;
   } catch (error) {
-    throw explained(error, signal, false);
+    throw explained(error, address, signal, false);
   }
 }
 
@@ -240,13 +241,11 @@ export class ClosedClient extends EyotError {}
 /** The connection was closed by the server before it could have read the request. */
 class StaleConnection extends EyotError {}
 
-function explained(error: unknown, signal: AbortSignal | undefined, isReused: boolean): unknown {
+function explained(error: unknown, address: Address, signal: AbortSignal | undefined, isReused: boolean): unknown {
   if (signal?.aborted) return abortError(signal);
   if (!(error instanceof Error)) return error;
-  const details = { kind: "unavailable", cause: error, reason: error.message } as const;
-  const message = `the server can't be reached: ${error.message || ("code" in error ? String(error.code) : error.name)}`;
   const isReset = "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
-  return isReused && isReset ? new StaleConnection(message, details) : new EyotError(message, details);
+  return unreachable(error, address, isReused && isReset ? StaleConnection : EyotError);
 }
 
 /** What a call that was aborted is rejected with. */

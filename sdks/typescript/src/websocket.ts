@@ -4,8 +4,9 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import net from "node:net";
 import WebSocket from "ws";
-import { EyotError, errorOfAnswer } from "./error.js";
+import { type EyotError, errorOfAnswer } from "./error.js";
 import { type Transport, abortError, lookForPeer } from "./transport.js";
+import { unreachable } from "./unreachable.js";
 
 /**
  * A socket that is open, or the answer's problem. It is paused, so that nothing is lost before somebody listens: `resume` it
@@ -25,7 +26,7 @@ export async function connected(transport: Transport, path: string, signal?: Abo
   } catch (error) {
     socket.on("error", () => {});
     socket.terminate();
-    throw signal?.aborted ? abortError(signal) : explained(error);
+    throw signal?.aborted ? abortError(signal) : unreachable(error, transport.address);
   } finally {
     signal?.removeEventListener("abort", giveUp);
   }
@@ -57,10 +58,4 @@ async function refusal(response: IncomingMessage): Promise<EyotError> {
   const pieces: Buffer[] = [];
   for await (const piece of response) pieces.push(piece as Buffer);
   return errorOfAnswer(response.statusCode ?? 0, Buffer.concat(pieces).toString("utf8"));
-}
-
-function explained(error: unknown): EyotError {
-  if (error instanceof EyotError) return error;
-  const reason = error instanceof Error ? error.message : String(error);
-  return new EyotError(`the server can't be reached: ${reason}`, { kind: "unavailable", reason, cause: error });
 }

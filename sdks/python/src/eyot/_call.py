@@ -62,10 +62,10 @@ def checked(response: httpx.Response) -> httpx.Response:
 
 
 def broken(error: httpx.HTTPError, read_timeout_ms: int | None = None) -> EyotError:
-    """What a connection that can't be made, or that breaks off, is for the caller."""
+    """What an answer that breaks off is for the caller."""
     if read_timeout_ms is not None and isinstance(error, httpx.ReadTimeout):
         return silent(read_timeout_ms)
-    return Unavailable(f"reach the server: {str(error) or type(error).__name__}")
+    return Unavailable(f"read the server's answer: {str(error) or type(error).__name__}")
 
 
 def silent(read_timeout_ms: int) -> EyotError:

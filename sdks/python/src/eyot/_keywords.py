@@ -23,6 +23,8 @@ _OURS = {
     "working_dir": ("cwd", ""),
     "working_directory": ("cwd", ""),
     "input": ("stdin", ""),
+    "metadata": ("labels", "as create takes them"),
+    "query": ("labels", "as create takes them"),
     "background": ("start()", "which leaves a process running"),
 }
 

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from ._server_address import ServerAddress
@@ -62,7 +63,7 @@ class LocalServer:
         self._lock = threading.Lock()
         self._owner_pid = os.getpid()
         socket_path = self._folder / "server.sock"
-        self.address = ServerAddress.parse(f"unix:{socket_path}")
+        self.address = replace(ServerAddress.parse(f"unix:{socket_path}"), origin="own")
         atexit.register(self.close)
         try:
             self._child = self._spawn(chosen, socket_path)

@@ -19,7 +19,8 @@ from websockets.uri import WebSocketURI, parse_uri
 
 from ._connection import CONNECT_TIMEOUT_S, socket_options, tls
 from ._server_address import ServerAddress
-from .errors import EyotError, Unavailable, of_response
+from ._unreachable import unreachable
+from .errors import EyotError, of_response
 
 _OPTIONS: dict[str, Any] = {
     # A reader that takes its time is none that has gone.
@@ -40,7 +41,7 @@ def open_websocket(address: ServerAddress, path: str, params: dict[str, str], he
             connection.close_socket()
             raise
     except Exception as error:
-        raise _refused(error) from error
+        raise _refused(error, address) from error
     # Where it has begun as a context manager, it is not warned of its use without one.
     connection.__enter__()
     return connection
@@ -62,7 +63,7 @@ async def open_async_websocket(
             connection.transport.abort()
             raise
     except Exception as error:
-        raise _refused(error) from error
+        raise _refused(error, address) from error
     return connection
 
 
@@ -105,10 +106,10 @@ def _protocol(uri: WebSocketURI) -> ClientProtocol:
     return ClientProtocol(uri, max_size=None)
 
 
-def _refused(error: Exception) -> EyotError:
+def _refused(error: Exception, address: ServerAddress) -> EyotError:
     """What a WebSocket that can't be opened is for the caller; what is no such failure is raised as it is."""
     if isinstance(error, InvalidStatus):
         return of_response(error.response.status_code, bytes(error.response.body or b""))
     if isinstance(error, (OSError, WebSocketException)):
-        return Unavailable(f"reach the server: {str(error) or type(error).__name__}")
+        return unreachable(error, address)
     raise error

@@ -23,8 +23,10 @@ from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
 from ._events import EventStream, StreamEvent
+from ._keywords import names_the_right_keyword
 from ._local_server import LocalServer
-from ._server_address import ServerAddress, given_address, key_header
+from ._server_address import ServerAddress, check_is_started, given_address, key_header
+from ._unreachable import unreachable
 from ._websocket import open_async_websocket
 from .async_agents import AsyncAgents, AsyncRuns
 from .async_exec_stream import AsyncExecStream
@@ -46,10 +48,10 @@ class AsyncClient:
     this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) when it is first needed, and ends with the client.
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
-    Of a server that is started, and of no other: `provider`, `native`, `docker` or `memory`, where its sandboxes come from;
-    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container
-    engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
-    PROVIDER/MODEL of agents whose file names none.
+    Of a server that is started, and refused beside the address of another: `provider`, `native`, `docker` or `memory`, where
+    its sandboxes come from; `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and
+    name those of its container engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state
+    folder; `model`: PROVIDER/MODEL of agents whose file names none.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class AsyncClient:
             model=model,
         )
         self._address = given_address(url)
+        if self._address:
+            check_is_started(start.keywords, self._address)
         #: The server is started by this client (or the one that it was made of), so that nobody else knows its address.
         self._has_own_server = self._address is None
         self._headers = key_header(api_key) if self._address else {}
@@ -120,12 +124,12 @@ class AsyncClient:
 
     async def create(self, **options: Unpack[SandboxOptions]) -> AsyncSandbox:
         """Makes a sandbox. A name that is taken is refused with `AlreadyExists`."""
-        return self._made(await self._send(sandboxes.create(self.pool, options, get_or_create=False)))
+        return self._made(await self._send(self._create(options, get_or_create=False)))
 
     async def get_or_create(self, name: str, **options: Unpack[UnnamedOptions]) -> AsyncSandbox:
         """The sandbox of that name, woken if it sleeps; it is made, with the options, if there is none."""
         named: SandboxOptions = {**options, "name": name}
-        return self._made(await self._send(sandboxes.create(self.pool, named, get_or_create=True)))
+        return self._made(await self._send(self._create(named, get_or_create=True)))
 
     async def get(self, id_or_name: str) -> AsyncSandbox:
         """The sandbox with that id, NAME or POOL/NAME, which is not woken; `SandboxNotFound` if there is none."""
@@ -135,6 +139,7 @@ class AsyncClient:
         """A handle on a sandbox, without asking the server whether it is there."""
         return AsyncSandbox(self, At(id_or_name, self.pool))
 
+    @names_the_right_keyword
     async def list(self, *, labels: dict[str, str] | None = None, page_size: int | None = None) -> AsyncIterator[SandboxInfo]:
         """The sandboxes of the pool, oldest first; with labels only those that have them all."""
         cursor = None
@@ -176,6 +181,7 @@ class AsyncClient:
         pool = self.pool or (await self._send(sandboxes.get(At(source)))).pool
         return await self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
 
+    @names_the_right_keyword
     async def events(
         self,
         *,
@@ -199,6 +205,9 @@ class AsyncClient:
     async def version(self) -> str:
         """The server's version."""
         return await self._send(sandboxes.version())
+
+    def _create(self, options: SandboxOptions, *, get_or_create: bool) -> Call[SandboxInfo]:
+        return sandboxes.create(self.pool, options, get_or_create=get_or_create, has_own_server=self._has_own_server)
 
     def _made(self, info: SandboxInfo) -> AsyncSandbox:
         return AsyncSandbox(self, At(info.id), info)
@@ -235,8 +244,7 @@ class AsyncClient:
         response = await self._answered(http, call.request(http))
         return call.read(checked(response))
 
-    @staticmethod
-    async def _answered(http: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
+    async def _answered(self, http: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
         try:
             try:
                 return await http.send(request, stream=stream)
@@ -245,7 +253,7 @@ class AsyncClient:
                     raise
             return await http.send(request, stream=stream)
         except httpx.HTTPError as error:
-            raise broken(error) from error
+            raise unreachable(error, await self._found()) from error
 
     @asynccontextmanager
     async def _streamed(self, call: Call[Any]) -> AsyncIterator[httpx.Response]:

@@ -431,6 +431,7 @@ class AsyncSandbox(OfASandbox):
 
     # The sandbox itself
 
+    @names_the_right_keyword
     async def update(
         self,
         *,

@@ -25,8 +25,10 @@ from ._calls import pools, sandboxes, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
 from ._events import EventStream, StreamEvent
+from ._keywords import names_the_right_keyword
 from ._local_server import LocalServer
-from ._server_address import given_address, key_header
+from ._server_address import check_is_started, given_address, key_header
+from ._unreachable import unreachable
 from ._websocket import open_async_websocket, open_websocket
 from .agents import Agents, Runs
 from .async_client import AsyncClient
@@ -49,10 +51,10 @@ class Client:
     this machine (the program `eyot`, on the PATH or in `EYOT_BIN`) that ends with the client.
     `api_key`: by default `EYOT_API_KEY`. `pool`: where sandboxes are made, listed, and found by name; by default the key's own.
 
-    Of a server that is started, and of no other: `provider`, `native`, `docker` or `memory`, where its sandboxes come from;
-    `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and name those of its container
-    engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state folder; `model`:
-    PROVIDER/MODEL of agents whose file names none.
+    Of a server that is started, and refused beside the address of another: `provider`, `native`, `docker` or `memory`, where
+    its sandboxes come from; `state_dir`, where it keeps them; `allow_host_networks`: specs may use this host's own network, and
+    name those of its container engine; `agents_dir`: the folder of its agents, files NAME.md, by default `agents` in the state
+    folder; `model`: PROVIDER/MODEL of agents whose file names none.
     """
 
     def __init__(
@@ -76,6 +78,8 @@ class Client:
             model=model,
         )
         address = given_address(url)
+        if address:
+            check_is_started(start.keywords, address)
         self._local = None if address else start()
         self._address = address or self._local.address  # type: ignore[union-attr]
         self._headers = key_header(api_key) if address else {}
@@ -120,12 +124,12 @@ class Client:
 
     def create(self, **options: Unpack[SandboxOptions]) -> Sandbox:
         """Makes a sandbox. A name that is taken is refused with `AlreadyExists`."""
-        return self._made(self._send(sandboxes.create(self.pool, options, get_or_create=False)))
+        return self._made(self._send(self._create(options, get_or_create=False)))
 
     def get_or_create(self, name: str, **options: Unpack[UnnamedOptions]) -> Sandbox:
         """The sandbox of that name, woken if it sleeps; it is made, with the options, if there is none."""
         named: SandboxOptions = {**options, "name": name}
-        return self._made(self._send(sandboxes.create(self.pool, named, get_or_create=True)))
+        return self._made(self._send(self._create(named, get_or_create=True)))
 
     def get(self, id_or_name: str) -> Sandbox:
         """The sandbox with that id, NAME or POOL/NAME, which is not woken; `SandboxNotFound` if there is none."""
@@ -135,6 +139,7 @@ class Client:
         """A handle on a sandbox, without asking the server whether it is there."""
         return Sandbox(self, At(id_or_name, self.pool))
 
+    @names_the_right_keyword
     def list(self, *, labels: dict[str, str] | None = None, page_size: int | None = None) -> Iterator[SandboxInfo]:
         """The sandboxes of the pool, oldest first; with labels only those that have them all."""
         cursor = None
@@ -173,6 +178,7 @@ class Client:
         pool = self.pool or self._send(sandboxes.get(At(source))).pool
         return self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
 
+    @names_the_right_keyword
     def events(
         self,
         *,
@@ -206,6 +212,9 @@ class Client:
         """The server was started by this client, so that nobody else knows its address."""
         return self._local is not None
 
+    def _create(self, options: SandboxOptions, *, get_or_create: bool) -> Call[SandboxInfo]:
+        return sandboxes.create(self.pool, options, get_or_create=get_or_create, has_own_server=self._has_own_server)
+
     def _made(self, info: SandboxInfo) -> Sandbox:
         return Sandbox(self, At(info.id), info)
 
@@ -233,7 +242,7 @@ class Client:
                     raise
             return self._http.send(request, stream=stream)
         except httpx.HTTPError as error:
-            raise broken(error) from error
+            raise unreachable(error, self._address) from error
 
     @contextmanager
     def _streamed(self, call: Call[Any]) -> Iterator[httpx.Response]:

@@ -1,6 +1,6 @@
 """What can go wrong: one exception for each kind of problem (RFC 9457) that a server answers with.
 
-Code matches the class or `kind`; a person or a model reads `str(error)`, one sentence, and `hint`.
+Code matches the class or `kind`; a person or a model reads `str(error)`, one sentence, and `hint`, which a traceback shows too.
 A command that fails is no error: its exit code is in the result.
 """
 
@@ -54,6 +54,9 @@ class EyotError(Exception):
         self.reason = reason or detail
         #: What the reader can do about it.
         self.hint = hint
+        if hint:
+            # What a traceback shows below the message, which stays one sentence.
+            self.__notes__ = [f"hint: {hint}"]
         #: The part of the request that is wrong.
         self.field = field
         #: The status of the HTTP response, if there was one.

@@ -423,6 +423,7 @@ class Sandbox(OfASandbox):
 
     # The sandbox itself
 
+    @names_the_right_keyword
     def update(
         self,
         *,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,8 +80,8 @@ class Limits(TypedDict, total=False):
 
 
 class _Folder(TypedDict):
-    #: The folder (or file) on the server's host, absolute.
-    source: str
+    #: The folder (or file) on the server's host, absolute; with a server that the client starts, from the working directory.
+    source: str | os.PathLike[str]
     #: Where it appears inside.
     target: str
 
@@ -102,14 +104,16 @@ class UnnamedOptions(TypedDict, total=False):
     env: dict[str, str]
     #: Who runs commands.
     user: str
+    #: What `list` finds it by.
     labels: dict[str, str]
+    #: Facts that are kept, and told in `info.spec`. `list` finds nothing by them.
     metadata: dict[str, str]
     #: What it may reach: `none` (the default), or `egress`, public addresses.
     network: Literal["none", "egress", "bridge"]
     #: Which addresses, with `egress`: `{"allow": [...], "deny": [...]}`.
     egress: dict[str, list[str]]
-    #: Folders of the host.
-    mounts: list[Mount]
+    #: Folders of the host; as text `SOURCE:TARGET`, which the sandbox only reads, or `SOURCE:TARGET:rw`.
+    mounts: Sequence[Mount | str]
     #: Ports that a container engine publishes on its host's loopback: see `published_ports`.
     ports: list[int]
     limits: Limits

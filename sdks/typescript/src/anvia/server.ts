@@ -9,7 +9,10 @@ const shared = new Map<string, EyotClient>();
 /** The client to use. Asking touches nothing. */
 export function clientOf({ eyot, provider, network }: SettledOptions): EyotClient {
   if (eyot instanceof EyotClient) return eyot;
-  const options = { provider, ...(namesHostNetwork(networkMode(network)) ? { allowHostNetworks: true } : {}), ...eyot };
+  const networks = namesHostNetwork(networkMode(network)) ? { allowHostNetworks: true } : {};
+  // A server that runs already has what it was started with.
+  const isNamed = eyot?.url ?? process.env["EYOT_SERVER"];
+  const options = { ...(isNamed ? {} : { provider, ...networks }), ...eyot };
   const key = JSON.stringify(Object.entries(options).sort());
   const client = shared.get(key) ?? new EyotClient(options);
   shared.set(key, client);

@@ -201,3 +201,45 @@ test("a peer that vanishes is looked for, whatever the connection carries", LIMI
     await rejected;
   }
 });
+
+test("an error of a connection names the address and what helps", LIMIT, async (context) => {
+  const { server } = await pair(context);
+  server.close();
+  const folder = mkdtempSync(join(tmpdir(), "eyot-ts-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  for (const [url, code] of [[server.url, "ECONNREFUSED"], [`unix:${folder}/s.sock`, "ENOENT"]] as const) {
+    const lost = new EyotClient(url);
+    const says = (error: unknown) => {
+      assert.ok(error instanceof EyotError && error.kind === "unavailable");
+      assert.ok(error.message.startsWith(`the server at ${url} can't be reached: connect ${code}`), error.message);
+      assert.equal(error.hint, "is the address right? `eyot serve` starts a server");
+      return true;
+    };
+    await assert.rejects(lost.version(), says);
+    await assert.rejects(lost.sandbox("x").execStream("true"), says);
+  }
+});
+
+test("an error of a connection says that EYOT_SERVER names the address, and shows no password", LIMIT, async (context) => {
+  const before = process.env["EYOT_SERVER"];
+  process.env["EYOT_SERVER"] = "http://ada:secret@127.0.0.1:9/";
+  context.after(() => {
+    if (before === undefined) delete process.env["EYOT_SERVER"];
+    else process.env["EYOT_SERVER"] = before;
+  });
+  await assert.rejects(new EyotClient().version(), (error: unknown) => {
+    assert.ok(error instanceof EyotError);
+    assert.match(error.message, /^the server at http:\/\/127\.0\.0\.1:9 can't be reached: /);
+    assert.match(error.hint ?? "", /^EYOT_SERVER names it: /);
+    return true;
+  });
+});
+
+test("an address with https of a server without is found out", LIMIT, async (context) => {
+  const { server } = await pair(context);
+  await assert.rejects(new EyotClient(server.url.replace("http:", "https:")).version(), (error: unknown) => {
+    assert.ok(error instanceof EyotError);
+    assert.match(error.hint ?? "", /^does the server speak https\?/);
+    return true;
+  });
+});

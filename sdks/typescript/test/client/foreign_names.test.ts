@@ -70,3 +70,92 @@ test("a text instead of options is answered with how an image and a name are giv
   const create = client.create.bind(client) as unknown as (template: string) => Promise<unknown>;
   await assert.rejects(create("python"), isInvalid(undefined, 'such as `{ image: "node:22" }` or `{ name: "builder" }`, not `python`'));
 });
+
+const Client = EyotClient as unknown as new (...given: unknown[]) => EyotClient;
+const isTypeError = (message: string) => (error: unknown) => error instanceof TypeError && error.message.includes(message);
+
+for (const name of ["baseUrl", "baseURL", "uri", "host", "server"]) {
+  test(`a client that is given \`${name}\` starts no server of its own, but names \`url\``, () => {
+    const words = `new EyotClient: there is no option \`${name}\`; use \`url\`; there are \`url\`, \`apiKey\`, \`pool\``;
+    assert.throws(() => new Client({ [name]: "http://team:7070" }), isTypeError(words));
+  });
+}
+
+test("an option of Python's client is answered with ours, and one that nobody has with those that there are", () => {
+  assert.throws(() => new Client({ api_key: "x" }), isTypeError("there is no option `api_key`; use `apiKey`"));
+  assert.throws(() => new Client("http://team:7070", { agents_dir: "x" }), isTypeError("there is no option `agents_dir`; use `agentsDir`"));
+  assert.throws(() => new Client({ colour: "red" }), isTypeError("there is no option `colour`; there are `url`"));
+});
+
+test("what is neither a URL nor options makes no client", () => {
+  for (const given of [null, 7070, new URL("http://team:7070"), ["http://team:7070"]]) {
+    assert.throws(() => new Client(given), isTypeError("the server is a URL as a text, or options such as"));
+  }
+});
+
+test("a text alone is the URL, and a wrong one is refused at once", () => {
+  assert.throws(() => new EyotClient("localhost"), isInvalid("url", "must look like http://host:port"));
+});
+
+test("an option that a call does not have is refused before anything is asked", async () => {
+  const wrong = { colour: "red" } as object;
+  const says = (what: string, first: string) => isInvalid("colour", `${what}: there is no option \`colour\`; there are \`${first}\``);
+  await assert.rejects(client.create(wrong), says("create sandbox", "name"));
+  await assert.rejects(client.create({}, wrong), says("create sandbox, behind its spec", "signal"));
+  await assert.rejects(client.list(wrong), says("list sandboxes", "labels"));
+  await assert.rejects(client.events(wrong).next(), says("read events", "sandbox"));
+  for (const call of ["exec", "execStream", "keep", "start"] as const) {
+    await assert.rejects(sandbox[call]("true", wrong) as Promise<unknown>, says("run a command", "cwd"));
+  }
+  const snake = { max_output_bytes: 1 } as object;
+  await assert.rejects(sandbox.exec("true", snake), isInvalid("max_output_bytes", "use `maxOutputBytes`"));
+});
+
+test("an option of a call on files, processes or agents that there is not is refused, too", async () => {
+  const wrong = { colour: "red" } as object;
+  const calls: Record<string, () => Promise<unknown>> = {
+    "read file": () => sandbox.readText("f", wrong),
+    "write file": () => sandbox.writeFile("f", "", wrong),
+    "list directory": () => sandbox.list(".", wrong),
+    "make directory": () => sandbox.mkdir("d", wrong),
+    remove: () => sandbox.remove("d", wrong),
+    glob: () => sandbox.glob("*", wrong),
+    grep: () => sandbox.grep("x", wrong),
+    watch: () => sandbox.watch(".", wrong),
+    "read log": () => sandbox.logs("p1", wrong).next(),
+    "wait for process": () => sandbox.wait("p1", wrong),
+    "run an agent": () => client.agents.run("assistant", "ada", wrong),
+    "list runs": () => client.runs.list(wrong),
+    "follow a run": () => client.runs.follow("r1", wrong),
+  };
+  for (const [what, call] of Object.entries(calls)) {
+    await assert.rejects(call(), isInvalid("colour", `${what}: there is no option \`colour\`; there are \``));
+  }
+});
+
+test("sandboxes are not listed by metadata, and the error names labels", async () => {
+  const metadata = { metadata: { user: "ada" } } as object;
+  await assert.rejects(client.list(metadata), isInvalid("metadata", "use `labels`, which `create` takes too"));
+});
+
+test("a relative source of a mount is, with a server that the client did not start, answered with whose folder it is", async () => {
+  await assert.rejects(client.create({ mounts: [{ source: ".", target: "/x" }] }), (error: unknown) => {
+    isInvalid("mounts.source", "`mounts.source` must be absolute: .")(error);
+    assert.match((error as EyotError).hint ?? "", /^it is a folder of the server's host/);
+    return true;
+  });
+});
+
+for (const [mounts, right] of [
+  [["/data"], "`/data` is no mount; write SOURCE:TARGET:ro, as in ./data:/data:ro"],
+  [[":/x"], "`:/x` is no mount; write SOURCE:TARGET:ro"],
+  [["/a:relative"], "`/a:relative` is no mount; write SOURCE:TARGET:ro"],
+  [["/a:/b:z"], "`z` is not an option of a mount; write /a:/b:ro, or /a:/b:rw"],
+  [["/a:/b:rw,z"], "`rw,z` is not an option of a mount; write /a:/b:ro"],
+  ["/a:/b", "`mounts` is a list, such as"],
+  [{ "/a": "/b" }, "`mounts` is a list"],
+] as [unknown, string][]) {
+  test(`${JSON.stringify(mounts)} as mounts is answered with the right form`, async () => {
+    await assert.rejects(client.create({ mounts } as { mounts: string[] }), isInvalid("mounts", right));
+  });
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -40,6 +40,59 @@ test("the host's network is refused by a server that is started, unless its prog
   assert.deepEqual([sandbox.info?.provider, sandbox.info?.isolation["network"]], ["native", "host"]);
   await sandbox.destroy();
   await open.close();
+});
+
+for (const [name, value, command] of [
+  ["provider", "memory", "eyot --provider PROVIDER serve"],
+  ["stateDir", "state", "eyot --state DIR serve"],
+  ["allowHostNetworks", true, "eyot serve --allow-host-networks"],
+  ["agentsDir", "agents", "eyot serve --agents DIR"],
+  ["model", "ollama/qwen3", "eyot serve --model PROVIDER/MODEL"],
+] as const) {
+  test(`\`${name}\`, which only a server that is started has, is refused beside a URL`, () => {
+    assert.throws(() => new EyotClient("http://team:7070", { [name]: value }), (error: unknown) => {
+      assert.ok(error instanceof EyotError && error.kind === "invalid" && error.field === name);
+      assert.equal(error.message, `\`${name}\` is for a server that the client starts, and this one is of http://team:7070`);
+      assert.equal(error.hint, `start that server with it: \`${command}\`; or give no URL, and the client starts one`);
+      return true;
+    });
+  });
+}
+
+test("an option of a server that is started is refused where the environment names one", (context) => {
+  process.env["EYOT_SERVER"] = "http://team:7070";
+  context.after(() => delete process.env["EYOT_SERVER"]);
+  assert.throws(() => new EyotClient({ agentsDir: "agents" }), /and EYOT_SERVER names http:\/\/team:7070/);
+  new EyotClient({ allowHostNetworks: false });
+});
+
+test("a relative source of a mount is of the working directory", async (context) => {
+  const before = process.cwd();
+  const folder = mkdtempSync(join(tmpdir(), "mounted-"));
+  chmodSync(folder, 0o755);
+  writeFileSync(join(folder, "note"), "of the host");
+  await using client = new EyotClient({ stateDir });
+  // The server began elsewhere.
+  await client.version();
+  process.chdir(folder);
+  context.after(() => process.chdir(before));
+  await using sandbox = await client.create({ mounts: [{ source: ".", target: "/mnt/host" }] });
+  assert.equal(await sandbox.readText("/mnt/host/note"), "of the host");
+  await assert.rejects(client.create({ mounts: [{ source: "nope", target: "/mnt/host" }] }), (error: unknown) => {
+    assert.ok(error instanceof EyotError && error.kind === "invalid" && error.field === "mounts.source");
+    assert.match(error.message, /`mounts.source` the folder `nope` of this host, from `.*`: ENOENT/);
+    return true;
+  });
+});
+
+test("a mount may be a text as for the command", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "mounted:"));
+  chmodSync(folder, 0o777);
+  await using client = new EyotClient({ stateDir });
+  await using sandbox = await client.create({ mounts: [`${folder}:/mnt/read`, `${folder}:/mnt/too:ro`, `${folder}:/mnt/write:rw`] });
+  const { stdout } = await sandbox.exec("echo mine > /mnt/write/note; cat /mnt/read/note /mnt/too/note");
+  assert.equal(stdout, "mine\nmine\n");
+  assert.equal((await sandbox.exec("touch /mnt/read/x || touch /mnt/too/x")).ok, false);
 });
 
 test("a program that forgets to close its client still ends, and its server and its folder with it", async () => {
@@ -163,6 +216,16 @@ test("without a URL and without the program the error says what to do", async ()
     process.env["EYOT_BIN"] = EYOT_BIN ?? "";
     process.env["PATH"] = PATH ?? "";
   }
+});
+
+test("an error that nobody catches is printed with its hint behind the message", async () => {
+  const script = 'import { EyotClient } from "@eyot/client"; await new EyotClient().version();';
+  const env = { PATH: "/nowhere", HOME: tmpdir() };
+  const failed = run(process.execPath, ["--input-type=module", "-e", script], { timeout: 20_000, env });
+  await assert.rejects(failed, (error: { stderr: string }) => {
+    assert.match(error.stderr, /EyotError: there is no server: no URL was given and `eyot` is not installed\nhint: set EYOT_SERVER to [^\n]+\n    at /);
+    return true;
+  });
 });
 
 test("a program that is no server is an error that says what it said", async () => {

@@ -112,6 +112,16 @@ test("over TCP a key is needed, a wrong one is refused, and the right one opens"
   await friend.close();
 });
 
+test("metadata of a spec are told again, and are no labels", async () => {
+  await using sandbox = await client.create({ metadata: { userId: "ada" } });
+  assert.deepEqual([sandbox.info?.spec["metadata"], sandbox.info?.labels], [{ userId: "ada" }, {}]);
+});
+
+test("a URL as a text is where the server is, with the other options behind it", async () => {
+  await using named = new EyotClient(here.url, { apiKey: here.key });
+  assert.deepEqual(await named.list(), []);
+});
+
 test("a server that can't be reached, a URL that is none and a closed client are errors of their kind", async () => {
   const lost = new EyotClient({ url: `unix:${here.folder}/nothing` });
   await assert.rejects(lost.list(), isKind("unavailable"));

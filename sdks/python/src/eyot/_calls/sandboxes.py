@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from .._call import Call, nothing, params
+from .._mounts import on_the_wire
 from .._wire import known
 from ..processes import Usage
 from ..sandbox_info import Capabilities, SandboxInfo, SandboxOptions, SandboxPage, spec_of
@@ -18,9 +19,11 @@ def _info(response: httpx.Response) -> SandboxInfo:
     return known(SandboxInfo, response.json())
 
 
-def create(pool: str | None, options: SandboxOptions, *, get_or_create: bool) -> Call[SandboxInfo]:
+def create(pool: str | None, options: SandboxOptions, *, get_or_create: bool, has_own_server: bool) -> Call[SandboxInfo]:
     """Makes a sandbox, in the pool of its name if that is POOL/NAME."""
     spec = spec_of(options)
+    if spec.get("mounts"):
+        spec["mounts"] = on_the_wire(spec["mounts"], has_own_server=has_own_server)
     of_name, slash, name = str(spec.get("name", "")).partition("/")
     if slash and pool in (None, of_name):
         pool, spec["name"] = of_name, name
