@@ -9,7 +9,7 @@ use crate::durations;
 
 const EXAMPLES: &str = "\
 Examples:
-  eyot agent --model ollama/qwen3 --image node:22 --net egress 'set up a Node project and test it'
+  eyot agent -M ollama/qwen3 --image node:22 --net egress 'try a Node server'
   eyot agent -M anthropic/claude-haiku-4-5 -v .:/src:ro 'review /src'
   eyot agent --agent reviewer 'review it'       the agent in agents/reviewer.md
   eyot agent --continue agent-01k8 'and now the other test'

@@ -144,7 +144,7 @@ fn https_to_a_server_without_tls_is_told_so() {
 #[test]
 fn a_named_file_takes_the_place_of_the_user_s_and_must_be_there() {
     let machine = Machine::new();
-    machine.write("home/.config/eyot/config.toml", "[defaults]\nmemory_mib = 5\n");
+    machine.write("home/.config/eyot/config.toml", "[defaults]\nmemory_mib = 50\n");
     machine.write("team.toml", "[defaults]\npids = 77\n");
     let file = machine.path_text("team.toml");
     let made = machine.run(&["--config", &file, "--json", "create", "a"]).success();
