@@ -1,6 +1,7 @@
 //! The directory of a new sandbox. It takes the writes to the root file system, and must hold the
 //! mount points before that is mounted.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -28,6 +29,8 @@ pub(crate) struct Layout<'a> {
     pub image: &'a Image,
     pub users: &'a SandboxUsers,
     pub map: IdMap,
+    /// The permission bits of directories in `upper`, to be set once everything is made: some keep their owner from writing.
+    pub modes: RefCell<Vec<(PathBuf, u32)>>,
 }
 
 impl Layout<'_> {
@@ -46,7 +49,9 @@ impl Layout<'_> {
             self.make_mount_points()?;
         }
         let mut mounts = self.spec.spec().mounts.iter().zip(self.sources);
-        mounts.try_for_each(|(mount, source)| self.make_target(source.as_ref(), &mount.target))
+        mounts.try_for_each(|(mount, source)| self.make_target(source.as_ref(), &mount.target))?;
+        // Those above come last.
+        self.modes.take().into_iter().rev().try_for_each(|(made, mode)| set_mode(&made, mode))
     }
 
     /// Closes the sandbox's directory to other users of the host. A range's inner root, who is
@@ -54,7 +59,7 @@ impl Layout<'_> {
     /// would belong to the caller.
     pub(crate) fn close(&self) -> io::Result<()> {
         let mode = if let IdMap::Range(_) = self.map { 0o711 } else { 0o700 };
-        fs::set_permissions(self.directory, fs::Permissions::from_mode(mode))
+        set_mode(self.directory, mode)
     }
 
     /// Makes a directory that belongs to the inner user, unless the image has it.
@@ -97,14 +102,14 @@ impl Layout<'_> {
                 IdMap::Range(_) => chown(made, Some(parent.uid()), Some(parent.gid())),
             };
         };
-        self.give_to(made, of_image.st_uid, of_image.st_gid)?;
-        fs::set_permissions(made, fs::Permissions::from_mode(of_image.st_mode & 0o7777))
+        self.modes.borrow_mut().push((made.to_owned(), of_image.st_mode & 0o7777));
+        self.give_to(made, of_image.st_uid, of_image.st_gid)
     }
 
     fn upper_file(&self, path: &SandboxPath, content: &[u8]) -> io::Result<()> {
         let made = self.upper_dir(&path.parent())?.join(path.file_name());
         fs::write(&made, content)?;
-        fs::set_permissions(&made, fs::Permissions::from_mode(0o644))?;
+        set_mode(&made, 0o644)?;
         self.give(&made, 0)
     }
 
@@ -112,7 +117,9 @@ impl Layout<'_> {
         for path in mount_points(self.spec) {
             let made = self.upper_dir(&path)?;
             if matches!(path.as_str(), "/tmp" | "/var/tmp") {
-                fs::set_permissions(&made, fs::Permissions::from_mode(0o1777))?;
+                let mut modes = self.modes.borrow_mut();
+                modes.retain(|(known, _)| *known != made);
+                modes.push((made, 0o1777));
             }
         }
         for file in device_files() {
@@ -182,6 +189,10 @@ impl Layout<'_> {
         let host_id = |inner| range.host_id(if inner < RANGE_LEN { inner } else { 0 });
         chown(path, Some(host_id(uid)), Some(host_id(gid)))
     }
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// Tells whether a path is in `/usr`, which is the host's own and read-only where the image is `host`.

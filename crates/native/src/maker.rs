@@ -2,6 +2,7 @@
 //! running guest. The parts belong to an [`Unfinished`] until the sandbox is complete, and are
 //! removed with it if that never happens.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -147,6 +148,7 @@ impl Maker<'_> {
             image,
             users,
             map,
+            modes: RefCell::default(),
         };
         let guest_file = self.launcher.guest_file(self.state);
         let guest_path = guest_file.as_ref().and_then(CheckedGuest::path);

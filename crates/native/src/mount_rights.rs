@@ -34,9 +34,10 @@ pub fn why_not_readable(source: &Path) -> Option<String> {
     }
     // Who keeps something from everybody has a reason: keys, for example.
     let is_private = found.mode() & 0o077 == 0;
-    let way = match is_private {
-        true => "or copy in what it may see: eyot cp".to_owned(),
-        false => format!("or open this one to everybody: chmod o+rX '{shown}'"),
+    let way = if is_private {
+        "or copy in what it may see: eyot cp".to_owned()
+    } else {
+        format!("or open this one to everybody: chmod o+rX '{shown}'")
     };
     Some(format!(
         "`{shown}` belongs to {owner}, and a sandbox of root's is user {OWNER} there; mount a folder that \

@@ -100,81 +100,88 @@ fn wrong(error: &Error, kind: ContextKind) -> &str {
 
 /// Returns what to write instead of an option of Docker's.
 fn ours_of_option(called: Option<&str>, option: &str) -> Option<&'static str> {
+    called.and_then(|called| ours_of_option_of(called, option)).or_else(|| ours_of_any_option(option))
+}
+
+/// Returns what to write instead of an option of Docker's command of this name.
+fn ours_of_option_of(called: &str, option: &str) -> Option<&'static str> {
     Some(match (called, option) {
-        (Some("run"), "-d" | "--detach") => {
+        ("run", "-d" | "--detach") => {
             "`eyot create NAME`, then `eyot start NAME -- COMMAND` leaves a command running"
         }
-        (_, "-d" | "--detach") => "`eyot start NAME -- COMMAND` leaves a command running",
-        (Some("create"), "--rm") => "--ttl or --idle-timeout ends it; `eyot run` destroys its sandbox itself",
-        (Some("create"), "-i" | "-t") => "`eyot sh NAME` opens a shell in a sandbox",
-        (Some("sh"), "-i" | "-t") => "`eyot sh` is always interactive, and has a terminal where you have one",
-        (Some("sh" | "shell"), "-c") => "`eyot exec NAME -- sh -c LINE` runs a shell line",
-        (Some("ls"), "-a" | "--all") => "`eyot ls` lists sleeping sandboxes too",
-        (Some("sleep" | "stop"), "-t" | "--time" | "--timeout") => {
+        ("create", "--rm") => "--ttl or --idle-timeout ends it; `eyot run` destroys its sandbox itself",
+        ("create", "-i" | "-t") => "`eyot sh NAME` opens a shell in a sandbox",
+        ("sh", "-i" | "-t") => "`eyot sh` is always interactive, and has a terminal where you have one",
+        ("sh" | "shell", "-c") => "`eyot exec NAME -- sh -c LINE` runs a shell line",
+        ("ls", "-a" | "--all") => "`eyot ls` lists sleeping sandboxes too",
+        ("sleep" | "stop", "-t" | "--time" | "--timeout") => {
             "processes are killed at once; `eyot kill NAME PROCESS` sends one a signal before that"
         }
-        (Some("update"), "--image") => "the image is set when a sandbox is created: `eyot create NAME`",
-        (Some("update"), "--allow" | "--deny") => "`eyot net NAME` changes where it may connect to",
-        (Some("update"), "-m" | "--memory" | "--cpus" | "--pids" | "--pids-limit" | "--disk") => {
+        ("update", "--image") => "the image is set when a sandbox is created: `eyot create NAME`",
+        ("update", "--allow" | "--deny") => "`eyot net NAME` changes where it may connect to",
+        ("update", "-m" | "--memory" | "--cpus" | "--pids" | "--pids-limit" | "--disk") => {
             "limits are set when a sandbox is created: `eyot create NAME`"
         }
-        (Some("ps"), "-a" | "--all") => "`eyot ls` lists all sandboxes; `eyot ps NAME` the processes of one",
-        (Some("cp"), "-a" | "-r" | "-R" | "--archive" | "--recursive") => {
+        ("ps", "-a" | "--all") => "`eyot ls` lists all sandboxes; `eyot ps NAME` the processes of one",
+        ("cp", "-a" | "-r" | "-R" | "--archive" | "--recursive") => {
             "folders are copied whole, with their modes: leave it out"
         }
-        (Some("rm"), "-v" | "--volumes") => {
+        ("rm", "-v" | "--volumes") => {
             "the files go with the sandbox; those of --workspace stay, unless --destroy-workspace was said"
         }
-        (_, "--format" | "-o" | "--output") | (Some("inspect"), "-f") => "--json prints it for programs",
-        (Some("serve"), "-p" | "-H" | "--port" | "--host" | "--bind" | "--addr" | "--address") => {
+        ("inspect", "-f") => "--json prints it for programs",
+        ("serve", "-p" | "-H" | "--port" | "--host" | "--bind" | "--addr" | "--address") => {
             "--listen names the address: 8080, 0.0.0.0:8080 or unix:/PATH"
         }
-        (Some("mcp"), "-p" | "-H" | "--port" | "--host" | "--bind" | "--addr" | "--address" | "--listen") => {
+        ("mcp", "-p" | "-H" | "--port" | "--host" | "--bind" | "--addr" | "--address" | "--listen") => {
             "--http names the address: --http 8080"
         }
-        (Some("browse" | "preview" | "dial"), "-p" | "--port") => {
+        ("browse" | "preview" | "dial", "-p" | "--port") => {
             "the port is the second word: `eyot browse NAME PORT`"
         }
-        (Some("top"), "--no-stream") => "a list is printed once where it is piped: `eyot top | cat`",
-        (_, "--no-trunc") => "nothing is cut: leave it out",
-        (Some("image"), "-a" | "--all") => "`eyot image ls` lists all images",
-        (Some("ls"), "-f" | "--filter") => "--label K=V lists those with a label",
-        (_, "--privileged" | "--cap-add") => {
+        ("top", "--no-stream") => "a list is printed once where it is piped: `eyot top | cat`",
+        ("image", "-a" | "--all") => "`eyot image ls` lists all images",
+        ("ls", "-f" | "--filter") => "--label K=V lists those with a label",
+        _ => return None,
+    })
+}
+
+/// Returns what to write instead of an option that several commands of Docker's have.
+fn ours_of_any_option(option: &str) -> Option<&'static str> {
+    Some(match option {
+        "-d" | "--detach" => "`eyot start NAME -- COMMAND` leaves a command running",
+        "--format" | "-o" | "--output" => "--json prints it for programs",
+        "--no-trunc" => "nothing is cut: leave it out",
+        "--privileged" | "--cap-add" => {
             "a sandbox never has rights on the host; where root or docker makes the sandbox, \
              --image debian:13 --user root is root of it alone, which is enough for apt and the like"
         }
-        (_, "--cap-drop") => "`security.drop_capabilities` in a --spec file drops a capability",
-        (_, "--security-opt") => {
-            "seccomp, Landlock and namespaces are always on; --require says which must hold"
-        }
-        (_, "--ulimit") => {
-            "--memory, --cpus and --pids limit a sandbox; `ulimit` in a shell limits a command"
-        }
-        (_, "--dns" | "--dns-search" | "--dns-option") => {
+        "--cap-drop" => "`security.drop_capabilities` in a --spec file drops a capability",
+        "--security-opt" => "seccomp, Landlock and namespaces are always on; --require says which must hold",
+        "--ulimit" => "--memory, --cpus and --pids limit a sandbox; `ulimit` in a shell limits a command",
+        "--dns" | "--dns-search" | "--dns-option" => {
             "names are resolved as this host does; --add-host adds one with docker"
         }
-        (_, "--expose" | "--link") => "`eyot browse NAME PORT` opens a port of a sandbox",
-        (_, "--pid" | "--ipc" | "--uts" | "--userns" | "--cgroupns") => {
+        "--expose" | "--link" => "`eyot browse NAME PORT` opens a port of a sandbox",
+        "--pid" | "--ipc" | "--uts" | "--userns" | "--cgroupns" => {
             "every sandbox has namespaces of its own: leave it out"
         }
-        (_, "--device" | "--gpus") => "a sandbox has no devices of the host",
-        (_, "--restart") => {
+        "--device" | "--gpus" => "a sandbox has no devices of the host",
+        "--restart" => {
             "nothing is started again by itself; a pool's services are: `eyot pool create --service`"
         }
-        (_, "--init") => "every sandbox has an init that reaps processes: leave it out",
-        (_, "--hostname") => "the host name is the sandbox's name: --name",
-        (_, "--platform") => "a sandbox runs on this machine's processor: leave it out",
-        (_, "--detach-keys") => "`exit` leaves a shell; what `eyot start` began runs on without a terminal",
-        (_, "--volumes-from") => {
-            "--mount shows a folder of the host; --workspace keeps files between sandboxes"
-        }
-        (_, "-P" | "--publish-all") => "`eyot browse NAME PORT` opens a port of a sandbox",
-        (_, "-v") => "--verbose shows the causes of an error; --mount is an option of `run` and `create`",
-        (_, "-V") => "`eyot version` prints the version",
-        (_, "--entrypoint") => "the command is all that runs: write the program first",
-        (_, "--memory-swap") => "--memory limits memory; a sandbox has no swap beyond it",
-        (_, "--tmpfs") => "/tmp, /run and /dev/shm are writable in every sandbox",
-        (_, "--shm-size") => "/run and /dev/shm together hold half of what --memory allows",
+        "--init" => "every sandbox has an init that reaps processes: leave it out",
+        "--hostname" => "the host name is the sandbox's name: --name",
+        "--platform" => "a sandbox runs on this machine's processor: leave it out",
+        "--detach-keys" => "`exit` leaves a shell; what `eyot start` began runs on without a terminal",
+        "--volumes-from" => "--mount shows a folder of the host; --workspace keeps files between sandboxes",
+        "-P" | "--publish-all" => "`eyot browse NAME PORT` opens a port of a sandbox",
+        "-v" => "--verbose shows the causes of an error; --mount is an option of `run` and `create`",
+        "-V" => "`eyot version` prints the version",
+        "--entrypoint" => "the command is all that runs: write the program first",
+        "--memory-swap" => "--memory limits memory; a sandbox has no swap beyond it",
+        "--tmpfs" => "/tmp, /run and /dev/shm are writable in every sandbox",
+        "--shm-size" => "/run and /dev/shm together hold half of what --memory allows",
         _ => return None,
     })
 }

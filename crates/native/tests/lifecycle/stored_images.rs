@@ -332,10 +332,13 @@ async fn mounts() -> Result<(), Failed> {
 async fn above_a_mount() -> Result<(), Failed> {
     let stored = Stored::new()?;
     let source = tempfile::tempdir()?;
-    let app = TestLayer::default().directory("srv/app", 0o751).directory("srv/drop", 0o1777);
+    let app = TestLayer::default()
+        .directory("srv/app", 0o751)
+        .directory("srv/drop", 0o1777)
+        .directory("srv/fixed", 0o555);
     stored.put(&TestImage::new(&[stored.system()?, app]), "app:1")?;
     let always = ["/var", "/var/tmp", "/home", "/home/user", "/workspace"];
-    let of_app = ["/srv", "/srv/app", "/srv/drop"];
+    let of_app = ["/srv", "/srv/app", "/srv/drop", "/srv/fixed"];
     for (image, folders) in [("host", always.to_vec()), ("app:1", [&always[..], &of_app].concat())] {
         let look = format!(
             "for folder in {}; do ls -lnd $folder | {{ read mode links uid gid rest; echo $folder $mode $uid $gid; }}; done",

@@ -48,9 +48,10 @@ fn is_document(path: &str) -> bool {
 
 /// Lets a request with a right key pass, and every request for a document.
 async fn require_key(State(api): State<Api>, request: Request, next: Next) -> Response {
-    match is_document(request.uri().path()) {
-        true => next.run(request).await,
-        false => access::require(State(api), request, next).await,
+    if is_document(request.uri().path()) {
+        next.run(request).await
+    } else {
+        access::require(State(api), request, next).await
     }
 }
 
