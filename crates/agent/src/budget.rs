@@ -121,7 +121,7 @@ impl fmt::Display for BudgetLimit {
             Self::Turns(limit) => write!(f, "the budget of {limit} turns is used up"),
             Self::Tokens(limit) => write!(f, "the budget of {limit} tokens is used up"),
             Self::DurationMs(limit) => write!(f, "the budget of {limit} ms is used up"),
-            Self::Cost(limit) => write!(f, "the budget of {limit} for tokens is used up"),
+            Self::Cost(limit) => write!(f, "the budget of {limit} for the price of tokens is used up"),
         }
     }
 }

@@ -92,7 +92,17 @@ pub fn moment(moment_ms: i64) -> String {
 
 /// Renders milliseconds as a person writes them: `1m 30s`.
 pub fn humane(milliseconds: u64) -> String {
-    humantime::format_duration(Duration::from_millis(milliseconds)).to_string()
+    const UNITS: [(u64, &str); 5] =
+        [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+    let mut left = milliseconds;
+    let mut parts = Vec::new();
+    for (unit, name) in UNITS {
+        if left >= unit {
+            parts.push(format!("{}{name}", left / unit));
+            left %= unit;
+        }
+    }
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }
 
 #[cfg(test)]
@@ -121,6 +131,16 @@ mod tests {
     fn a_duration_may_have_a_decimal_point() {
         for (text, expected) in [("1.5h", 5_400_000), ("0.25s", 250), ("2.5 m", 150_000), ("0.1s", 100)] {
             assert_eq!(parse_ms(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_duration_is_told_in_the_units_in_which_it_is_typed() {
+        for (milliseconds, told) in
+            [(0, "0s"), (1, "1ms"), (93_784_005, "1d 2h 3m 4s 5ms"), (3_600_000, "1h")]
+        {
+            assert_eq!(humane(milliseconds), told);
+            assert_eq!(parse_ms(told), Ok(milliseconds));
         }
     }
 

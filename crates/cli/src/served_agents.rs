@@ -40,7 +40,10 @@ fn folder(args: &ServeArgs, context: &Context) -> Result<PathBuf, Failure> {
     let Some(named) = args.agents.as_ref().or(context.config.agents.folder.as_ref()) else {
         return Ok(context.state_folder()?.join("agents"));
     };
-    let failed = |error| Failure::host(format!("read the agents of `{}`", named.display()), error);
+    let failed = |error| {
+        Failure::host(format!("read the agents of `{}`", named.display()), error)
+            .hint("make the folder, with a file NAME.md for each agent, or leave --agents out")
+    };
     let folder = std::fs::canonicalize(named).map_err(failed)?;
     std::fs::read_dir(&folder).map_err(failed)?;
     Ok(folder)

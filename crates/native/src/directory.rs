@@ -228,7 +228,8 @@ fn check_target(target: &SandboxPath, source: &Path, spec: &ValidSpec, image: &I
         return invalid("must not be in a persistent workspace");
     }
     if image.is_skeleton() && is_in_usr(target) && !Path::new(target.as_str()).exists() {
-        return invalid("must exist when it is in `/usr`, which is read-only");
+        return Err(Error::invalid("mounts.target", "must exist when it is in `/usr`, which is read-only")
+            .with_hint("choose a target outside of it, such as /mnt/data"));
     }
     if spec.workdir().strip_prefix(target).is_some() && !source.is_dir() {
         return invalid("is where commands start, so its source must be a directory");

@@ -33,6 +33,11 @@ pub fn with_our_word(mut error: Error, words: &[String]) -> Error {
                 suggest_near_commands(&mut error, &command);
             }
         }
+        ErrorKind::ArgumentConflict if called == Some("agent") => {
+            let word = "a task is one word for the shell: quote it; `eyot agent ls` lists the runs, and `eyot pool rm ID` \
+                        removes an agent's sandbox";
+            suggest(&mut error, word.to_owned());
+        }
         ErrorKind::MissingRequiredArgument => {
             if let Some(word) = ours_of_missing(called) {
                 suggest(&mut error, word.to_owned());

@@ -212,6 +212,7 @@ impl SpecArgs {
         spec.env.extend(environment(&self.env_file, &self.env)?);
         self.add_manifest(&mut spec)?;
         defaults.fill(&mut spec, set);
+        self.check_idle(&spec)?;
         if let (None, Some(workdir)) = (&spec.workdir, workdir) {
             spec.workdir = Some(SandboxPath::parse(workdir)?);
         }
@@ -267,6 +268,15 @@ impl SpecArgs {
         if let Some(action) = self.on_idle {
             spec.lifecycle.on_idle = action;
         }
+    }
+
+    /// Refuses what would never happen.
+    fn check_idle(&self, spec: &SandboxSpec) -> Result<(), Failure> {
+        if self.on_idle.is_none() || spec.lifecycle.idle_timeout_ms.is_some() {
+            return Ok(());
+        }
+        let message = "--on-idle says what happens at the idle timeout, and there is none";
+        Err(Failure::usage(message).hint("add --idle-timeout 10m, say"))
     }
 
     fn add_manifest(&self, spec: &mut SandboxSpec) -> Result<(), Failure> {

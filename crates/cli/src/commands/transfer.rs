@@ -82,6 +82,9 @@ async fn awake(side: &PlaceArg, context: &Context) -> Result<Sandbox, Failure> {
         Err(Failure::Error { error, exit_code }) => {
             let error = match side.holder {
                 Some(SandboxHolder::Provider(row)) => of_provider(error, row, side, context).await,
+                None if error.kind() == ErrorKind::NotFound && side.name.contains('/') => error.with_hint(
+                    "a side is [PROVIDER/][POOL/]NAME:PATH: `eyot pool ls` and `eyot providers` list both",
+                ),
                 _ => error,
             };
             Err(Failure::with_code(with_holder(error, side), exit_code))

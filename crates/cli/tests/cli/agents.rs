@@ -253,3 +253,11 @@ fn what_is_missing_or_wrong_is_said_with_what_to_do() {
     let (code, _, said) = machine.beside(&vendor.variables()[1..], &work);
     assert!(code == Some(1) && said.contains("OPENAI_API_KEY"), "{said}");
 }
+
+#[test]
+fn a_word_of_other_commands_is_no_task_and_a_task_of_several_words_is_to_be_quoted() {
+    let machine = Machine::new();
+    assert!(machine.run(&["agent", "rm"]).failure(2).contains("eyot pool rm ID"));
+    let unquoted = machine.run(&["agent", "count", "files"]);
+    assert!(unquoted.code == Some(2) && unquoted.stderr.contains("quote it"), "{unquoted:?}");
+}

@@ -271,6 +271,7 @@ fn post(served: &MemoryServer, headers: &str, message: &Value) -> String {
 fn a_sandbox_in_the_memory_of_one_process_is_its_alone_as_long_as_it_runs() {
     let served = MemoryServer::new();
     served.there(&["write", "web", "f", "--content", "mine"]).success();
+    served.there(&["create", "api"]).success();
     let is_refused = |ran: Ran| {
         let said = format!("{}{}", ran.text(), ran.stderr);
         assert!(ran.code != Some(0) && said.contains("in the memory of process"), "{ran:?}");
@@ -288,6 +289,8 @@ fn a_sandbox_in_the_memory_of_one_process_is_its_alone_as_long_as_it_runs() {
     let machine = served.end();
     assert_eq!(machine.run(&["create", "web"]).success(), "web\n");
     assert_eq!(machine.run(&["exec", "web", "--", "ls"]).success(), "");
+    assert!(machine.run(&["rm", "api"]).failure(125).contains("there is no sandbox `api`"));
+    machine.run(&["pool", "rm", "-f", "default"]).success();
 }
 
 /// A session of an MCP client with a program that it has started.

@@ -46,7 +46,7 @@ impl Hierarchies {
         if self.v1.is_empty() {
             return format!(
                 "sudo sh -c 'cd /sys/fs/cgroup && echo \"+cpu +memory +pids\" > cgroup.subtree_control && \
-                 mkdir -p {name}/shell && chown -R {uid} {name} && echo $0 > {name}/shell/cgroup.procs' $$"
+                 mkdir -p {name}/shell && chown -R {uid} {name} && echo $0 > {name}/shell/cgroup.procs' $$  # for this shell"
             );
         }
         format!(

@@ -73,7 +73,18 @@ fn about(path: &str, error: &serde_json::Error) -> String {
     match (text.strip_prefix(&format!("unknown field {name}, ")), text.strip_prefix(&format!("{name} "))) {
         (Some(expected), _) => format!("is not known here: {expected}"),
         (None, Some(sentence)) => sentence.to_owned(),
-        (None, None) => text.to_owned(),
+        (None, None) => in_plain_words(text),
+    }
+}
+
+/// Returns what the parser says without the words of Rust.
+fn in_plain_words(text: &str) -> String {
+    let text = text
+        .replace("unknown variant", "has the unknown value")
+        .replace("invalid type", "has the wrong type");
+    match text.split_once(", expected struct ") {
+        Some((found, _)) => format!("{found}, expected an object"),
+        None => text,
     }
 }
 

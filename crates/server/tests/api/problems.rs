@@ -61,9 +61,14 @@ async fn a_wrong_field_is_named_once_and_no_place_in_the_text_is() {
     let ground = Ground::new().await;
     for (body, expected) in [
         (r#"{"spec": {"nam": "x"}}"#, "`spec.nam` is not known here: expected one of `"),
+        (r#"{"spec": {"network": "foo"}}"#, "`spec.network` has the unknown value `foo`, expected one of `"),
+        (
+            r#"{"spec": {"mounts": [".:/x"]}}"#,
+            "`spec.mounts[0]` has the wrong type: string \".:/x\", expected an object",
+        ),
         (r#"{"spec": {"name": "Ü"}}"#, "`spec.name` must "),
-        (r#"{"spec": {"limits": {"pids": "x"}}}"#, "`spec.limits.pids` invalid type: string"),
-        (r#"{"spec": 5}"#, "`spec` invalid type: integer `5`"),
+        (r#"{"spec": {"limits": {"pids": "x"}}}"#, "`spec.limits.pids` has the wrong type: string"),
+        (r#"{"spec": 5}"#, "`spec` has the wrong type: integer `5`"),
     ] {
         let refused = ground.request(Method::POST, "/v1/sandboxes").body(body).send().await.unwrap();
         let problem = value(refused).await;

@@ -24,6 +24,8 @@ use crate::signals::Signals;
 use handler::{AGENT, AgentFileRef, AgentTask};
 use render::Renderer;
 
+/// Words that are commands elsewhere, and hardly a task.
+const COMMAND_WORDS: [&str; 9] = ["delete", "kill", "list", "logs", "ps", "remove", "rm", "show", "stop"];
 /// The exit code if the agent did not finish its task.
 const NOT_DONE: u8 = 1;
 
@@ -39,6 +41,12 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
     if args.spec.name.is_some() || args.spec.id.is_some() {
         let failure = Failure::usage("an agent always works in the sandbox `default` of its pool");
         return Err(failure.hint("leave out --name and --id; --continue ID reuses a sandbox"));
+    }
+    if let Some(word) = args.task.as_deref().filter(|task| COMMAND_WORDS.contains(task)) {
+        let failure = Failure::usage(format!("`eyot agent` has no command `{word}`"));
+        return Err(failure.hint(
+            "`eyot agent ls` lists the runs, and `eyot pool rm ID` removes an agent's sandbox; a task has more words",
+        ));
     }
     // Before a model is named.
     configure_models(&context.config.models);
@@ -115,7 +123,9 @@ async fn remove_unused(pool: &SandboxPool, context: &Context) {
     }
     match removed {
         Ok(()) => context.output.note("the model never answered; the sandbox is removed"),
-        Err(error) if error.kind() == eyot::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == eyot::ErrorKind::NotFound => {
+            context.output.note("nothing was done, and no sandbox is left");
+        }
         Err(error) => context.output.note(&format!("the unused sandbox is not removed: {error}")),
     }
 }
@@ -245,9 +255,9 @@ struct ShownRun {
 }
 
 impl ShownRun {
-    /// Returns whether the model failed before it said anything.
+    /// Returns whether the run failed before the model said anything.
     fn has_done_nothing(&self) -> bool {
-        !self.has_answered && matches!(self.result, Err(AgentError::Model { .. }))
+        !self.has_answered && matches!(self.result, Err(AgentError::Model { .. } | AgentError::Other(_)))
     }
 }
 
