@@ -112,11 +112,21 @@ pub fn exit_with(error: &clap::Error, words: &[String]) -> ! {
         // A page of help. Its output may be closed; there is no third place to complain in.
         None => drop(error.print()),
     }
+    if let Some(hint) = host_name_hint(words) {
+        say(hint);
+    }
     let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     if is_json && error.use_stderr() {
         say(&parser_line(error));
     }
     std::process::exit(error.exit_code())
+}
+
+/// Says what `-h` is, where it was meant as Docker's: before a host name and a command.
+fn host_name_hint(words: &[String]) -> Option<&'static str> {
+    let mut options = words.iter().take_while(|word| *word != "--").skip_while(|word| *word != "-h").skip(1);
+    let is_meant = words.iter().any(|word| word == "--") && options.next().is_some();
+    is_meant.then_some("hint: -h shows this help; the host name of a sandbox is its name: --name NAME\n")
 }
 
 /// Renders an error of the parser in the form of every other error, if it is one and not help.

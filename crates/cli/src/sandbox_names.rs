@@ -22,26 +22,42 @@ pub struct PooledSandbox {
 /// The sandboxes of all pools, by id. The provider has other names for them, and the labels of their
 /// create.
 #[derive(Default)]
-pub struct SandboxNames(HashMap<SandboxId, (PooledSandbox, BTreeMap<String, String>)>);
+pub struct SandboxNames {
+    pooled: HashMap<SandboxId, (PooledSandbox, BTreeMap<String, String>)>,
+    /// Those that are in the memory of other processes, by the names by which commands find them.
+    elsewhere: Vec<String>,
+}
 
 impl SandboxNames {
     /// Reads them from the store; there are none without one, as on a server's side.
     pub fn read(store: Option<&Store>) -> Result<Self, Error> {
         let rows = store.map(Store::all_sandboxes).transpose()?.unwrap_or_default();
+        let is_elsewhere = |row: &&eyot_engine::store::SandboxRow| row.is_in_another_process();
+        let elsewhere =
+            rows.iter().filter(is_elsewhere).map(|row| shown_name(&row.pool, &row.name)).collect();
         let pooled = |row: eyot_engine::store::SandboxRow| {
             (row.id, (PooledSandbox { pool: row.pool, name: row.name }, row.spec.labels))
         };
-        Ok(Self(rows.into_iter().map(pooled).collect()))
+        Ok(Self { pooled: rows.into_iter().map(pooled).collect(), elsewhere })
     }
 
     /// Returns the pool of a sandbox and its name there, if it is in one.
     pub fn pooled(&self, id: &SandboxId) -> Option<&PooledSandbox> {
-        self.0.get(id).map(|(pooled, _)| pooled)
+        self.pooled.get(id).map(|(pooled, _)| pooled)
+    }
+
+    /// Says which sandboxes no list of a provider has, because they are in the memory of other processes.
+    pub fn elsewhere(&self) -> Option<String> {
+        let [first, rest @ ..] = self.elsewhere.as_slice() else { return None };
+        let rest = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        Some(format!(
+            "`{first}`{rest}, in the memory of another process, such as a server, can be listed through that: --server URL"
+        ))
     }
 
     /// Gives a sandbox of a pool the labels that it has now.
     pub fn relabel(&self, info: &mut SandboxInfo) {
-        if let Some((_, labels)) = self.0.get(&info.id) {
+        if let Some((_, labels)) = self.pooled.get(&info.id) {
             info.spec.labels.clone_from(labels);
         }
     }

@@ -346,12 +346,9 @@ impl SandboxPool {
     /// The row of a sandbox that is there.
     async fn live(&self, name: &str) -> Result<SandboxRow> {
         let name = self.name_of(name).await?;
-        if let Some(row) = self.row(&name).await? {
-            let has_ended = row.has_ended_with_its_process() && self.inner.records.free_if_gone(&row).await?;
-            if !has_ended {
-                require_own_provider(self.provider().as_ref(), &row)?;
-                return Ok(row);
-            }
+        if let Some(row) = self.inner.records.unless_ended(self.row(&name).await?).await? {
+            require_own_provider(self.provider().as_ref(), &row)?;
+            return Ok(row);
         }
         let there: Vec<_> = self.rows().await?.iter().map(|row| format!("`{}`", row.name)).collect();
         let hint = if there.is_empty() {

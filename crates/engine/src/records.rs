@@ -61,6 +61,14 @@ impl PoolRecords {
         self.remove(maker.as_ref(), row, reason).await.map(|()| true)
     }
 
+    /// Returns a row, unless its sandbox has ended with its process: then its name is freed, whoever the provider is.
+    pub(crate) async fn unless_ended(&self, row: Option<SandboxRow>) -> Result<Option<SandboxRow>> {
+        match row {
+            Some(row) if row.has_ended_with_its_process() && self.free_if_gone(&row).await? => Ok(None),
+            row => Ok(row),
+        }
+    }
+
     /// Records what happened to a sandbox.
     pub(crate) async fn record(
         &self,

@@ -53,9 +53,17 @@ pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, output: Output) {
         ("pids", asked.pids.is_some() && pids == Enforcement::None),
         ("disk", asked.disk_mib().is_some() && disk == DiskEnforcement::None),
     ];
+    // Doctor knows native sandboxes.
+    let provider = &sandbox.info().provider;
+    let is_native = provider == "native";
     for (limit, _) in limits.iter().filter(|(_, is_unheld)| *is_unheld) {
+        let here = if is_native {
+            "here: `eyot doctor` says how it can be".to_owned()
+        } else {
+            format!("by {provider}")
+        };
         output.note(&format!(
-            "the limit --{limit} is not enforced here: `eyot doctor` says how it can be, and --require {limit} refuses"
+            "the limit --{limit} is not enforced {here}; --require {limit} refuses the create then"
         ));
     }
 }

@@ -33,6 +33,9 @@ pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
         (false, false) => context.output.text(&table(&sandboxes, &foreign, &names))?,
     }
     note_foreign(context, &foreign);
+    if let Some(elsewhere) = names.elsewhere() {
+        context.output.note(&elsewhere);
+    }
     Ok(0)
 }
 

@@ -438,3 +438,11 @@ fn a_package_manager_of_the_machine_s_own_system_is_answered_with_where_packages
     assert!(refused.code != Some(0) && refused.stderr.contains(hint), "{refused:?}");
     assert!(!machine.run(&["run", "--", "dpkg", "--version"]).stderr.contains(hint));
 }
+
+#[test]
+fn docker_s_option_for_the_host_name_shows_the_help_and_ours() {
+    let machine = Machine::new();
+    let asked = machine.run(&["run", "-h", "web", "--", "hostname"]);
+    assert!(asked.code == Some(0) && asked.stderr.contains("--name NAME"), "{asked:?}");
+    assert_eq!(machine.run(&["run", "-h"]).stderr, "");
+}

@@ -278,7 +278,11 @@ fn a_sandbox_in_the_memory_of_one_process_is_its_alone_as_long_as_it_runs() {
     };
     // Native, and other processes over memory, of the same state folder.
     is_refused(served.machine.run(&["pool", "create", "default", "web"]));
-    assert!(served.machine.run(&["create", "web"]).failure(125).contains("the name `web` is in use"));
+    let taken = served.machine.run(&["create", "web"]);
+    assert!(taken.failure(125).contains("the name `web` is in use"), "{taken:?}");
+    assert!(taken.stderr.contains("hint: the one of that name is in the memory of process"), "{taken:?}");
+    let listed = served.machine.run(&["ls"]);
+    assert!(listed.code == Some(0) && listed.stderr.contains(" and 1 more, in the memory"), "{listed:?}");
     let shell = r#"{"sandbox":"web","command":"ls"}"#;
     is_refused(served.machine.run(&["--provider", "memory", "call", "pool", "shell", shell]));
     let other = ["--provider", "memory", "call", "pool", "shell", r#"{"command":"ls"}"#, "--pool", "other"];
@@ -289,7 +293,8 @@ fn a_sandbox_in_the_memory_of_one_process_is_its_alone_as_long_as_it_runs() {
     let machine = served.end();
     assert_eq!(machine.run(&["create", "web"]).success(), "web\n");
     assert_eq!(machine.run(&["exec", "web", "--", "ls"]).success(), "");
-    assert!(machine.run(&["rm", "api"]).failure(125).contains("there is no sandbox `api`"));
+    let gone = machine.run(&["rm", "api"]);
+    assert!(gone.failure(125).contains("there is no sandbox `api`"), "{gone:?}");
     machine.run(&["pool", "rm", "-f", "default"]).success();
 }
 

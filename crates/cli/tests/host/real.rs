@@ -12,6 +12,7 @@ crate::tests! {
     root_without_cap_sys_admin;
     a_chroot;
     too_few_open_files;
+    too_few_open_files_for_a_guest;
     too_few_processes;
     a_run_folder_that_can_not_be_written_to;
     a_state_folder_on_overlayfs;
@@ -131,6 +132,12 @@ fn too_few_open_files() -> Result<(), String> {
         "this process has no open file left (`ulimit -n`: 14 at the most)",
         "--nofile=65536",
     );
+    Ok(())
+}
+
+fn too_few_open_files_for_a_guest() -> Result<(), String> {
+    let scene = Scene::new().after("ulimit -n 60; exec \"$@\"");
+    scene.ends_everywhere_with("too-few", "this process may open 60 files", "--nofile=65536");
     Ok(())
 }
 

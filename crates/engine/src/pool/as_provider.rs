@@ -268,7 +268,14 @@ impl SandboxPool {
             Err(error) if is_gone(&error) => self.free_name(row).await,
             _ => {
                 let message = format!("create sandbox: the name `{}` is in use", row.name);
-                Err(Error::new(ErrorKind::AlreadyExists, message))
+                let error = Error::new(ErrorKind::AlreadyExists, message);
+                match row.process.as_ref().filter(|_| row.is_in_another_process()) {
+                    Some(process) => {
+                        let pid = process.pid;
+                        Err(error.with_hint(format!("the one of that name is in the memory of process {pid}: take another name, or use that one through its server (`--server`)")))
+                    }
+                    None => Err(error),
+                }
             }
         }
     }
@@ -316,7 +323,7 @@ impl SandboxPool {
             (Err(_), Ok(name)) => self.row(&name).await?,
             (Err(_), Err(_)) => None,
         };
-        let row = row.filter(|row| row.pool == *self.name());
+        let row = self.inner.records.unless_ended(row.filter(|row| row.pool == *self.name())).await?;
         let row = row.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}` in this pool"))
         })?;

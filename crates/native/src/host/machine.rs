@@ -12,6 +12,8 @@ const LAUNCHER: &str = "start the sandbox launcher";
 /// The recommended limit of open files for a process that makes sandboxes: the launcher keeps one
 /// descriptor for each sandbox.
 const GOOD_OPEN_FILES: u64 = 1024;
+/// With fewer, no guest is started.
+const LEAST_OPEN_FILES: u64 = 80;
 /// The kernel's default limit of inotify instances for a user. Each sandbox may use some.
 const GOOD_INOTIFY: u64 = 128;
 
@@ -24,6 +26,15 @@ pub(super) const CAUSES: &[Cause] = &[
         steps: ANY_STEP,
         errnos: &[Errno::MFILE],
         shows: no_descriptors_left,
+    },
+    Cause {
+        subject: "open-files",
+        name: "too-few",
+        severity: Severity::Error,
+        needs_failure: true,
+        steps: &["start the guest"],
+        errnos: &[Errno::INVAL],
+        shows: too_few_open_files,
     },
     Cause {
         subject: "open-files",
@@ -96,6 +107,13 @@ pub(super) const CAUSES: &[Cause] = &[
 fn no_descriptors_left(facts: &Facts) -> Option<Reason> {
     let most = facts.open_files.map_or_else(|| "its limit".to_owned(), |most| format!("{most} at the most"));
     let why = format!("this process has no open file left (`ulimit -n`: {most})");
+    Some(Reason::new(why, "ulimit -Sn hard || sudo prlimit --pid $$ --nofile=65536"))
+}
+
+/// The guest's descriptors are numbered from 64 on for a moment.
+fn too_few_open_files(facts: &Facts) -> Option<Reason> {
+    let most = facts.open_files.filter(|most| *most < LEAST_OPEN_FILES)?;
+    let why = format!("this process may open {most} files, and making a sandbox takes {LEAST_OPEN_FILES}");
     Some(Reason::new(why, "ulimit -Sn hard || sudo prlimit --pid $$ --nofile=65536"))
 }
 
