@@ -38,16 +38,7 @@ pub async fn run(args: AgentArgs, context: &Context) -> Result<u8, Failure> {
 
 async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure> {
     context.refuse_server("an agent works in this host's own sandboxes")?;
-    if args.spec.name.is_some() || args.spec.id.is_some() {
-        let failure = Failure::usage("an agent always works in the sandbox `default` of its pool");
-        return Err(failure.hint("leave out --name and --id; --continue ID reuses a sandbox"));
-    }
-    if let Some(word) = args.task.as_deref().filter(|task| COMMAND_WORDS.contains(task)) {
-        let failure = Failure::usage(format!("`eyot agent` has no command `{word}`"));
-        return Err(failure.hint(
-            "`eyot agent ls` lists the runs, and `eyot pool rm ID` removes an agent's sandbox; a task has more words",
-        ));
-    }
+    refuse_what_is_no_work(&args)?;
     // Before a model is named.
     configure_models(&context.config.models);
     let before = match &args.go_on {
@@ -110,6 +101,21 @@ async fn work(mut args: AgentWorkArgs, context: &Context) -> Result<u8, Failure>
         context.output.note(&format!("to continue: eyot agent --continue {id}{rest}"));
     }
     ended_as(shown)
+}
+
+/// Refuses names of the agent's sandbox, and words that are commands elsewhere.
+fn refuse_what_is_no_work(args: &AgentWorkArgs) -> Result<(), Failure> {
+    if args.spec.name.is_some() || args.spec.id.is_some() {
+        let failure = Failure::usage("an agent always works in the sandbox `default` of its pool");
+        return Err(failure.hint("leave out --name and --id; --continue ID reuses a sandbox"));
+    }
+    if let Some(word) = args.task.as_deref().filter(|task| COMMAND_WORDS.contains(task)) {
+        let failure = Failure::usage(format!("`eyot agent` has no command `{word}`"));
+        return Err(failure.hint(
+            "`eyot agent ls` lists the runs, and `eyot pool rm ID` removes an agent's sandbox; a task has more words",
+        ));
+    }
+    Ok(())
 }
 
 /// Removes the sandbox of an agent whose model never answered: there is nothing to continue, and each try would leave one.
