@@ -49,9 +49,12 @@ impl SandboxNames {
     /// Says which sandboxes no list of a provider has, because they are in the memory of other processes.
     pub fn elsewhere(&self) -> Option<String> {
         let [first, rest @ ..] = self.elsewhere.as_slice() else { return None };
-        let rest = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        let (who, are) = match rest.len() {
+            0 => (format!("`{first}`"), "is"),
+            more => (format!("`{first}` and {more} more"), "are"),
+        };
         Some(format!(
-            "`{first}`{rest}, in the memory of another process, such as a server, can be listed through that: --server URL"
+            "{who} {are} in the memory of another process, such as a server: --server URL lists what it has"
         ))
     }
 

@@ -282,7 +282,7 @@ fn a_sandbox_in_the_memory_of_one_process_is_its_alone_as_long_as_it_runs() {
     assert!(taken.failure(125).contains("the name `web` is in use"), "{taken:?}");
     assert!(taken.stderr.contains("hint: the one of that name is in the memory of process"), "{taken:?}");
     let listed = served.machine.run(&["ls"]);
-    assert!(listed.code == Some(0) && listed.stderr.contains(" and 1 more, in the memory"), "{listed:?}");
+    assert!(listed.code == Some(0) && listed.stderr.contains(" and 1 more are in the memory"), "{listed:?}");
     let shell = r#"{"sandbox":"web","command":"ls"}"#;
     is_refused(served.machine.run(&["--provider", "memory", "call", "pool", "shell", shell]));
     let other = ["--provider", "memory", "call", "pool", "shell", r#"{"command":"ls"}"#, "--pool", "other"];
