@@ -331,7 +331,7 @@ fn update_changes_the_deadlines_of_a_live_sandbox() {
     machine.run(&["create", "dev", "--ttl", "1h"]).success();
     assert_eq!(machine.run(&["update", "dev", "--ttl", "1.5d", "--idle-timeout", "30m"]).success(), "dev\n");
     let page = machine.run(&["inspect", "dev"]).success();
-    assert!(page.contains("ttl              1day 12h") && page.contains("idle timeout     30m"), "{page}");
+    assert!(page.contains("ttl              1d 12h") && page.contains("idle timeout     30m"), "{page}");
     machine.run(&["update", "dev", "--idle-timeout", "never", "--on-idle", "sleep"]).success();
     let lifecycle = machine.run(&["--json", "inspect", "dev"]).json()["spec"]["lifecycle"].take();
     assert_eq!((&lifecycle["ttl_ms"], &lifecycle["on_idle"]), (&129_600_000.into(), &"sleep".into()));
