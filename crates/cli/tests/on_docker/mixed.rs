@@ -83,7 +83,7 @@ fn foreign() {
     assert!(text.stderr.contains("is foreign: another state folder made it"), "{text:?}");
     assert!(text.stderr.contains("eyot --provider docker adopt"), "{text:?}");
     assert_eq!(on_docker(&mine, &["ls", "-q"]).success(), "");
-    on_docker(&mine, &["rm", "--all"]).success();
+    on_docker(&mine, &["-q", "rm", "--all"]).success();
     assert!(on_docker(&mine, &["rm", name]).failure(125).contains("adopt"));
     for words in [&["create", name][..], &["run", "--name", name, "true"]] {
         let ran = on_docker(&mine, words);
