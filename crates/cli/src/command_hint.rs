@@ -7,6 +7,7 @@ use eyot::{Command, SandboxInfo};
 
 use crate::args::TerminalArgs;
 use crate::output::Output;
+use crate::provider::has_hosts_programs;
 use crate::terminal;
 
 /// Commands of every shell that no program stands for.
@@ -82,9 +83,7 @@ pub fn note_without_terminal(words: &[String], asked: TerminalArgs, again: &str,
 pub fn package_hint(command: &Command, sandbox: &SandboxInfo) -> Option<&'static str> {
     let Command::Argv(words) = command else { return None };
     let program = words.iter().find(|word| *word != "sudo")?;
-    let is_of_host =
-        sandbox.provider == "native" && sandbox.spec.image.as_deref().is_none_or(|image| image == "host");
-    (is_of_host && PACKAGE_MANAGERS.contains(&program.as_str())).then_some(
+    (has_hosts_programs(sandbox) && PACKAGE_MANAGERS.contains(&program.as_str())).then_some(
         "the image `host` is this machine's own system, read-only. Install packages on this machine, or make an image: \
          eyot image build-base --name mine:1 -p PACKAGE, then --image mine:1. `pip` and `npm` install into the sandbox",
     )

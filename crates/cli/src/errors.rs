@@ -4,7 +4,7 @@
 use std::error::Error as _;
 use std::io::{self, Write};
 
-use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
+use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
 use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind};
 
@@ -112,7 +112,7 @@ pub fn exit_with(error: &clap::Error, words: &[String]) -> ! {
         // A page of help. Its output may be closed; there is no third place to complain in.
         None => drop(error.print()),
     }
-    if let Some(hint) = host_name_hint(words) {
+    if let Some(hint) = host_name_hint(words).filter(|_| error.kind() == DisplayHelp) {
         say(hint);
     }
     let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");

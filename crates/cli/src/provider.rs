@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use eyot::{Enforcement, Error, ErrorKind, Limits, LimitsEnforced, Result, SandboxNamer, SandboxProvider};
+use eyot::{
+    Enforcement, Error, ErrorKind, Limits, LimitsEnforced, Result, SandboxInfo, SandboxNamer, SandboxProvider,
+};
 use eyot_engine::store::Store;
 use eyot_image::{AllowedImages, ImageSource, ImageStore, ImageUse, Progress};
 use eyot_native::{ImageSources, default_state_dir, host};
@@ -26,6 +28,16 @@ pub use eyot_providers::row::{
     BenchMethod, Foreign, ImagesOfProvider, Makes, OptionSchema, OptionValue, ProviderCheck, ProviderOptions,
     ProviderRow, ProviderSettings, SandboxAdopter, WorkspacesOfProvider,
 };
+
+/// Tells whether `eyot doctor` knows what holds for a sandbox: it looks at native ones.
+pub fn is_known_to_doctor(sandbox: &SandboxInfo) -> bool {
+    sandbox.provider == native::ROW.name
+}
+
+/// Tells whether the programs of a sandbox are this machine's own.
+pub fn has_hosts_programs(sandbox: &SandboxInfo) -> bool {
+    is_known_to_doctor(sandbox) && sandbox.spec.image.as_deref().is_none_or(|image| image == "host")
+}
 
 /// Simulated facts about the host, for tests: see `NativeOptions`.
 #[derive(Debug, Clone, Default, Deserialize)]

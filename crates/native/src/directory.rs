@@ -95,7 +95,7 @@ impl Layout<'_> {
 
     /// Gives a new directory of `upper` the owner and the permission bits of the image's, or the owner of its parent.
     fn take_after(&self, made: &Path, below: &Path, parent: &Path) -> io::Result<()> {
-        let Some(of_image) = self.image.directory(below) else {
+        let Some(of_image) = self.image.directory(below)? else {
             let parent = fs::metadata(parent)?;
             return match self.map {
                 IdMap::Single { .. } => Ok(()),

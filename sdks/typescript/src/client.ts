@@ -247,7 +247,7 @@ export class EyotClient {
   }
 }
 
-/** What a client is made with. An address alone is its URL. */
+/** The options that a client is made with. An address alone is its URL. */
 function givenOptions(server: string | ClientOptions, others: Omit<ClientOptions, "url">): ClientOptions {
   if (typeof server !== "string" && !isPlain(server)) {
     throw new TypeError(`new EyotClient: the server is a URL as a text, or options such as \`{ url: "http://127.0.0.1:7070" }\`, not \`${String(server)}\``);
@@ -257,7 +257,7 @@ function givenOptions(server: string | ClientOptions, others: Omit<ClientOptions
   return options;
 }
 
-/** Whether something is an object whose options can be seen: those of a `URL`, say, can't. */
+/** Tells whether something is an object whose options can be seen: those of a `URL`, say, can't. */
 function isPlain(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof URL);
 }

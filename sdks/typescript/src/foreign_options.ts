@@ -16,7 +16,7 @@ const MEMORY = "`limits: { memoryMib }`, in MiB";
 const URL_OF_A_SERVER = "`url`";
 const KEY = "`apiKey`";
 
-/** What to write instead, when a client is made. */
+/** Our words for others' options of a client. */
 const OF_A_CLIENT = new Map([
   ["baseUrl", URL_OF_A_SERVER],
   ["baseURL", URL_OF_A_SERVER],
@@ -34,7 +34,7 @@ const OF_A_CLIENT = new Map([
   ["accessToken", KEY],
 ]);
 
-/** What to write instead, when sandboxes are listed. */
+/** Our words for others' options of a list. */
 const OF_A_LIST = new Map([
   ["metadata", "`labels`, which `create` takes too: by `metadata` nothing is found"],
   ["query", "`labels`"],

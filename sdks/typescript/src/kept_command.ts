@@ -17,7 +17,7 @@ export interface KeepOptions extends Omit<ExecOptions, "signal" | "maxOutputByte
   readTimeoutMs?: number;
 }
 
-/** Its options, for the error about one that there is not. */
+/** The options of a kept command, for the error about one that there is not. */
 export const KEEP_OPTIONS: OptionsOf<KeepOptions> = {
   cwd: true,
   env: true,

@@ -66,7 +66,7 @@ export interface EventOptions {
   signal?: AbortSignal;
 }
 
-/** Them by name, for the error about one that there is not. */
+/** The options by name, for the error about one that there is not. */
 export const EVENT_OPTIONS: OptionsOf<EventOptions> = { sandbox: true, fromSeq: true, follow: true, readTimeoutMs: true, signal: true };
 
 /** Something that happened to a sandbox. */

@@ -37,7 +37,7 @@ export interface Address {
   base: URL;
   /** The path of a unix socket. */
   socketPath?: string;
-  /** Who named it; by default the program. `own`: the server was started by this client, so that nobody else knows its address. */
+  /** The one that named it; by default the program. `own`: the server was started by this client, so that nobody else knows its address. */
   from?: "environment" | "own";
 }
 

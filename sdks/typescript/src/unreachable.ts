@@ -1,9 +1,9 @@
-/** What a server that is not reached is for the caller: the error names its address, and what may help. */
+/** The error of a server that is not reached. It names the address, and what may help. */
 
 import { EyotError } from "./error.js";
 import type { Address } from "./transport.js";
 
-/** What a connection fails with before there is one. */
+/** The errors of a connection before there is one. */
 const NOT_CONNECTED = ["ECONNREFUSED", "ENOENT", "EACCES", "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH"];
 
 const OF_CERTIFICATES = "NODE_EXTRA_CA_CERTS names a PEM file with the certificates that the server's may come from";
@@ -11,7 +11,7 @@ const OF_TLS = "does the server speak https? One without a certificate has an ad
 const OF_OUR_OWN = "this client started it, and it has ended; a new client starts another";
 const OF_ANOTHER = "is the address right? `eyot serve` starts a server";
 
-/** What a request, or a WebSocket, that does not get through is: an error of this class. */
+/** The error of a request, or of a WebSocket, that does not get through. */
 export function unreachable(error: unknown, address: Address, Kind: typeof EyotError = EyotError): EyotError {
   if (error instanceof EyotError) return error;
   const code = error instanceof Error && "code" in error ? String(error.code) : "";

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::differences::differences;
 use crate::errors::Failure;
 use crate::output::Output;
+use crate::provider::is_known_to_doctor;
 use crate::redaction;
 
 /// The note that a person reads when a create takes long.
@@ -53,14 +54,11 @@ pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, output: Output) {
         ("pids", asked.pids.is_some() && pids == Enforcement::None),
         ("disk", asked.disk_mib().is_some() && disk == DiskEnforcement::None),
     ];
-    // Doctor knows native sandboxes.
-    let provider = &sandbox.info().provider;
-    let is_native = provider == "native";
     for (limit, _) in limits.iter().filter(|(_, is_unheld)| *is_unheld) {
-        let here = if is_native {
+        let here = if is_known_to_doctor(sandbox.info()) {
             "here: `eyot doctor` says how it can be".to_owned()
         } else {
-            format!("by {provider}")
+            format!("by {}", sandbox.info().provider)
         };
         output.note(&format!(
             "the limit --{limit} is not enforced {here}; --require {limit} refuses the create then"

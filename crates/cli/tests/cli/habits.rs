@@ -446,3 +446,38 @@ fn docker_s_option_for_the_host_name_shows_the_help_and_ours() {
     assert!(asked.code == Some(0) && asked.stderr.contains("--name NAME"), "{asked:?}");
     assert_eq!(machine.run(&["run", "-h"]).stderr, "");
 }
+
+#[test]
+fn options_that_would_have_no_effect_are_refused() {
+    let machine = Machine::new();
+    machine.write("vars.env", "A=1\nexport B=2\n");
+    let vars = machine.path_text("vars.env");
+    let server = ["--server", "http://127.0.0.1:1", "--provider", "native", "ls"];
+    assert!(refused(&machine, &server).contains("--provider is about this host's sandboxes"));
+    assert!(refused(&machine, &["create", "a", "--on-idle", "sleep"]).contains("--idle-timeout"));
+    let exported = machine.run(&["run", "--env-file", &vars, "--", "true"]);
+    assert!(exported.code != Some(0) && exported.stderr.contains("leave `export` out"), "{exported:?}");
+    assert!(refused(&machine, &["run", "-e", "A B=1", "--", "true"]).contains("is no name"));
+    machine.assert_empty();
+}
+
+#[test]
+fn commands_run_where_the_user_may_have_fewer_processes_than_a_sandbox() {
+    let machine = Machine::new();
+    let called = machine.command(&["run", "--", "echo", "hi"]);
+    let mut limited = std::process::Command::new("prlimit");
+    limited.arg("--nproc=400").arg(called.get_program()).args(called.get_args());
+    for (name, value) in called.get_envs() {
+        value.map(|value| limited.env(name, value));
+    }
+    let ran = limited.output().unwrap();
+    assert_eq!((ran.status.code(), &ran.stdout[..]), (Some(0), &b"hi\n"[..]), "{ran:?}");
+}
+
+#[test]
+fn rm_of_all_says_how_many_it_destroyed() {
+    let machine = Machine::new();
+    machine.create("a");
+    machine.create("b");
+    assert_eq!(machine.run(&["rm", "--all"]).stderr, "eyot: destroyed 2 sandboxes\n");
+}

@@ -101,9 +101,12 @@ impl Lower {
 
     /// Returns what is known of the directory at `path` (relative to the root), unless a part of the path is a link or there is
     /// no directory.
-    pub(crate) fn directory(&self, path: &Path) -> Option<Stat> {
-        let (file, kind) = self.look(path).ok()?;
-        (kind == FileType::Directory).then(|| rustix::fs::fstat(&file).ok()).flatten()
+    pub(crate) fn directory(&self, path: &Path) -> Result<Option<Stat>, Errno> {
+        match self.look(path) {
+            Ok((file, FileType::Directory)) => rustix::fs::fstat(&file).map(Some),
+            Ok(_) | Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Looks up a path whose folders are no links, in all layers.

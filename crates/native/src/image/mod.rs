@@ -25,6 +25,7 @@ use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result};
 use eyot_image::{ImageName, RunConfig, UseGuard};
 use rustix::fs::Stat;
+use rustix::io::Errno;
 
 use crate::plan::RebuiltFolder;
 use crate::state::StateDir;
@@ -81,7 +82,7 @@ impl Image {
     }
 
     /// Returns what is known of a directory of the image or of the mount points above it, by its path relative to the root.
-    pub(crate) fn directory(&self, path: &Path) -> Option<Stat> {
+    pub(crate) fn directory(&self, path: &Path) -> Result<Option<Stat>, Errno> {
         let above = (self.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
         let layers = above.into_iter().chain(self.lower.layers.iter().cloned()).collect();
         Lower { folder: self.lower.folder.clone(), layers }.directory(path)

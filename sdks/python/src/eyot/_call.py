@@ -62,7 +62,7 @@ def checked(response: httpx.Response) -> httpx.Response:
 
 
 def broken(error: httpx.HTTPError, read_timeout_ms: int | None = None) -> EyotError:
-    """What an answer that breaks off is for the caller."""
+    """The error of an answer that breaks off."""
     if read_timeout_ms is not None and isinstance(error, httpx.ReadTimeout):
         return silent(read_timeout_ms)
     return Unavailable(f"read the server's answer: {str(error) or type(error).__name__}")

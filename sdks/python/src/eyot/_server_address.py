@@ -30,7 +30,7 @@ class ServerAddress:
 
     url: str
     socket: str | None = None
-    #: Who named it: the program, `EYOT_SERVER`, or the client that started the server.
+    #: The one that named it: the program, `EYOT_SERVER`, or the client that started the server.
     origin: Literal["program", "environment", "own"] = "program"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a server that is not reached is for the caller: the error names its address, and what may help."""
+"""The error of a server that is not reached. It names the address, and what may help."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx
 from ._server_address import ServerAddress
 from .errors import Unavailable
 
-#: What a connection fails with before there is one.
+#: The errors of a connection before there is one.
 _NOT_CONNECTED = (
     httpx.ConnectError, httpx.ConnectTimeout, ConnectionRefusedError, FileNotFoundError, PermissionError, TimeoutError,
     socket.gaierror, ssl.SSLError,
@@ -24,7 +24,7 @@ _OF_ANOTHER = "is the address right? `eyot serve` starts a server"
 
 
 def unreachable(error: Exception, address: ServerAddress) -> Unavailable:
-    """What a request, or a WebSocket, that does not get through is."""
+    """The error of a request, or of a WebSocket, that does not get through."""
     cause = _cause(error)
     isnt_connected = isinstance(error, _NOT_CONNECTED) or isinstance(cause, _NOT_CONNECTED)
     hint = _hint(cause, address) if isnt_connected else None

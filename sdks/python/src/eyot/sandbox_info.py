@@ -104,7 +104,7 @@ class UnnamedOptions(TypedDict, total=False):
     env: dict[str, str]
     #: Who runs commands.
     user: str
-    #: What `list` finds it by.
+    #: `list` finds it by them.
     labels: dict[str, str]
     #: Facts that are kept, and told in `info.spec`. `list` finds nothing by them.
     metadata: dict[str, str]

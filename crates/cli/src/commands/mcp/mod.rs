@@ -2,8 +2,6 @@
 
 mod access;
 
-use std::io::{self, IsTerminal};
-
 use eyot::{CancellationToken, SandboxName, SandboxSpec};
 use eyot_engine::{Engine, POOL_WORKDIR, PoolOptions};
 use eyot_providers::remote::RemoteServer;
@@ -21,6 +19,7 @@ use crate::errors::Failure;
 use crate::open_files::OpenFiles;
 use crate::signals::Signals;
 use crate::stdio;
+use crate::terminal;
 use crate::toolsets::{served, toolsets, toolsets_over};
 use crate::usual_quotas::UsualQuotas;
 
@@ -32,7 +31,7 @@ pub async fn run(args: McpArgs, context: &Context) -> Result<u8, Failure> {
     };
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
-    if args.http.is_none() && io::stdin().is_terminal() {
+    if args.http.is_none() && terminal::stdin_is_terminal() {
         context.output.note("an MCP client speaks here on standard input; Ctrl-C ends it. `eyot mcp --help` shows how to name it to one");
     }
     let serving = serve(&args, &server, stop.clone(), context);
