@@ -104,7 +104,8 @@ impl Lower {
     pub(crate) fn directory(&self, path: &Path) -> Result<Option<Stat>, Errno> {
         match self.look(path) {
             Ok((file, FileType::Directory)) => rustix::fs::fstat(&file).map(Some),
-            Ok(_) | Err(Errno::NOENT) => Ok(None),
+            // Where this user can't enter, its sandboxes can't either.
+            Ok(_) | Err(Errno::NOENT | Errno::ACCESS) => Ok(None),
             Err(error) => Err(error),
         }
     }
