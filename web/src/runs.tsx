@@ -144,6 +144,7 @@ function NoRuns({ agents, again, start }: { agents: Agent[]; again: () => void; 
     return (
       <Empty title="No agent has run yet.">
         <p>{agents.length === 1 ? "There is one agent" : `There are ${agents.length} agents`}: {agents.map(({ name }) => <code class="word" key={name}>{name} </code>)}</p>
+        {agents.map(({ name, problem }) => problem ? <p key={name}><code>{name}</code> can't work: {problem}</p> : null)}
         <button type="button" class="primary" onClick={start}>Start an agent</button>
       </Empty>
     );

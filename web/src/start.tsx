@@ -7,7 +7,7 @@ import type { Agent, Run, Session } from "./types.js";
 
 /** Tells whether somebody with this session may start an agent. */
 export function mayStart(session: Session, agent: Agent): boolean {
-  return agent.webhook || !session.needs_key;
+  return agent.problem === undefined && (agent.webhook || !session.needs_key);
 }
 
 /** Asks which agent is to do what, and goes to its run. */
@@ -40,7 +40,9 @@ export function Start({ session, pools, agents, runs, filters, close }: { sessio
   if (!first) {
     return (
       <Dialog title="Start an agent" close={close}>
-        <Empty title="No agent may be started with a key."><p>Whoever runs the server puts <code>webhook: true</code> into the agent's file.</p></Empty>
+        <Empty title="You can start none of the agents.">
+          {agents.map(({ name, problem }) => <p key={name}><code>{name}</code>: {problem ?? <>whoever runs the server puts <code>webhook: true</code> into its file</>}</p>)}
+        </Empty>
         <div class="actions"><button type="button" onClick={close}>Close</button></div>
       </Dialog>
     );

@@ -149,6 +149,8 @@ export interface Agent {
   description?: string;
   /** Every key may start it; otherwise a server without keys alone. */
   webhook: boolean;
+  /** The reason why its runs can't work. */
+  problem?: string;
 }
 
 /** A run of an agent. Lists leave out its payload and its result. */

@@ -13,6 +13,8 @@ pub struct AgentInfo {
     pub description: Option<String>,
     /// Set if callers over HTTP may start the agent.
     pub webhook: bool,
+    /// The reason why its runs can't work, if that is known.
+    pub problem: Option<String>,
 }
 
 /// Agents beside the registered ones. They are looked up at each run, so they may change at any time.

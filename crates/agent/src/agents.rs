@@ -105,7 +105,7 @@ impl Agents {
         Run: Fn(AgentContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = AgentResult<Value>> + Send + 'static,
     {
-        self.add(AgentInfo { name: name.to_owned(), webhook: true, description: None }, handler)
+        self.add(AgentInfo { name: name.to_owned(), webhook: true, ..AgentInfo::default() }, handler)
     }
 
     fn add<Run, Fut>(&self, info: AgentInfo, handler: Run) -> Result<()>

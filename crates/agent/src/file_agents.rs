@@ -45,6 +45,8 @@ pub struct FileAgents {
 /// Settings of agents that are files.
 #[derive(Debug, Clone, Default)]
 pub struct FileAgentSettings {
+    /// The provider of the pools' sandboxes. If it is given, lists say which agents want another one.
+    pub provider: Option<String>,
     /// The model of an agent whose file names none.
     pub default_model: Option<String>,
     /// The limits of each run.
@@ -74,20 +76,42 @@ impl FileAgents {
 
     /// Returns the agents that can't work on a provider, and why: to be told when a server starts, because callers only hear that
     /// a run failed.
-    pub fn unfit(&self, provider: &str) -> Result<Vec<(String, Error)>> {
+    pub fn unfit(&self) -> Result<Vec<(String, Error)>> {
         let fault = |name: String| {
             let read = AgentFile::read(&self.folder, &name);
-            let fits = read.and_then(|file| {
-                check_provider(&file, provider)?;
-                self.model(&file, None).map(drop)
-            });
-            fits.err().map(|error| (name, error))
+            read.and_then(|file| self.check(&file)).err().map(|error| (name, error))
         };
         Ok(AgentFile::names(&self.folder)?.into_iter().filter_map(fault).collect())
     }
 
+    /// Reads the file of an agent, if there is one.
+    fn read(&self, name: &str) -> Result<Option<AgentFile>> {
+        if SandboxName::parse(name).is_err() || name == COMMAND_LINE_AGENT {
+            return Ok(None);
+        }
+        match AgentFile::read(&self.folder, name) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                // Its sentence has the path of the file, which is nobody's but the operator's.
+                tracing::error!(%error, agent = name, "an agent can't be read");
+                let message = format!("the agent `{name}` can't be read; the server's log says why");
+                Err(Error::new(ErrorKind::Internal, message))
+            }
+        }
+    }
+
+    /// Refuses an agent whose runs can't work.
+    fn check(&self, file: &AgentFile) -> Result<()> {
+        if let Some(provider) = &self.settings.provider {
+            check_provider(file, provider)?;
+        }
+        self.model(file, None).map(drop)
+    }
+
     fn info(file: &AgentFile) -> AgentInfo {
-        AgentInfo { name: file.name.clone(), description: file.description.clone(), webhook: file.webhook }
+        let (name, description) = (file.name.clone(), file.description.clone());
+        AgentInfo { name, description, webhook: file.webhook, problem: None }
     }
 }
 
@@ -95,29 +119,23 @@ impl AgentSource for FileAgents {
     fn agents(&self) -> Result<Vec<AgentInfo>> {
         let mut agents = Vec::new();
         for name in AgentFile::names(&self.folder)? {
-            match self.find(&name) {
-                Ok(Some(agent)) => agents.push(agent.info),
+            match self.read(&name) {
+                Ok(Some(file)) => {
+                    let problem = self.check(&file).err().map(|error| error.to_string());
+                    agents.push(AgentInfo { problem, ..Self::info(&file) });
+                }
                 Ok(None) => {}
-                Err(error) => tracing::debug!(%error, agent = %name, "an agent is left out"),
+                Err(error) => {
+                    let problem = Some(error.to_string());
+                    agents.push(AgentInfo { name, problem, ..AgentInfo::default() });
+                }
             }
         }
         Ok(agents)
     }
 
     fn find(&self, name: &str) -> Result<Option<FoundAgent>> {
-        if SandboxName::parse(name).is_err() || name == COMMAND_LINE_AGENT {
-            return Ok(None);
-        }
-        let file = match AgentFile::read(&self.folder, name) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                // Its sentence has the path of the file, which is nobody's but the operator's.
-                tracing::error!(%error, agent = name, "an agent can't be read");
-                let message = format!("the agent `{name}` can't be read; the server's log says why");
-                return Err(Error::new(ErrorKind::Internal, message));
-            }
-        };
+        let Some(file) = self.read(name)? else { return Ok(None) };
         let (info, agents, file) = (Self::info(&file), self.clone(), Arc::new(file));
         let handler = move |context| agents.clone().work(Arc::clone(&file), context).boxed();
         Ok(Some(FoundAgent { info, handler: Arc::new(handler), sandbox_of: Some(sandbox_of) }))

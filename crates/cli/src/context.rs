@@ -34,6 +34,8 @@ pub struct Context {
     pub provider_settings: ProviderSettings,
     /// The server whose sandboxes are used instead of this host's.
     server: Option<RemoteOptions>,
+    /// Set if `--state` named the state folder.
+    pub names_state: bool,
     /// Set if a flag or a variable named the provider.
     names_a_provider: bool,
     /// Set if details are to be printed.
@@ -86,6 +88,7 @@ impl Context {
         Ok(Self {
             output: Output::new(global),
             config,
+            names_state: global.state.is_some() && server.is_none(),
             server,
             provider_settings,
             names_a_provider: global.provider.is_some(),

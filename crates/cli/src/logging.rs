@@ -45,10 +45,17 @@ impl Write for StderrLines {
 }
 
 fn parse(filter: &str) -> Result<Targets, Failure> {
-    filter.parse().map_err(|error| {
-        Failure::usage(format!("the log filter `{filter}` can't be read: {error}"))
+    let refused = |why: String| {
+        Failure::usage(format!("the log filter `{filter}` can't be read: {why}"))
             .hint("write a level such as `debug`, or `eyot=debug,eyot_native=trace`")
-    })
+    };
+    // The library takes every word for the name of a target.
+    let is_known =
+        |word: &str| word.starts_with("eyot") || word.contains('=') || word.parse::<LevelFilter>().is_ok();
+    if let Some(word) = filter.split(',').find(|word| !is_known(word)) {
+        return Err(refused(format!("`{word}` is no level")));
+    }
+    filter.parse().map_err(|error: tracing_subscriber::filter::ParseError| refused(error.to_string()))
 }
 
 #[cfg(test)]
@@ -58,6 +65,7 @@ mod tests {
     #[test]
     fn a_filter_is_a_level_or_a_list_of_targets() {
         assert!(parse("debug").is_ok() && parse("eyot=debug,eyot_native=trace").is_ok());
-        assert!(parse("eyot=loud").is_err());
+        assert!(parse("eyot_native").is_ok() && parse("info,hyper=trace").is_ok());
+        assert!(parse("eyot=loud").is_err() && parse("verbose").is_err());
     }
 }

@@ -17,14 +17,15 @@ pub fn agents(args: &ServeArgs, api: &Api, context: &Context) -> Result<Agents, 
     let settings = &context.config.agents;
     configure_models(&context.config.models);
     let folder = folder(args, context)?;
-    let settings_of_files = settings.of_files(args.model.as_deref(), &context.config.pools);
+    let provider = context.provider_settings.row.name;
+    let settings_of_files = settings.of_files(provider, args.model.as_deref(), &context.config.pools);
     if let Some(model) = &settings_of_files.default_model {
         eyot_agent::resolve_model(model)?;
     }
     let pools = api.clone();
     let open = move |name: &str| pools.sandbox_pool(&SandboxName::parse(name)?);
     let files = FileAgents::new(folder, settings_of_files, open);
-    for (name, error) in files.unfit(context.provider_settings.row.name)? {
+    for (name, error) in files.unfit()? {
         context.output.note(&format!("{name}.md can't be used: {error}"));
     }
     let store = Arc::new(EngineStore::new(Arc::clone(api.engine_store())));

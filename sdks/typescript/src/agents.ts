@@ -18,6 +18,8 @@ export interface AgentInfo {
   description?: string;
   /** Every key may start it. A server without keys starts all. */
   webhook: boolean;
+  /** The reason why its runs can't work. */
+  problem?: string;
 }
 
 /** Which runs to list. */

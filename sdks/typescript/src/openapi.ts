@@ -1214,6 +1214,8 @@ export interface components {
             description?: string | null;
             /** @description The name. */
             name: string;
+            /** @description The reason why its runs can't work, such as a missing model. Whoever runs the server mends it. */
+            problem?: string | null;
             /** @description Every key may start it. */
             webhook: boolean;
         };

@@ -33,10 +33,19 @@ pub async fn run(args: &LsArgs, context: &Context) -> Result<u8, Failure> {
         (false, false) => context.output.text(&table(&sandboxes, &foreign, &names))?,
     }
     note_foreign(context, &foreign);
+    note_no_folder(context, sandboxes.len() + foreign.len());
     if let Some(elsewhere) = names.elsewhere() {
         context.output.note(&elsewhere);
     }
     Ok(0)
+}
+
+/// Says that a state folder which was named is not there: its name may be misspelt.
+fn note_no_folder(context: &Context, count: usize) {
+    let folder = &context.provider_settings.state;
+    if count == 0 && context.names_state && !folder.exists() {
+        context.output.note(&format!("there is no state folder `{}` yet", folder.display()));
+    }
 }
 
 /// Says why this state folder does not know some, and what can be done.

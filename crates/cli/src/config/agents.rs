@@ -86,6 +86,7 @@ impl AgentSettings {
     /// Returns the settings of agents that are files.
     pub fn of_files(
         &self,
+        provider: &str,
         model: Option<&str>,
         pools: &BTreeMap<String, ConfiguredPool>,
     ) -> FileAgentSettings {
@@ -94,6 +95,7 @@ impl AgentSettings {
             models.map(|(name, models)| (name.clone(), models.settings())).collect()
         };
         FileAgentSettings {
+            provider: Some(provider.to_owned()),
             default_model: model.map(str::to_owned).or_else(|| self.model.clone()),
             budget: Budget {
                 max_turns: Some(self.max_turns.unwrap_or(DEFAULT_MAX_TURNS)),
@@ -167,7 +169,7 @@ mod tests {
     fn a_run_on_a_server_has_a_limit_of_turns_of_its_own_or_the_default_one() {
         let turns = |max_turns| {
             let settings = AgentSettings { max_turns, ..AgentSettings::default() };
-            settings.of_files(None, &BTreeMap::new()).budget.max_turns
+            settings.of_files("native", None, &BTreeMap::new()).budget.max_turns
         };
         assert_eq!(turns(None), Some(500));
         assert_eq!(turns(Some(9_000)), Some(9_000));

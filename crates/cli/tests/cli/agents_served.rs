@@ -246,7 +246,7 @@ fn a_folder_that_is_not_there_and_a_model_that_is_none_end_the_server_at_once() 
 }
 
 #[test]
-fn a_server_says_at_its_start_which_agents_can_t_work() {
+fn a_server_says_which_agents_can_t_work_at_its_start_and_in_their_list() {
     let machine = Machine::new();
     for (name, text) in [
         ("fine", "---\nmodel: openai-completions/m\n---\nHelp."),
@@ -258,6 +258,19 @@ fn a_server_says_at_its_start_which_agents_can_t_work() {
         machine.write(&format!("state/agents/{name}.md"), text);
     }
     let mut server = Server::start(&machine, &[], &[], &[]);
+    let listed = parsed(&server.ask("GET", "/v1/agents", "").1);
+    let problem = |name: &str| {
+        let agents = listed["agents"].as_array().unwrap();
+        agents.iter().find(|agent| agent["name"] == name).unwrap()["problem"].clone()
+    };
+    assert_eq!(problem("fine"), Value::Null);
+    // Whoever may start agents does not see the operator's file.
+    assert_eq!(problem("misspelt"), "the agent `misspelt` can't be read; the server's log says why");
+    for (name, said) in
+        [("elsewhere", "this server has `native`"), ("none", "names no model"), ("strange", "`nobody`")]
+    {
+        assert!(problem(name).as_str().unwrap().contains(said), "{listed}");
+    }
     server.signal(Signal::TERM);
     let (_, log) = server.ended();
     for (name, said) in [

@@ -32,6 +32,18 @@ fn a_command_that_only_looks_makes_no_state_folder() {
 }
 
 #[test]
+fn a_folder_that_was_named_and_is_not_there_is_told() {
+    let machine = Machine::new();
+    let folder = machine.path_text("misspelt");
+    let ran = machine.run(&["--state", &folder, "ls"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("there is no state folder `"), "{ran:?}");
+    assert!(!std::path::Path::new(&folder).exists());
+    machine.run(&["--state", &folder, "create", "box"]).success();
+    machine.run(&["--state", &folder, "rm", "-q", "box"]);
+    assert_eq!(machine.run(&["--state", &folder, "ls"]).stderr, "");
+}
+
+#[test]
 fn a_new_state_folder_is_nothing_to_warn_of() {
     let machine = Machine::new();
     for arguments in [&["ls"][..], &["create", "box"], &["ls"], &["rm", "box"]] {

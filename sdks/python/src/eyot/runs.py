@@ -25,6 +25,8 @@ class AgentInfo:
     #: Every key may start it. A server without keys starts all.
     webhook: bool
     description: str | None = None
+    #: The reason why its runs can't work.
+    problem: str | None = None
 
 
 @dataclass(frozen=True)

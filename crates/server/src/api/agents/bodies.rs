@@ -22,11 +22,15 @@ pub(in crate::api) struct AgentEntry {
     pub description: Option<String>,
     /// Every key may start it.
     pub webhook: bool,
+    /// The reason why its runs can't work, such as a missing model. Whoever runs the server mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 impl From<AgentInfo> for AgentEntry {
     fn from(info: AgentInfo) -> Self {
-        Self { name: info.name, description: info.description, webhook: info.webhook }
+        let AgentInfo { name, description, webhook, problem } = info;
+        Self { name, description, webhook, problem }
     }
 }
 
