@@ -18,10 +18,11 @@ use futures_util::stream::BoxStream;
 
 use super::NAME;
 use super::input::JobInput;
-use super::job::{RunningJob, ShellJob};
+use super::job::ShellJob;
 use super::kept::Terms;
 use super::life::{LifeEnd, SandboxLife};
 use super::node::{FileAccess, NodeContent};
+use super::running_job::RunningJob;
 use super::sandbox::MemorySandbox;
 use super::sinks::execute;
 use super::walk::{Last, find};

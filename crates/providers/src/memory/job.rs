@@ -1,63 +1,39 @@
-//! A command: the interpreter on a thread of its own, where its output goes, and its end.
+//! A command: the interpreter on a thread of its own, and the way of its output.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::path::Path;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use async_trait::async_trait;
 use bashkit::Bash;
 use bytes::Bytes;
-use eyot::{Command, Error, ExitStatus, LogStream, Result, Signal};
-use tokio_util::sync::CancellationToken;
+use eyot::{Command, Error, ExitStatus, LogStream, Result};
 
-use super::braced_words::keep_words;
-use super::cancels::CancelFlags;
 use super::end_mark::{EndMark, Mark};
 use super::files::MemoryFiles;
 use super::input::JobInput;
 use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
 use super::known_programs::KnownPrograms;
 use super::not_found::without_guess;
+use super::odd_names::{NameDecoder, decoded};
 use super::plain::{LineKind, line_kind};
 use super::prepared::PreparedShells;
 use super::programs;
+use super::running_job::{EndOnPanic, JobEnd, JobSink, RunningJob};
 use super::script_text::{failure, quoted};
+use super::scripts::{PASS_ON, adapt_line, lets_go_of_outputs};
 use super::shell_factory::ShellFactory;
-use super::tasks::{RunningTask, Tasks};
+use super::tasks::Tasks;
 use super::threads::{self, SpareWork};
 
-/// A thread that works on for so long after a kill is stuck.
-const STUCK_AFTER: Duration = Duration::from_secs(1);
+/// So long is the output of programs in the background passed on after the end of their command.
+const LAST_OUTPUT: Duration = Duration::from_millis(20);
 /// The most of a command that is shown in lists.
 const MAX_SHOWN_BYTES: usize = 1024;
-
-/// Where the output of a command goes.
-#[async_trait]
-pub(super) trait JobSink: Send + Sync + 'static {
-    /// Takes output, once there is room for it.
-    async fn take(&self, stream: LogStream, bytes: Bytes);
-
-    /// Hears of the end, once.
-    fn end(&self, end: JobEnd);
-}
-
-/// The end of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum JobEnd {
-    /// By itself, or by a kill.
-    Ended {
-        status: ExitStatus,
-        /// Commands that it left behind may still write.
-        output_open: bool,
-    },
-    /// With its sandbox.
-    WithSandbox,
-}
 
 /// Everything that a command needs.
 pub(super) struct ShellJob {
@@ -71,76 +47,6 @@ pub(super) struct ShellJob {
     pub env: BTreeMap<String, String>,
     pub host_name: String,
     pub input: Option<Arc<JobInput>>,
-}
-
-/// A command that was started.
-pub(super) struct RunningJob {
-    sink: Arc<dyn JobSink>,
-    tasks: Arc<Tasks>,
-    end: OnceLock<JobEnd>,
-    stop: CancellationToken,
-    cancels: Arc<CancelFlags>,
-    pub input: Option<Arc<JobInput>>,
-    task: Mutex<Option<RunningTask>>,
-    pub pid: u32,
-    /// The time at which it was told to end.
-    stopped: OnceLock<Instant>,
-    /// The thread has ended.
-    is_over: AtomicBool,
-}
-
-impl RunningJob {
-    /// Kills it. Whoever waits for its end hears of it at once.
-    pub(super) fn kill(&self) {
-        self.finish(JobEnd::Ended { status: ExitStatus::Signaled(Signal::KILL.0), output_open: false });
-        self.stop();
-    }
-
-    /// Ends it with its sandbox.
-    pub(super) fn end_with_sandbox(&self) {
-        self.finish(JobEnd::WithSandbox);
-        self.stop();
-    }
-
-    /// Ends its thread, with whatever the command left behind.
-    pub(super) fn stop(&self) {
-        self.stopped.get_or_init(Instant::now);
-        if !self.is_over.load(Ordering::Relaxed) {
-            self.tasks.kill(self.pid);
-        }
-        self.stop.cancel();
-        self.cancels.set();
-        if let Some(input) = &self.input {
-            input.close();
-        }
-    }
-
-    /// Tells whether the command has ended. What it left behind may still run.
-    pub(super) fn has_ended(&self) -> bool {
-        self.end.get().is_some()
-    }
-
-    /// Tells whether it was told to end a while ago, and its thread works on.
-    pub(super) fn is_stuck(&self) -> bool {
-        let is_late = self.stopped.get().is_some_and(|stopped| stopped.elapsed() > STUCK_AFTER);
-        is_late && !self.is_over.load(Ordering::Relaxed)
-    }
-
-    fn finish(&self, end: JobEnd) {
-        if self.end.set(end).is_ok() {
-            drop(self.task.lock().unwrap_or_else(PoisonError::into_inner).take());
-            self.sink.end(end);
-        }
-    }
-
-    async fn take(&self, stream: LogStream, bytes: Bytes) {
-        if !self.has_ended() && !bytes.is_empty() {
-            tokio::select! {
-                () = self.stop.cancelled() => {}
-                () = self.sink.take(stream, bytes) => {}
-            }
-        }
-    }
 }
 
 impl ShellJob {
@@ -162,11 +68,27 @@ impl ShellJob {
         text
     }
 
-    /// Keeps the quoted words that the interpreter would lose.
-    fn keep_words(&mut self) {
+    /// Adapts the line to the interpreter.
+    fn adapt_line(&mut self) {
         if let Command::Shell(line) = &mut self.command {
-            keep_words(line);
+            adapt_line(line);
         }
+    }
+
+    /// Returns a stream of its output, which goes on to this mark.
+    fn stream(&self, mark: Mark) -> WrittenStream {
+        let has_names = matches!(&self.command, Command::Shell(line) if matches!(decoded(line.as_bytes()), Cow::Owned(_)));
+        WrittenStream { mark, names: has_names.then(NameDecoder::default) }
+    }
+
+    /// Tells whether it has programs in the background whose output is passed on.
+    fn passes_on(&self) -> bool {
+        matches!(&self.command, Command::Shell(line) if line.contains(PASS_ON))
+    }
+
+    /// Tells whether what the command leaves behind has let go of its outputs.
+    fn lets_go_of_outputs(&self) -> bool {
+        matches!(&self.command, Command::Shell(line) if lets_go_of_outputs(line))
     }
 
     /// Returns the command, if it is a shell line without input.
@@ -192,7 +114,7 @@ impl ShellJob {
     }
 
     /// Returns the interpreter for the command, and its script.
-    fn shell(&self, running: &RunningJob, mark: &Arc<EndMark>) -> (Bash, String) {
+    fn shell(&self, running: &Arc<RunningJob>, mark: &Arc<EndMark>) -> (Bash, String) {
         let shells = self.interpreters(running);
         let cwd = Path::new(&self.cwd);
         let mut script = None;
@@ -207,7 +129,7 @@ impl ShellJob {
         }
         let builder = shells.builder(cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
         let builder = programs::install(builder, &programs::children_of(shells).into(), None);
-        let builder = programs::install_frame(builder, self.input.as_ref(), mark, &running.stop);
+        let builder = programs::install_frame(builder, self.input.as_ref(), mark, running);
         (builder.build(), script.unwrap_or_else(|| self.script()))
     }
 
@@ -229,25 +151,14 @@ impl ShellJob {
     /// The system starts no thread.
     pub(super) fn start(mut self, sink: Arc<dyn JobSink>) -> Result<Arc<RunningJob>> {
         let task = self.tasks.add(self.argv(), None);
-        let running = Arc::new(RunningJob {
-            sink,
-            tasks: self.tasks.clone(),
-            end: OnceLock::new(),
-            stop: CancellationToken::new(),
-            cancels: Arc::default(),
-            input: self.input.clone(),
-            pid: task.pid,
-            stopped: OnceLock::new(),
-            is_over: AtomicBool::new(false),
-            task: Mutex::new(Some(task)),
-        });
+        let running = Arc::new(RunningJob::new(sink, self.tasks.clone(), task, self.input.clone()));
         let its_own = running.clone();
         let started = threads::start(Box::new(move || {
-            self.keep_words();
+            let _end = EndOnPanic(its_own.clone());
+            self.adapt_line();
             run(&self, &its_own);
-            its_own.is_over.store(true, Ordering::Relaxed);
-            its_own.tasks.forget(its_own.pid);
-            if its_own.stopped.get().is_some() {
+            its_own.thread_ended();
+            if its_own.was_stopped() {
                 return None;
             }
             let prepared = self.prepared.clone();
@@ -260,7 +171,7 @@ impl ShellJob {
 }
 
 /// Runs a command on this thread.
-fn run(job: &ShellJob, running: &RunningJob) {
+fn run(job: &ShellJob, running: &Arc<RunningJob>) {
     let runtime = match job.prepared.take_runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -280,20 +191,53 @@ fn run(job: &ShellJob, running: &RunningJob) {
     }
 }
 
-async fn interpret(job: &ShellJob, running: &RunningJob) {
+fn lock(written: &Mutex<WrittenStream>) -> MutexGuard<'_, WrittenStream> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One stream of what the interpreter writes, on its way to whoever reads it.
+struct WrittenStream {
+    mark: Mark,
+    /// For a line that has such names.
+    names: Option<NameDecoder>,
+}
+
+impl WrittenStream {
+    /// Takes what was written. Returns what to pass on, and whether the mark of the end was there.
+    fn pass(&mut self, bytes: Vec<u8>) -> (Bytes, bool) {
+        let (before, is_mark) = self.mark.pass(bytes);
+        let before = without_guess(before);
+        let before = match &mut self.names {
+            Some(names) => names.take(&before),
+            None => before,
+        };
+        (before.into(), is_mark)
+    }
+
+    /// Returns what is left at the end.
+    fn finish(&mut self) -> Bytes {
+        let held = without_guess(self.mark.take_held());
+        match &mut self.names {
+            Some(names) => [names.take(&held), names.finish()].concat().into(),
+            None => held.into(),
+        }
+    }
+}
+
+async fn interpret(job: &ShellJob, running: &Arc<RunningJob>) {
     let mark = Arc::new(EndMark::new());
     let (mut bash, script) = job.shell(running, &mark);
     running.cancels.add(&bash.cancellation_token());
-    let marks = [mark.stdout(), mark.stderr()].map(|mark| Arc::new(Mutex::new(mark)));
-    let send = |stream: LogStream, mark: &Arc<Mutex<Mark>>| {
-        let mark = mark.clone();
+    let streams = [mark.stdout(), mark.stderr()].map(|mark| Arc::new(Mutex::new(job.stream(mark))));
+    let send = |stream: LogStream, written: &Arc<Mutex<WrittenStream>>| {
+        let written = written.clone();
         move |bytes: Vec<u8>| {
-            let mark = mark.clone();
+            let written = written.clone();
             async move {
-                let (before, is_mark) = mark.lock().unwrap_or_else(PoisonError::into_inner).pass(bytes);
-                running.take(stream, Bytes::from(without_guess(before))).await;
+                let (before, is_mark) = lock(&written).pass(bytes);
+                running.take(stream, before).await;
                 if is_mark {
-                    mark.lock().unwrap_or_else(PoisonError::into_inner).set_through();
+                    lock(&written).mark.set_through();
                 }
                 Ok(())
             }
@@ -302,25 +246,33 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
     let executing = bash
         .execute(&script)
         .options(bashkit::ExecOptions::new().stdin(""))
-        .stdout_fn(send(LogStream::Stdout, &marks[0]))
-        .stderr_fn(send(LogStream::Stderr, &marks[1]));
+        .stdout_fn(send(LogStream::Stdout, &streams[0]))
+        .stderr_fn(send(LogStream::Stderr, &streams[1]));
     let mut executing = pin!(executing.into_future());
     // The command has ended once both marks have come through. If there is more to do then, it left
     // something behind.
+    let mut last_output = None;
     let result = poll_fn(|context| match executing.as_mut().poll(context) {
         Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending if mark.is_through() && job.passes_on() => {
+            let late = last_output.get_or_insert_with(|| Box::pin(tokio::time::sleep(LAST_OUTPUT)));
+            late.as_mut().poll(context).map(|()| None)
+        }
         Poll::Pending if mark.is_through() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     })
     .await;
     let status = |code: i32| ExitStatus::Exited(code & 0xff);
-    for (stream, held) in [LogStream::Stdout, LogStream::Stderr].into_iter().zip(&marks) {
-        let held = held.lock().unwrap_or_else(PoisonError::into_inner).take_held();
-        running.take(stream, Bytes::from(without_guess(held))).await;
+    for (stream, written) in [LogStream::Stdout, LogStream::Stderr].into_iter().zip(&streams) {
+        let held = lock(written).finish();
+        running.take(stream, held).await;
     }
     match result {
         None => {
-            running.finish(JobEnd::Ended { status: status(mark.status().unwrap_or(0)), output_open: true });
+            running.finish(JobEnd::Ended {
+                status: status(mark.status().unwrap_or(0)),
+                output_open: !job.lets_go_of_outputs(),
+            });
             if let Err(error) = executing.await {
                 tracing::debug!(%error, "what a command left behind in memory has ended");
             }

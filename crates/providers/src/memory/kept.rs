@@ -19,8 +19,9 @@ use tokio::sync::watch;
 use super::NAME;
 use super::activity::Busy;
 use super::clock::{DeadlineClock, Scheduled};
-use super::job::{JobEnd, JobSink, RunningJob, ShellJob};
+use super::job::ShellJob;
 use super::processes::{channel, stream};
+use super::running_job::{JobEnd, JobSink, RunningJob};
 use super::sinks::signalled;
 
 /// The kept commands of one life of a sandbox.

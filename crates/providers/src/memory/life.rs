@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::activity::SandboxUse;
 use super::clock::DeadlineClock;
-use super::job::RunningJob;
 use super::kept::KeptJobs;
 use super::processes::StartedJobs;
+use super::running_job::RunningJob;
 use super::tasks::Tasks;
 
 /// The killed commands whose threads may still work. A program that does not look up, such as a

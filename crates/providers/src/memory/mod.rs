@@ -3,7 +3,6 @@
 //! Such a sandbox ends with the process that made it. There is no network, and nothing of the host is inside.
 
 mod activity;
-mod braced_words;
 mod cancels;
 mod clock;
 mod content;
@@ -33,9 +32,11 @@ mod provider;
 mod read_account;
 mod reasons;
 mod row;
+mod running_job;
 mod same_file;
 mod sandbox;
 mod script_text;
+mod scripts;
 mod search;
 mod shell_factory;
 mod shell_files;
@@ -55,22 +56,3 @@ pub use shell_factory::ShellFactory;
 
 /// The provider's name.
 pub const NAME: &str = "memory";
-
-/// The rules of the contract that sandboxes in memory do not keep, with the reasons: the
-/// interpreter has neither processes nor descriptors, and its words are text.
-pub const EXCEPTIONS: &[(&str, &str)] = &[
-    ("f3_a_name_that_is_not_utf_8_is_listed_with_its_bytes", NAMES),
-    ("f3_odd_names_are_told_as_they_are", NAMES),
-    ("what_a_process_substitution_writes_is_output", SUBSTITUTION),
-    ("a_followed_log_holds_what_a_process_substitution_wrote", SUBSTITUTION),
-    (
-        "a_plain_command_leaves_no_output_open",
-        "no descriptors tell whether a background command can still write, so it is said that it can",
-    ),
-    (
-        "a_deadline_in_a_flood_is_kept",
-        "the output of a background command is passed on when it ends, not as it comes",
-    ),
-];
-const NAMES: &str = "the shell takes only text without line ends as names";
-const SUBSTITUTION: &str = "what `exec` sends into a process substitution is lost";

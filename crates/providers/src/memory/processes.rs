@@ -16,7 +16,8 @@ use futures_util::StreamExt;
 use tokio::sync::watch;
 
 use super::clock::{DeadlineClock, Scheduled};
-use super::job::{JobEnd, JobSink, RunningJob, ShellJob};
+use super::job::ShellJob;
+use super::running_job::{JobEnd, JobSink, RunningJob};
 use super::sinks::signalled;
 
 /// The ended processes that are remembered.

@@ -14,7 +14,8 @@ use tokio::sync::{mpsc, watch};
 use super::NAME;
 use super::activity::Busy;
 use super::input::{JobInput, JobInputWriter};
-use super::job::{JobEnd, JobSink, RunningJob, ShellJob};
+use super::job::ShellJob;
+use super::running_job::{JobEnd, JobSink, RunningJob};
 
 /// The pieces of output that wait for their reader.
 const WAITING_PIECES: usize = 16;

@@ -3,9 +3,9 @@
 use bashkit::hooks::{HookAction, ToolEvent};
 
 use super::sed_script;
-use crate::memory::braced_words::{keep_words, keep_words_of_shell};
 use crate::memory::odd_names::encoded;
 use crate::memory::same_file;
+use crate::memory::scripts::{adapt, adapt_for_shell};
 
 /// Changes the arguments of a program before it runs.
 pub(super) fn adjust(mut event: ToolEvent) -> HookAction<ToolEvent> {
@@ -17,8 +17,8 @@ pub(super) fn adjust(mut event: ToolEvent) -> HookAction<ToolEvent> {
             encode_operands(&mut event.args);
             ask_for_the_same_file(&mut event.args);
         }
-        "bash" | "sh" => keep_words_of_shell(&mut event.args),
-        "eval" => event.args.iter_mut().for_each(keep_words),
+        "bash" | "sh" => adapt_for_shell(&mut event.args),
+        "eval" => event.args.iter_mut().for_each(adapt),
         "printf" => resolve_letters(&mut event.args),
         "sed" => sed_script::adjust(&mut event.args),
         _ => {}

@@ -6,23 +6,16 @@
 
 use std::borrow::Cow;
 
-use bashkit::parser::Parser;
-use serde_json::Value;
+use super::{read_tree, visit};
 
 /// An expansion that is empty under all shell options.
 const NOTHING: &str = "${__eyot_nothing-}";
 /// So often is a script read.
 const MAX_READINGS: usize = 32;
-/// The longest script that is changed. A longer one runs unchanged.
-const MAX_SCRIPT_BYTES: usize = 64 * 1024;
-/// The limits of one parse.
-const MAX_DEPTH: usize = 100;
-const MAX_STEPS: usize = 500_000;
-
 /// Returns a script in which no quoted word is taken for the name of a descriptor.
 pub(super) fn with_kept_words(script: &str) -> Cow<'_, str> {
     let places = suspects(script);
-    if places.is_empty() || script.len() > MAX_SCRIPT_BYTES {
+    if places.is_empty() {
         return Cow::Borrowed(script);
     }
     let Some(names) = descriptor_names(script) else { return Cow::Borrowed(script) };
@@ -67,35 +60,6 @@ impl WordRepair<'_> {
     }
 }
 
-/// Keeps the words in the script that a shell is called with, if it is.
-pub(super) fn keep_words_of_shell(args: &mut [String]) {
-    let mut has_script = false;
-    let mut args = args.iter_mut();
-    while let Some(arg) = args.next() {
-        if arg == "--" || arg.len() < 2 || !arg.starts_with(['-', '+']) {
-            let script = if arg == "--" { args.next() } else { Some(arg) };
-            if let Some(script) = script.filter(|_| has_script) {
-                keep_words(script);
-            }
-            return;
-        }
-        if arg.starts_with("--") {
-            continue;
-        }
-        has_script |= arg.starts_with('-') && arg.contains('c');
-        if arg.ends_with(['o', 'O']) {
-            args.next();
-        }
-    }
-}
-
-/// Keeps the words in a script.
-pub(super) fn keep_words(script: &mut String) {
-    if let Cow::Owned(kept) = with_kept_words(script) {
-        *script = kept;
-    }
-}
-
 /// Returns the positions of quoted words that look like a name in braces before a redirection.
 fn suspects(script: &str) -> Vec<usize> {
     memchr::memchr_iter(b'{', script.as_bytes()).filter_map(|brace| suspect(script, brace)).collect()
@@ -131,19 +95,10 @@ fn suspect(script: &str, brace: usize) -> Option<usize> {
 
 /// Counts the named descriptors in a script. `None`: the script can't be parsed.
 fn descriptor_names(script: &str) -> Option<usize> {
-    let read = Parser::with_limits(script, MAX_DEPTH, MAX_STEPS).parse().ok()?;
-    serde_json::to_value(read).ok().map(|read| count_names(&read))
-}
-
-fn count_names(part: &Value) -> usize {
-    match part {
-        Value::Array(parts) => parts.iter().map(count_names).sum(),
-        Value::Object(parts) => {
-            let own = parts.get("fd_var").is_some_and(Value::is_string);
-            usize::from(own) + parts.values().map(count_names).sum::<usize>()
-        }
-        _ => 0,
-    }
+    let mut names = 0;
+    let is_named = |part: &serde_json::Value| part.get("fd_var").is_some_and(serde_json::Value::is_string);
+    visit(&read_tree(script)?, &mut |part| names += usize::from(is_named(part)));
+    Some(names)
 }
 
 #[cfg(test)]
@@ -191,21 +146,6 @@ mod tests {
         ] {
             assert_eq!(with_kept_words(script), script);
         }
-    }
-
-    #[test]
-    fn the_script_of_a_called_shell_keeps_its_words() {
-        for line in ["-ec S 'x", "-e -c S", "-c -o pipefail -- S S2", "--norc +e -c S"] {
-            let mut args: Vec<String> = line
-                .split(' ')
-                .map(|arg| if arg == "S" { "echo '{a}' >f" } else { arg }.to_owned())
-                .collect();
-            keep_words_of_shell(&mut args);
-            assert!(args.contains(&format!("echo {NOTHING}'{{a}}' >f")), "{args:?}");
-        }
-        let mut args = ["-x", "file", "-c", "echo '{a}' >f"].map(str::to_owned);
-        keep_words_of_shell(&mut args);
-        assert_eq!(args[3], "echo '{a}' >f");
     }
 
     #[test]
