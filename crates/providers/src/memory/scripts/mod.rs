@@ -105,4 +105,21 @@ mod tests {
         adapt_for_shell(&mut args);
         assert_eq!(args[3], "echo '{a}' >f");
     }
+
+    #[test]
+    fn any_text_is_a_script() {
+        let scripts = [
+            "exec > >(tee é) 2>&1; x=\"$(printf 'ë\\377')\" # ö\na é & (exec >ü 2>&1) & awk '{é}' <f",
+            "exec 2> >(sed 's/;/é/');\ny ö | b & \"$(printf \"\\xE9%s\" 'ä')\" & cat <<E\né\nE\n",
+        ];
+        for script in scripts {
+            for (at, letter) in script.char_indices() {
+                for other in ["", "'", "\"", "\\", ";", "&", ")", "$(printf '", "é", "\n"] {
+                    let mut changed = [&script[..at], other, &script[at + letter.len_utf8()..]].concat();
+                    lets_go_of_outputs(&changed);
+                    adapt_line(&mut changed);
+                }
+            }
+        }
+    }
 }
