@@ -103,7 +103,7 @@ export function Create({ pools, close, made }: { pools: string[]; close: () => v
           <Field label="Image" hint="One that is there, or any that the server may fetch. Empty: the server's default, which needs no download.">
             {(id) => (
               <>
-                <input id={id} list={`${id}-images`} value={form.image} onInput={change("image")} placeholder="debian:12" autocomplete="off" spellcheck={false} />
+                <input id={id} list={`${id}-images`} value={form.image} onInput={change("image")} placeholder="such as debian:12" autocomplete="off" spellcheck={false} />
                 <datalist id={`${id}-images`}>{images?.map(({ name, size_bytes }) => <option key={name} value={name}>{bytes(size_bytes)}</option>)}</datalist>
               </>
             )}
@@ -118,19 +118,19 @@ export function Create({ pools, close, made }: { pools: string[]; close: () => v
             )}
           </Field>
           <Field label="Memory, MiB">
-            {(id) => <input id={id} type="number" min="16" step="1" value={form.memory} onInput={change("memory")} placeholder="2048" />}
+            {(id) => <input id={id} type="number" min="16" step="1" value={form.memory} onInput={change("memory")} placeholder="the pool's default" />}
           </Field>
           <Field label="Processors">
-            {(id) => <input id={id} type="number" min="0.01" step="any" value={form.cpus} onInput={change("cpus")} placeholder="no limit" />}
+            {(id) => <input id={id} type="number" min="0.01" step="any" value={form.cpus} onInput={change("cpus")} placeholder="the pool's default" />}
           </Field>
           <Field label="Disk, MiB">
-            {(id) => <input id={id} type="number" min="1" step="1" value={form.disk} onInput={change("disk")} placeholder="no limit" />}
+            {(id) => <input id={id} type="number" min="1" step="1" value={form.disk} onInput={change("disk")} placeholder="the pool's default" />}
           </Field>
           <Field label="Destroy after, minutes">
-            {(id) => <input id={id} type="number" min="0.1" step="any" value={form.ttl} onInput={change("ttl")} placeholder="never" />}
+            {(id) => <input id={id} type="number" min="0.1" step="any" value={form.ttl} onInput={change("ttl")} placeholder="the pool's default" />}
           </Field>
           <Field label="Idle after, minutes">
-            {(id) => <input id={id} type="number" min="0.1" step="any" value={form.idle} onInput={change("idle")} placeholder="never" />}
+            {(id) => <input id={id} type="number" min="0.1" step="any" value={form.idle} onInput={change("idle")} placeholder="the pool's default" />}
           </Field>
           <Field label="When idle">
             {(id) => (

@@ -26,7 +26,7 @@ export function Images() {
       {!value && !failure ? <Loading what="images" /> : null}
       {value?.length === 0 ? (
         <Empty title="There is no image yet.">
-          <p>Without one a sandbox is made of the server's own programs. Pull one above, or import one from a terminal: <code>docker save app:1 | eyot --server {location.origin} image import -</code></p>
+          <p>Without one a sandbox is made of the server's own programs. Pull one above, if the server's operator lets you, or import one from a terminal: <code>docker save app:1 | eyot --server {location.origin} image import -</code></p>
         </Empty>
       ) : null}
       {value && value.length > 0 ? (
@@ -93,7 +93,7 @@ function Pull({ pulled }: { pulled: () => void }) {
   return (
     <form class="pull" onSubmit={pull}>
       <Field label="Pull an image">
-        {(id) => <input id={id} value={name} required readOnly={isBusy} onInput={(event) => set(event.currentTarget.value)} placeholder="node:22" autocomplete="off" spellcheck={false} />}
+        {(id) => <input id={id} value={name} required readOnly={isBusy} onInput={(event) => set(event.currentTarget.value)} placeholder="such as node:22" autocomplete="off" spellcheck={false} />}
       </Field>
       {/* Two buttons, not one that changes: a click on the one must not be carried out by the other. */}
       {isBusy

@@ -59,7 +59,7 @@ export function Start({ session, pools, agents, runs, filters, close }: { sessio
           <Field label="Instance" hint="Runs of one instance share a sandbox and its conversations.">
             {(id) => (
               <>
-                <input id={id} required value={form.instance} onInput={change("instance")} placeholder="pr7" list={instances} autocomplete="off" spellcheck={false} />
+                <input id={id} required value={form.instance} onInput={change("instance")} placeholder="such as pr7" list={instances} autocomplete="off" spellcheck={false} />
                 <datalist id={instances}>{known.map((name) => <option key={name} value={name} />)}</datalist>
               </>
             )}

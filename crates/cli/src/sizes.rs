@@ -19,7 +19,10 @@ pub fn parse_mib(text: &str) -> Result<u64, String> {
         ));
     }
     if unit.is_empty() && !number.is_empty() {
-        return Err(format!("`{text}` has no unit; write {text}m for MiB"));
+        // Docker takes it for bytes.
+        let mib = number.parse().map_or(0, |bytes: u64| bytes / MIB);
+        let with_unit = if mib > 0 { format!("{mib}m") } else { format!("{text}m") };
+        return Err(format!("`{text}` has no unit; write {with_unit} for MiB"));
     }
     match bytes(number, unit) {
         Some(bytes) if bytes.is_multiple_of(MIB) => Ok(bytes / MIB),
@@ -93,6 +96,7 @@ mod tests {
     fn memory_needs_a_unit_and_whole_mebibytes() {
         assert_eq!((parse_mib("512m"), parse_mib("2g"), parse_mib("0.5GB")), (Ok(512), Ok(2048), Ok(512)));
         assert!(parse_mib("512").unwrap_err().contains("write 512m"));
+        assert!(parse_mib("536870912").unwrap_err().contains("write 512m"), "Docker has bytes");
         assert!(parse_mib("100k").is_err() && parse_mib("much").is_err());
         assert_eq!((parse_mib_or_number("512"), parse_mib_or_number("2g")), (Ok(512), Ok(2048)));
     }

@@ -256,7 +256,8 @@ fn check_source(source: &Path, state: &StateDir) -> Result<String> {
         return Err(invalid("is in `/proc`, of which sandboxes have their own"));
     }
     if state.overlaps(&canonical) {
-        return Err(invalid("contains Eyot's state folder, or lies inside it"));
+        return Err(invalid("contains Eyot's state folder, or lies inside it")
+            .with_hint("mount a folder below it, or keep the sandboxes elsewhere with --state DIR"));
     }
     let not_utf8 = |_| Error::invalid("mounts.source", "must be a path in UTF-8");
     canonical.into_os_string().into_string().map_err(not_utf8)

@@ -144,6 +144,10 @@ fn ours_of_option_of(called: &str, option: &str) -> Option<&'static str> {
         ("browse" | "preview" | "dial", "-p" | "--port") => {
             "the port is the second word: `eyot browse NAME PORT`"
         }
+        ("events", "-n" | "--tail") => {
+            "`eyot events | tail -n 20` prints the last ones, and --from those from a number on"
+        }
+        ("events", "--since" | "--until") => "--from begins with an event's number; each line has its time",
         ("top", "--no-stream") => "a list is printed once where it is piped: `eyot top | cat`",
         ("image", "-a" | "--all") => "`eyot image ls` lists all images",
         ("ls", "-f" | "--filter") => "--label K=V lists those with a label",

@@ -132,6 +132,7 @@ pub fn parse_env(text: &str) -> Result<EnvArg, String> {
             Err(format!("`{name}` is no name: it has spaces"))
         }
         Some((name, value)) => Ok(EnvArg::Set(name.to_owned(), value.to_owned())),
+        None if text.contains(char::is_whitespace) => Err(format!("`{text}` has no value; write NAME=VALUE")),
         None => Ok(EnvArg::Inherit(text.to_owned())),
     }
 }
@@ -356,7 +357,9 @@ mod tests {
                 EnvArg::Inherit("PATH".to_owned()),
             ]
         );
-        assert!(parse_env_file("A=1\n=2").unwrap_err().starts_with("line 2"));
+        for wrong in ["A=1\n=2", "A=1\nno name"] {
+            assert!(parse_env_file(wrong).unwrap_err().starts_with("line 2"), "{wrong}");
+        }
     }
 
     #[test]

@@ -42,7 +42,8 @@ fn read(input: impl Read, folder: &Path, progress: &TaskProgress) -> Result<Back
     let mut records = Vec::new();
     let mut manifest = None;
     for entry in archive.entries().map_err(failed)?.raw(true) {
-        let mut entry = entry.map_err(failed)?;
+        let begins = records.is_empty() && manifest.is_none();
+        let mut entry = entry.map_err(|error| if begins { no_beginning(error) } else { failed(error) })?;
         if entry.header().entry_type() == EntryType::XHeader {
             records = small(&mut entry).map_err(failed)?;
             continue;
@@ -96,8 +97,17 @@ fn checked(bytes: &[u8]) -> Result<BackupManifest, Failure> {
     Ok(manifest)
 }
 
+/// The failure of a file that is not even compressed as a backup is.
+fn no_beginning(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::Other => no_backup(),
+        io::ErrorKind::UnexpectedEof => damaged_backup("it ends too early", error),
+        _ => Failure::host("restore the backup", error),
+    }
+}
+
 fn no_backup() -> Failure {
-    Error::new(ErrorKind::Invalid, "restore the backup: it is none")
+    Error::new(ErrorKind::Invalid, "restore the backup: the file is no backup")
         .with_hint("`eyot backup FILE` makes one")
         .into()
 }

@@ -39,7 +39,7 @@ async fn copy(args: TransferArgs, meter: &ByteMeter, context: &Context) -> Resul
         Some(pool) => in_pool(pool, (&from, &to), &what, observer, context).await,
         None => between((&from, &to), &what, observer, context).await,
     };
-    copied.map_err(|failure| with_recursive_hint(failure, recursive))
+    copied.map_err(|failure| with_directory_hint(failure, &from, &to))
 }
 
 /// Copies between two sandboxes of a pool, of which the target is made if need be.
@@ -174,12 +174,20 @@ async fn served_by(row: &ProviderRow, side: &PlaceArg, context: &Context) -> Res
     Err(Failure::usage(message).hint("`server/NAME:PATH` is a sandbox of the server, whatever its provider"))
 }
 
-/// Names our option for a directory that was not to be copied whole.
-fn with_recursive_hint(failure: Failure, is_recursive: bool) -> Failure {
-    let is_directory =
-        matches!(&failure, Failure::Error { error, .. } if error.kind() == ErrorKind::IsDirectory);
-    if is_directory && !is_recursive {
-        return failure.hint("-r copies a directory with everything below it");
+/// Says what to write instead of a directory: of a source, and of the target of a file.
+fn with_directory_hint(failure: Failure, from: &PlaceArg, to: &PlaceArg) -> Failure {
+    match &failure {
+        Failure::Error { error, .. } if error.kind() != ErrorKind::IsDirectory => failure,
+        // The engine's hint names its own option.
+        Failure::Error { error, .. } if error.hint().is_some() => {
+            failure.hint("-r copies a directory with everything below it")
+        }
+        Failure::Error { .. } => {
+            let folder = to.path.trim_end_matches('/');
+            let name = from.path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+            let below = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            failure.hint(format!("the second path is what the copy is called: `{}:{below}`", to.name))
+        }
+        _ => failure,
     }
-    failure
 }

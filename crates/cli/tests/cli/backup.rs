@@ -238,7 +238,8 @@ fn what_is_no_backup_of_another_form_or_cut_short_is_refused_and_leaves_nothing(
     let whole = std::fs::read(archive(&machine)).unwrap();
     let newer = json!({ "format": 2, "eyot": "9.9.9" }).to_string();
     let files = [
-        ("is none", machine.write("f1", zstd::encode_all(&[0_u8; 1024][..], 0).unwrap())),
+        ("is no backup", machine.write("f0", [7_u8; 5000])),
+        ("is no backup", machine.write("f1", zstd::encode_all(&[0_u8; 1024][..], 0).unwrap())),
         ("eyot 9.9.9 made it", forged(&machine, newer.as_bytes(), |_| {})),
         ("ends too early", machine.write("f2", &whole[..whole.len() / 2])),
         ("ends too early", machine.write("f3", &whole[..whole.len() - 1])),

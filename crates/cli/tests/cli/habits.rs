@@ -182,6 +182,7 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["inspect", "-f", "{{.Id}}", "dev"], "--json prints it"),
         (&["inspect", "--format", "{{.Id}}", "dev"], "--json prints it"),
         (&["events", "-o", "json"], "--json prints it"),
+        (&["events", "--tail", "3"], "`eyot events | tail -n 20`"),
         (&["top", "--no-stream"], "`eyot top | cat`"),
         (&["image", "inspect", "debian:13"], "`eyot image ls --json`"),
         (&["image", "ls", "-a"], "lists all images"),

@@ -49,6 +49,26 @@ fn a_tree_goes_from_native_to_memory_and_back_with_its_links_modes_and_times() {
 }
 
 #[test]
+fn a_target_that_is_a_directory_is_answered_with_the_name_to_write() {
+    let machine = Machine::new();
+    machine.create("one");
+    machine.create("two");
+    machine.run(&["exec", "one", "--", "sh", "-c", "mkdir d; echo x > d/f"]).success();
+    for (words, hint) in [
+        (
+            &["one:d/f", "two:/workspace/"][..],
+            "hint: the second path is what the copy is called: `two:/workspace/f`",
+        ),
+        (&["one:d", "two:e"], "hint: -r copies a directory"),
+        (&["-r", "one:d", "two:/workspace"], "such as `/workspace/NAME`"),
+    ] {
+        let refused = machine.run(&[&["transfer"], words].concat());
+        assert!(refused.failure(125).contains(hint), "{refused:?}");
+    }
+    assert_eq!(machine.run(&["exec", "two", "--", "ls", "-A"]).success(), "");
+}
+
+#[test]
 fn with_a_server_a_bare_name_is_the_servers_and_a_providers_is_this_hosts() {
     let served = scene();
     served.machine.run(&["write", "box", "f", "--content", "of the host"]).success();

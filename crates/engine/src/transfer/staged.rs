@@ -56,6 +56,14 @@ async fn noted(sandbox: &Sandbox, note: &SandboxPath) -> Option<SandboxPath> {
     SandboxPath::parse(&text).ok().filter(|path| path.file_name() == note.file_name() && path != note)
 }
 
+/// The error of a tree whose target lies in a directory that can't be written to.
+fn not_beside(near: &SandboxPath, target: &SandboxPath) -> Error {
+    let message = format!("a tree is put together beside its target, and `{near}` can't be written to");
+    let below = format!("{}/NAME", target.as_str().trim_end_matches('/'));
+    Error::new(ErrorKind::Permission, message)
+        .with_hint(format!("name what the copy is called, such as `{below}`"))
+}
+
 /// A directory that is removed even if the caller stops waiting for the copy.
 pub(super) struct StagingDirectory {
     sandbox: Sandbox,
@@ -89,7 +97,8 @@ impl StagingDirectory {
                     tracing::warn!(%error, "remove the note of a transfer that did not begin");
                 }
                 staged.armed = false;
-                Err(error)
+                let is_refused = error.kind() == ErrorKind::Permission;
+                Err(if is_refused { not_beside(&near, target) } else { error })
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::Fixture;
-use super::check::{Check, Failure, cases, ensure, ensure_eq, ensure_fails, output, with_spec};
+use super::check::{Check, Failure, cases, ensure, ensure_eq, ensure_fails, output, sh, with_spec};
 use super::read::{pattern, with_file_limit};
 use crate::files::{CreateDirOptions, WriteMode, WriteOptions};
 use crate::sandbox::Sandbox;
@@ -18,6 +18,7 @@ const CREATE_NEW: WriteOptions =
 
 cases! {
     a_write_makes_missing_parents(workspace) needs [];
+    a_write_whose_parents_can_not_be_made_says_why(workspace) needs [Shell];
     a_write_below_a_file_fails_and_changes_nothing(workspace) needs [];
     a_write_to_a_directory_is_is_directory(workspace) needs [];
     a_write_replaces_and_truncates(workspace) needs [];
@@ -52,6 +53,16 @@ async fn a_write_makes_missing_parents(sandbox: Sandbox) -> Check {
     ensure_eq!(sandbox.read_text("a/b/c/d.txt").await?, "x");
     sandbox.write("a/b/c/e.txt", "y").await?;
     ensure_eq!(sandbox.list("a/b/c").await?.len(), 2);
+    Ok(())
+}
+
+async fn a_write_whose_parents_can_not_be_made_says_why(sandbox: Sandbox) -> Check {
+    if sh(&sandbox, "mkdir closed && chmod 555 closed && touch closed/x 2>&1").await?.success() {
+        return Err(Failure::NotHere("the sandbox's user is root, who may write everything".to_owned()));
+    }
+    ensure_fails!(sandbox.write("closed/a/b", "x").await, Permission);
+    output(&sandbox, "chmod 755 closed").await?;
+    ensure!(sandbox.list("closed").await?.is_empty(), "something was made");
     Ok(())
 }
 

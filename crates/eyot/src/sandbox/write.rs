@@ -105,8 +105,9 @@ impl Sandbox {
         let content = || stream::once(std::future::ready(Ok(bytes.clone()))).boxed();
         let file_size = match self.driver().write(place, content(), options).await {
             Err(error) if parent_may_be_missing(&error) => {
-                self.make_parent(place).await;
-                self.driver().write(place, content(), options).await?
+                let unmade = self.make_parent(place).await.err();
+                let second = self.driver().write(place, content(), options).await;
+                second.map_err(|error| with_parent(error, unmade))?
             }
             first => first?,
         };
@@ -124,21 +125,26 @@ impl Sandbox {
                 let Some(again) = replay.rewind() else {
                     return Err(error);
                 };
-                self.make_parent(place).await;
-                self.driver().write(place, again, options).await?
+                let unmade = self.make_parent(place).await.err();
+                let second = self.driver().write(place, again, options).await;
+                second.map_err(|error| with_parent(error, unmade))?
             }
             first => first?,
         };
         Ok(WriteTotals { bytes: replay.total(), file_size })
     }
 
-    /// Makes the parent directories. A failure does not matter: the second write says what is
-    /// wrong.
-    async fn make_parent(&self, place: &ConfinedPath) {
-        let options = CreateDirOptions { recursive: true };
-        if let Err(error) = self.driver().create_dir(&place.parent(), options).await {
-            tracing::trace!(%error, "parents could not be made; the write is tried all the same");
-        }
+    /// Makes the parent directories.
+    async fn make_parent(&self, place: &ConfinedPath) -> Result<()> {
+        self.driver().create_dir(&place.parent(), CreateDirOptions { recursive: true }).await
+    }
+}
+
+/// Returns what was wrong with a second write. One that finds no parent fails for the reason that none could be made.
+fn with_parent(error: Error, unmade: Option<Error>) -> Error {
+    match unmade {
+        Some(unmade) if error.kind() == ErrorKind::NotFound => unmade,
+        _ => error,
     }
 }
 

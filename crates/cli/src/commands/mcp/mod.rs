@@ -2,7 +2,7 @@
 
 mod access;
 
-use eyot::{CancellationToken, SandboxName, SandboxSpec};
+use eyot::{CancellationToken, Mount, SandboxName, SandboxSpec};
 use eyot_engine::{Engine, POOL_WORKDIR, PoolOptions};
 use eyot_providers::remote::RemoteServer;
 use eyot_server::api::ServeLimits;
@@ -56,6 +56,7 @@ async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Resu
         toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
     }
     let template = template(args, context)?;
+    refuse_own_state(&template.mounts, context)?;
     note_unusable_mounts(&template.mounts, context);
     // It makes the state folder, whose disk is the measure of a quota.
     let engine = context.engine_for(template.image.as_deref()).await?;
@@ -63,6 +64,20 @@ async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Resu
     let options = pool_options(args, template, context)?;
     let told = told_template(&options.template, context);
     Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?.with_template(told))
+}
+
+/// Refuses a mount with the state folder: each of its sandboxes would be refused only when a model asks for one.
+fn refuse_own_state(mounts: &[Mount], context: &Context) -> Result<(), Failure> {
+    let state = context.state_folder()?;
+    let state = std::fs::canonicalize(&state).unwrap_or(state);
+    let overlaps = |mount: &&Mount| {
+        let source = std::fs::canonicalize(&mount.source).unwrap_or_else(|_| mount.source.clone());
+        state.starts_with(&source) || source.starts_with(&state)
+    };
+    let Some(mount) = mounts.iter().find(overlaps) else { return Ok(()) };
+    let (source, state) = (mount.source.display(), state.display());
+    Err(Failure::usage(format!("`{source}` can't be mounted: Eyot's state folder `{state}` is in it"))
+        .hint("mount a folder below it, or keep the sandboxes elsewhere with --state DIR"))
 }
 
 /// Returns what a model is told of the template: a folder to which sandboxes can't write is a read-only one for it.
