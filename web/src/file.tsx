@@ -107,7 +107,7 @@ export function FileView({ sandbox, path, saved }: { sandbox: Sandbox; path: str
     }
   };
   const keys = (event: KeyboardEvent) => {
-    if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
+    if (event.key.toLowerCase() === "s" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       void save();
     }

@@ -90,7 +90,7 @@ export function Terminals({ sandbox }: { sandbox: Sandbox }) {
         <Screen key={one.id} sandbox={sandbox} terminal={one} isActive={one.id === active} close={() => void close(one.id)}
           over={() => setEnded((now) => new Set(now).add(one.id))} />
       ))}
-      <p class="hint no-touch">Control, Shift and Escape leave the terminal for the keyboard. One that nobody has open ends after 10 minutes.</p>
+      <p class="hint no-touch">Press Control, Shift and Escape together to leave the terminal. A terminal that nobody has open ends after 10 minutes.</p>
       {ending ? (
         <Confirm title={`End ${names.get(ending)}?`} verb="End" close={() => end(undefined)} act={() => close(ending)}>
           <p>The terminal closes, and everything that runs in it ends.</p>

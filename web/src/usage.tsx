@@ -25,7 +25,7 @@ export function UsageView({ sandbox }: { sandbox: Sandbox; round: number }) {
     <>
       <p class="facts quiet">
         {last?.uptime_ms != null ? <span>awake for {duration(last.uptime_ms)}</span> : null}
-        {last?.idle_ms != null ? <span>unused for {duration(last.idle_ms)}</span> : null}
+        {last?.idle_ms != null ? <span>idle for {duration(last.idle_ms)}</span> : null}
         {last?.memory_peak_bytes != null ? <span>memory at most {bytes(last.memory_peak_bytes)}</span> : null}
         <span>gathered while this page shows the sandbox, every 2 s</span>
       </p>

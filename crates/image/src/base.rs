@@ -26,7 +26,7 @@ pub struct BaseOptions {
 }
 
 /// The most output of `mmdebstrap` that is kept.
-const MAX_SAID_BYTES: u64 = 1 << 20;
+const MAX_SAID_BYTES: usize = 1 << 20;
 
 impl ImageStore {
     /// Makes a Debian and imports it by this name. Takes minutes.
@@ -89,7 +89,7 @@ fn run(
     failed: impl Fn(&str) -> Error,
 ) -> Result<()> {
     let mut program = Command::new("mmdebstrap");
-    program.args(["--quiet", "--variant=minbase", "--dpkgopt=force-unsafe-io"]);
+    program.args(["--variant=minbase", "--dpkgopt=force-unsafe-io"]);
     if !options.packages.is_empty() {
         program.arg(format!("--include={}", options.packages.join(",")));
     }
@@ -102,17 +102,34 @@ fn run(
         }
         _ => crate::failure::failed(what)(error),
     })?;
-    let mut said = Vec::new();
-    if let Some(stderr) = child.stderr.take() {
-        let mut rest = stderr.take(MAX_SAID_BYTES);
-        rest.read_to_end(&mut said).map_err(crate::failure::failed(what))?;
-    }
+    let said = match child.stderr.take() {
+        Some(stderr) => last_bytes(stderr).map_err(crate::failure::failed(what))?,
+        None => Vec::new(),
+    };
     let ended = child.wait().map_err(crate::failure::failed(what))?;
     if ended.success() { Ok(()) } else { Err(failed(&String::from_utf8_lossy(&said))) }
 }
 
+/// Reads everything, and returns the end of it.
+fn last_bytes(mut input: impl Read) -> io::Result<Vec<u8>> {
+    let (mut last, mut piece) = (Vec::new(), [0; 8192]);
+    loop {
+        match input.read(&mut piece)? {
+            0 => return Ok(last),
+            read => last.extend_from_slice(&piece[..read]),
+        }
+        last.drain(..last.len().saturating_sub(MAX_SAID_BYTES));
+    }
+}
+
 fn refusal(what: &str, said: &str) -> Error {
-    let last = said.lines().map(str::trim).rfind(|line| line.starts_with("E:"));
+    // Its own last words only say that a program failed, and which.
+    let is_general = |line: &str| {
+        ["E: mmdebstrap failed", "E: setup failed", "E: run_chroot"]
+            .iter()
+            .any(|words| line.starts_with(words))
+    };
+    let last = said.lines().map(str::trim).rfind(|line| line.starts_with("E:") && !is_general(line));
     let last = last.or_else(|| said.lines().map(str::trim).rfind(|line| !line.is_empty()));
     let message = format!("{what}: mmdebstrap failed: {}", last.unwrap_or("it does not say why"));
     Error::new(ErrorKind::Unavailable, message).with_source(io::Error::other(said.to_owned()))
@@ -155,5 +172,7 @@ mod tests {
     fn the_last_error_is_told() {
         let error = refusal("build image `x`", "I: a\nE: no such suite\nI: cleaning up\n");
         assert_eq!(error.to_string(), "build image `x`: mmdebstrap failed: E: no such suite");
+        let said = "E: Unable to locate package p\nE: setup failed: E: apt-get --yes\nI: a\nE: mmdebstrap failed to run\n";
+        assert!(refusal("build", said).to_string().ends_with("E: Unable to locate package p"));
     }
 }

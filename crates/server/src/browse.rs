@@ -8,8 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header;
 use axum::http::uri::Authority;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use eyot::wire::{PREVIEW_TOKEN, PreviewAnswer};
 use eyot::{CancellationToken, Error, ErrorKind, Result, Sandbox, SandboxId, SandboxName};
@@ -31,6 +34,7 @@ pub struct Browse {
     listener: TcpListener,
     previews: Arc<Previews>,
     address: PreviewAnswer,
+    host: HeaderValue,
     stop: CancellationToken,
 }
 
@@ -54,12 +58,13 @@ impl Browse {
         let target = PreviewTarget { sandbox: id.clone(), port };
         let (pool, grants) = (SandboxName::parse("browse")?, Grants::default());
         let address = grant(&grants, &pool, &target, &host)?;
+        let own_host = own_host(&address).ok_or_else(|| Error::new(ErrorKind::Internal, "name the host"))?;
         let source = SandboxSource::One(OneSandbox { id, pool, grants, open: Box::new(open) });
         let stop = CancellationToken::new();
         let guard = Arc::new(Guard::new(Vec::new(), Vec::new()));
         let previews =
             Previews::new(source, guard, Vec::new(), PreviewLimits::default(), false, stop.clone());
-        Ok(Self { listener, previews: Arc::new(previews), address, stop })
+        Ok(Self { listener, previews: Arc::new(previews), address, host: own_host, stop })
     }
 
     /// Returns the address, with a token that lets one browser in, and one that programs send.
@@ -70,7 +75,10 @@ impl Browse {
     /// Serves until it is dropped.
     pub async fn serve(self) {
         let _ends = self.stop.clone().drop_guard();
-        let router = Router::new().fallback(elsewhere).layer(from_fn_with_state(self.previews, divert));
+        let router = Router::new()
+            .fallback(elsewhere)
+            .layer(from_fn_with_state(self.previews, divert))
+            .layer(from_fn_with_state(self.host, lead_programs));
         let limits = ServeLimits::default();
         listen::serve(
             Listener::Tcp(self.listener),
@@ -100,9 +108,30 @@ fn grant(
     Ok(answer(target, [url, path_url], issued, now + ttl))
 }
 
+/// Returns the host of an address.
+fn own_host(address: &PreviewAnswer) -> Option<HeaderValue> {
+    let url: axum::http::Uri = address.url.parse().ok()?;
+    HeaderValue::from_str(url.authority()?.as_str()).ok()
+}
+
+/// Leads a program's request to the sandbox, also by a plain name of this host's loopback. No page of another site can send the
+/// header, which is checked there.
+async fn lead_programs(State(host): State<HeaderValue>, mut request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let named: Option<Authority> =
+        headers.get(header::HOST).and_then(|host| host.to_str().ok()).and_then(|host| host.parse().ok());
+    let is_loopback = named.is_some_and(|named| matches!(named.host(), "127.0.0.1" | "localhost"));
+    let is_below_a_path = request.uri().path().starts_with("/preview/");
+    if is_loopback && headers.contains_key(PREVIEW_TOKEN) && !is_below_a_path {
+        request.headers_mut().insert(header::HOST, host);
+    }
+    next.run(request).await
+}
+
 async fn elsewhere() -> Response {
-    let hint =
-        format!("open the address that `eyot browse` has printed, or send its token as `{PREVIEW_TOKEN}`");
+    let hint = format!(
+        "open the address that `eyot browse` has printed, or send the token that --json prints as `{PREVIEW_TOKEN}`"
+    );
     let error =
         Error::new(ErrorKind::Permission, "this is not the address of the sandbox's port").with_hint(hint);
     Refusal::from(error).into_response()

@@ -65,9 +65,11 @@ fn parsed(input: Value) -> Result<Value, String> {
     match input {
         Value::Null => Ok(Value::Object(Map::new())),
         Value::String(text) if text.trim().is_empty() => Ok(Value::Object(Map::new())),
-        Value::String(text) => {
-            serde_json::from_str(&text).map_err(|error| format!("the arguments are not JSON: {error}"))
-        }
+        Value::String(text) => serde_json::from_str(&text).map_err(|error| {
+            format!(
+                "the arguments are not JSON: {error}; they are an object, such as {{\"name\": \"value\"}}"
+            )
+        }),
         input => Ok(input),
     }
 }

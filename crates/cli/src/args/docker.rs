@@ -254,6 +254,10 @@ fn ours_in_group(group: &str, command: &str) -> Option<&'static str> {
         ("image", "inspect" | "show" | "history") => {
             "`eyot image ls --json` prints what is known of the images"
         }
+        ("image", "tag") => {
+            "an image has the name that it is imported with: `eyot image import FILE --name NAME`"
+        }
+        ("image", "push") => "images stay on this host; `docker push` publishes one",
         ("image", "build") => "`docker build`, then `eyot image import docker://IMAGE`",
         ("pool", "remove" | "delete" | "destroy") => "`eyot pool rm POOL` destroys a pool's sandboxes",
         ("workspace", "remove" | "delete") => "`eyot workspace rm ID` removes a workspace",

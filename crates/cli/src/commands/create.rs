@@ -61,7 +61,7 @@ pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, output: Output) {
             format!("by {}", sandbox.info().provider)
         };
         output.note(&format!(
-            "the limit --{limit} is not enforced {here}; --require {limit} refuses the create then"
+            "the limit --{limit} is not enforced {here}; with --require {limit} the create fails instead"
         ));
     }
 }

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use eyot::{ByteRange, ByteStream};
+use eyot::{ByteRange, ByteStream, Error, ErrorKind};
 use futures_util::StreamExt;
 use serde_json::json;
 
@@ -14,7 +14,8 @@ use crate::stdio::Sink;
 pub async fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
     let sandbox = context.awake(&args.name).await?;
     let range = ByteRange { offset: args.offset, limit: args.limit };
-    let mut content = sandbox.read_stream(&args.path, range).await?;
+    let content = sandbox.read_stream(&args.path, range).await;
+    let mut content = content.map_err(|error| with_directory_hint(error, args))?;
     if context.output.json {
         let path = sandbox.resolve_path(&args.path)?;
         let mut value = json!({ "path": path, "offset": args.offset });
@@ -27,6 +28,17 @@ pub async fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
         stdout.write(&mut bytes?).await?;
     }
     Ok(0)
+}
+
+/// Says what to do with a directory.
+fn with_directory_hint(error: Error, args: &ReadArgs) -> Error {
+    let (name, path) = (&args.name, &args.path);
+    match error.kind() {
+        ErrorKind::IsDirectory => error.with_hint(format!(
+            "`eyot cp {name}:{path} DIR` copies a directory, and `eyot exec {name} -- ls {path}` lists it"
+        )),
+        _ => error,
+    }
 }
 
 async fn collect(mut content: ByteStream) -> Result<Vec<u8>, Failure> {

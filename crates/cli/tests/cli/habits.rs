@@ -182,7 +182,6 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["inspect", "-f", "{{.Id}}", "dev"], "--json prints it"),
         (&["inspect", "--format", "{{.Id}}", "dev"], "--json prints it"),
         (&["events", "-o", "json"], "--json prints it"),
-        (&["events", "--tail", "3"], "`eyot events | tail -n 20`"),
         (&["top", "--no-stream"], "`eyot top | cat`"),
         (&["image", "inspect", "debian:13"], "`eyot image ls --json`"),
         (&["image", "ls", "-a"], "lists all images"),
@@ -207,6 +206,19 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
     let publish = machine.run(&["run", "-p", "80", "true"]);
     assert!(publish.failure(2).contains("eyot browse NAME PORT"), "{publish:?}");
     assert!(!machine.state().exists());
+}
+
+#[test]
+fn a_word_that_there_is_not_names_what_does_the_same() {
+    let machine = Machine::new();
+    for (arguments, ours) in [
+        (&["image", "tag", "a", "b"][..], "--name NAME"),
+        (&["image", "push", "a"], "`docker push`"),
+        (&["events", "--tail", "3"], "`eyot events | tail -n 20`"),
+    ] {
+        let said = refused(&machine, arguments);
+        assert!(said.contains(ours), "{arguments:?}: {said}");
+    }
 }
 
 #[test]

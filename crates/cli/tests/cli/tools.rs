@@ -172,6 +172,10 @@ fn n3_browse_lets_in_whoever_has_its_address_and_no_rebound_name() {
 
     assert!(ask(port, "/page", &[("Host", &host), ("Eyot-Preview-Token", token)]).ends_with("hello\n"));
     assert!(ask(port, &by_path, &[("Host", &loopback), ("Eyot-Preview-Token", token)]).ends_with("hello\n"));
+    for name in [loopback, format!("localhost:{port}")] {
+        assert_eq!(status("/page", &[("Host", &name), ("Eyot-Preview-Token", &"0".repeat(64))]), "401");
+        assert!(ask(port, "/page", &[("Host", &name), ("Eyot-Preview-Token", token)]).ends_with("hello\n"));
+    }
     assert!(get(url).ends_with("hello\n"));
     // The token of the address was worth one cookie.
     assert_eq!(status(&path, &[("Host", &host)]), "401");

@@ -22,7 +22,7 @@ impl Sandbox {
         if ttl_ms > lived_ms {
             Ok(())
         } else {
-            let reason = format!("has passed already: it counts from the create, {lived_ms} ms ago");
+            let reason = format!("has passed already: it counts from the create, {} s ago", lived_ms / 1000);
             Err(Error::invalid("lifecycle.ttl_ms", reason)
                 .with_hint("add what has passed, or destroy the sandbox"))
         }

@@ -36,6 +36,12 @@ pub(super) struct TarSection {
     bytes: u64,
 }
 
+/// Tells whether a file is a tarball, perhaps a compressed one.
+pub(super) fn is_tarball(source: &Path, incoming: &Path, max_bytes: u64) -> bool {
+    let file = File::open(source).and_then(|file| seekable(file, incoming, max_bytes));
+    file.is_ok_and(|file| contents(&file).is_some())
+}
+
 impl ImageArchive {
     /// Opens an archive. Returns `None` for a tarball without the files that an archive of images
     /// has. A compressed tarball is decompressed into `incoming` first.
@@ -45,8 +51,11 @@ impl ImageArchive {
         if kind.is_dir() {
             let folder = Self::Folder(file.into());
             let is_archive = folder.is_of_images();
-            let none =
-                || refused("the folder is neither an OCI layout nor an unpacked `docker save` archive");
+            let none = || {
+                refused(
+                    "the folder is neither an OCI layout nor an unpacked `docker save` archive; `--image DIR` makes a sandbox of a root file system",
+                )
+            };
             return is_archive.then_some(Some(folder)).ok_or_else(none);
         }
         if !kind.is_file() {

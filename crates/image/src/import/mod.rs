@@ -116,7 +116,15 @@ impl ImageStore {
         let bundle =
             ImageArchive::open(source, &self.incoming(), self.limits.max_unpacked_bytes).map_err(&failed)?;
         let Some(bundle) = bundle else {
-            let name = options.name.as_ref().ok_or_else(|| missing_name_error(what))?;
+            let name = match &options.name {
+                Some(name) => name,
+                None if source.is_file()
+                    && !archive::is_tarball(source, &self.incoming(), self.limits.max_unpacked_bytes) =>
+                {
+                    return Err(failed(refused("it is damaged or not a tar archive")));
+                }
+                None => return Err(missing_name_error(what)),
+            };
             return Ok(vec![self.import_rootfs(source, name, progress).map_err(&failed)?]);
         };
         self.import_bundle(&bundle, options, what, progress)

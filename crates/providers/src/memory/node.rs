@@ -189,6 +189,7 @@ pub(super) fn not_permitted() -> Error {
 
 pub(super) fn no_space() -> Error {
     Error::new(ErrorKind::Quota, "no space is left")
+        .with_hint("the files of a sandbox in memory may take 256 MiB together, or --disk; `eyot inspect NAME` shows both")
 }
 
 pub(super) fn leaves() -> Error {

@@ -160,7 +160,7 @@ async fn holder(
             return Ok((key, Some(right)));
         }
         return Err(unauthorized(
-            "send the key as `Authorization: Bearer KEY`; eyot and the SDKs take it from EYOT_API_KEY",
+            "put the key into EYOT_API_KEY for eyot and the SDKs; over HTTP it is `Authorization: Bearer KEY`",
         ));
     };
     match api.keys().holder(shown).await {

@@ -106,10 +106,15 @@ fn redirect(
         let cookie = cookies::set(address, exchanged, scheme(request.headers()));
         response = response.header(header::SET_COOKIE, cookie);
     }
-    let response = response.body(Body::empty());
+    let response =
+        response.header(header::CONTENT_TYPE, "text/plain; charset=utf-8").body(Body::from(FOR_PROGRAMS));
     let response = response.map_err(|_| Denial::invalid("the path can't be written into a redirect"))?;
     Ok(Admission::Redirect(Box::new(response)))
 }
+
+/// The text below a redirect, which a browser does not show.
+const FOR_PROGRAMS: &str = "A browser goes on by itself, with a cookie. So does `curl -L -b ''`. \
+    Programs send the token that `--json` prints, as the header eyot-preview-token.\n";
 
 /// Makes a path begin with exactly one `/`. With two, or with `\`, a browser would take the rest
 /// for another host.

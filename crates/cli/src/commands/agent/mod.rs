@@ -315,6 +315,8 @@ fn not_done(error: &AgentError) -> Failure {
     }
     let AgentError::Model { source, .. } = error else { return failure };
     match source.kind {
+        // It names the variable itself.
+        ModelErrorKind::Unauthorized if source.message.contains("has no key") => failure,
         ModelErrorKind::Unauthorized => failure.hint(
             "the key is in ANTHROPIC_API_KEY or OPENAI_API_KEY, or in `[models.PROVIDER]` of the configuration",
         ),
