@@ -12,9 +12,9 @@
 //! provider: the guest of a killed process reads the end of its configuration, and ends; the next
 //! sweep removes its files. There are slots for root alone: the processes of an ordinary user's
 //! sandboxes have that user's own id, and could reach those of a slot before it is theirs.
-//! Sandboxes with a persistent workspace, a disk of their own or the host's network are made from
-//! nothing, and so are those over a directory, a tarball or an image of the store: who removes an image
-//! waits for all who use its layers without a record.
+//! A slot of sandboxes with a disk limit has its disk. Sandboxes with a persistent workspace or the host's
+//! network are made from nothing, and so are those over a directory, a tarball or an image of the store: who
+//! removes an image waits for all who use its layers without a record.
 
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
@@ -65,7 +65,6 @@ impl Shape {
         let spec = prepared.spec.spec();
         let kind_of_network = matches!(spec.network, NetworkMode::None | NetworkMode::Egress);
         let is_of_its_own = spec.workspace == WorkspaceSpec::Ephemeral
-            && prepared.disk.is_none()
             && prepared.image.mount_points != MountPoints::Own
             && prepared.held.is_none();
         if !as_root() || !kind_of_network || !is_of_its_own {

@@ -15,6 +15,7 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::ensure;
 use crate::maker::{Maker, with_a_disk};
+use crate::slots::{slots, was_one_of, with_slots};
 use crate::state::State;
 
 pub fn trials() -> Vec<Trial> {
@@ -27,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         trial("disks_of_a_maker_that_was_killed_go_with_the_next_sweep", killed_maker),
         trial("a_disk_is_attached_again_at_a_wake_and_still_has_its_size", woken),
         trial("a_disk_of_a_guest_that_was_killed_is_checked_and_attached_again", killed_guest),
+        trial("a_sandbox_from_a_slot_has_a_disk_of_its_own", from_a_slot),
         trial("a_required_disk_without_a_size_is_refused_and_a_sandbox_without_one_has_none", without),
     ]
 }
@@ -50,6 +52,29 @@ where
             Ok(Completion::Completed)
         })
     })
+}
+
+async fn from_a_slot(_: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let provider = with_slots(&state, 2)?;
+    let limits = Limits { disk_mib: Some(64), ..Limits::default() };
+    let spec = SandboxSpec { limits, ..SandboxSpec::default() };
+    let made = provider.fill_slots(&spec).await?;
+    let before = slots(&state)?;
+    ensure(made == 2 && devices(&state).len() == 2, format!("{made} slots, {:?}", devices(&state)))?;
+    let sandbox = Sandbox::create(&*provider, spec).await?;
+    ensure(was_one_of(&state, &sandbox, &before)?, "it was made from nothing")?;
+    let held = sandbox.info().isolation.limits.disk;
+    ensure(held == DiskEnforcement::Quota, format!("{held:?}"))?;
+    let line = "echo kept > kept; head -c 100000000 /dev/zero > large; stat -c %s large";
+    let wrote: u64 = sandbox.exec(line, ExecOptions::default()).await?.stdout_text().trim().parse()?;
+    ensure((10_000_000..64 << 20).contains(&wrote), format!("{wrote} bytes are in 64 MiB"))?;
+    provider.sleep(sandbox.id().as_str()).await?;
+    let sandbox = Sandbox::wake(&*provider, sandbox.id().as_str()).await?;
+    ensure(sandbox.read_text("kept").await? == "kept\n", "the disk is another one")?;
+    sandbox.destroy().await?;
+    drop(provider);
+    ensure(devices(&state).is_empty(), format!("{:?} are left", devices(&state)))?;
+    state.assert_empty()
 }
 
 /// Lists the files of this state folder that are behind loop devices.

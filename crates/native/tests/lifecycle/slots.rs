@@ -37,18 +37,18 @@ pub fn trials() -> Vec<Trial> {
     tests.into_iter().map(without).chain([of_user]).collect()
 }
 
-fn with_slots(state: &State, slots: usize) -> Result<Arc<NativeProvider>, Failed> {
+pub fn with_slots(state: &State, slots: usize) -> Result<Arc<NativeProvider>, Failed> {
     let options = NativeOptions { state: state.path(), slots, ..NativeOptions::default() };
     Ok(NativeProvider::new(options)?)
 }
 
 /// A slot. Its directory is open, so that no other directory gets its inode.
-struct Slot {
+pub struct Slot {
     id: String,
     directory: File,
 }
 
-fn slots(state: &State) -> Result<Vec<Slot>, Failed> {
+pub fn slots(state: &State) -> Result<Vec<Slot>, Failed> {
     let mut found = Vec::new();
     for entry in fs::read_dir(state.path().join("slots"))? {
         let entry = entry?;
@@ -59,7 +59,7 @@ fn slots(state: &State) -> Result<Vec<Slot>, Failed> {
 }
 
 /// Tells whether a sandbox was one of these slots.
-fn was_one_of(state: &State, sandbox: &Sandbox, slots: &[Slot]) -> Result<bool, Failed> {
+pub fn was_one_of(state: &State, sandbox: &Sandbox, slots: &[Slot]) -> Result<bool, Failed> {
     let inode = fs::metadata(state.path().join("sandboxes").join(sandbox.id().as_str()))?.ino();
     let inodes =
         slots.iter().map(|slot| Ok(slot.directory.metadata()?.ino())).collect::<Result<Vec<_>, Failed>>()?;
