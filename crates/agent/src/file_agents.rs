@@ -93,7 +93,7 @@ impl FileAgents {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => {
-                // Its sentence has the path of the file, which is nobody's but the operator's.
+                // The error has the path of the file, which only the operator may see.
                 tracing::error!(%error, agent = name, "an agent can't be read");
                 let message = format!("the agent `{name}` can't be read; the server's log says why");
                 Err(Error::new(ErrorKind::Internal, message))

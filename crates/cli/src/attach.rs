@@ -53,7 +53,7 @@ fn plan(
 ) -> Result<AttachPlan, Failure> {
     if terminal.interactive && terminal.tty && !stdin_is_terminal {
         // A terminal has no end of input that every program would notice.
-        return Err(Failure::usage("`-it` needs a terminal as its input, and this is none")
+        return Err(Failure::usage("`-it` needs a terminal, and the input is not one")
             .hint("`-i` alone passes the input on; `-t` alone gives the command a terminal without input"));
     }
     let stdin = terminal.interactive || !(stdin_is_terminal || terminal.tty);

@@ -47,7 +47,7 @@ impl Write for StderrLines {
 fn parse(filter: &str) -> Result<Targets, Failure> {
     let refused = |why: String| {
         Failure::usage(format!("the log filter `{filter}` can't be read: {why}"))
-            .hint("write a level such as `debug`, or `eyot=debug,eyot_native=trace`")
+            .hint("write a level such as `debug`, or TARGET=LEVEL such as `eyot=debug,hyper=trace`")
     };
     // The library takes every word for the name of a target.
     let is_known =

@@ -118,19 +118,22 @@ fn last_bytes(mut input: impl Read) -> io::Result<Vec<u8>> {
             0 => return Ok(last),
             read => last.extend_from_slice(&piece[..read]),
         }
-        last.drain(..last.len().saturating_sub(MAX_SAID_BYTES));
+        if last.len() > 2 * MAX_SAID_BYTES {
+            last.drain(..last.len() - MAX_SAID_BYTES);
+        }
     }
 }
 
 fn refusal(what: &str, said: &str) -> Error {
+    let lines =
+        || said.lines().map(str::trim).map(|line| line.strip_prefix("E: setup failed: ").unwrap_or(line));
     // Its own last words only say that a program failed, and which.
     let is_general = |line: &str| {
-        ["E: mmdebstrap failed", "E: setup failed", "E: run_chroot"]
-            .iter()
-            .any(|words| line.starts_with(words))
+        ["E: mmdebstrap failed", "E: apt-get ", "E: run_chroot"].iter().any(|words| line.starts_with(words))
     };
-    let last = said.lines().map(str::trim).rfind(|line| line.starts_with("E:") && !is_general(line));
-    let last = last.or_else(|| said.lines().map(str::trim).rfind(|line| !line.is_empty()));
+    let last = lines().rfind(|line| line.starts_with("E:") && !is_general(line));
+    let last = last.or_else(|| lines().rfind(|line| line.starts_with("E:")));
+    let last = last.or_else(|| lines().rfind(|line| !line.is_empty()));
     let message = format!("{what}: mmdebstrap failed: {}", last.unwrap_or("it does not say why"));
     Error::new(ErrorKind::Unavailable, message).with_source(io::Error::other(said.to_owned()))
 }
@@ -174,5 +177,7 @@ mod tests {
         assert_eq!(error.to_string(), "build image `x`: mmdebstrap failed: E: no such suite");
         let said = "E: Unable to locate package p\nE: setup failed: E: apt-get --yes\nI: a\nE: mmdebstrap failed to run\n";
         assert!(refusal("build", said).to_string().ends_with("E: Unable to locate package p"));
+        let said = "E: setup failed: E: no space\nI: removing tempdir\nE: mmdebstrap failed to run\n";
+        assert!(refusal("build", said).to_string().ends_with("failed: E: no space"));
     }
 }

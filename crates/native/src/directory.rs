@@ -257,7 +257,7 @@ fn check_source(source: &Path, state: &StateDir) -> Result<String> {
     }
     if state.overlaps(&canonical) {
         return Err(invalid("contains Eyot's state folder, or lies inside it")
-            .with_hint("mount a folder below it, or keep the sandboxes elsewhere with --state DIR"));
+            .with_hint("mount another folder, or keep the sandboxes elsewhere with --state DIR"));
     }
     let not_utf8 = |_| Error::invalid("mounts.source", "must be a path in UTF-8");
     canonical.into_os_string().into_string().map_err(not_utf8)

@@ -11,6 +11,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;
 use axum::http::header;
+use axum::http::header::InvalidHeaderValue;
 use axum::http::uri::Authority;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -114,18 +115,32 @@ fn own_host(address: &PreviewAnswer) -> Option<HeaderValue> {
     HeaderValue::from_str(url.authority()?.as_str()).ok()
 }
 
-/// Leads a program's request to the sandbox, also by a plain name of this host's loopback. No page of another site can send the
-/// header, which is checked there.
+/// Lets a program with a token call the sandbox by a plain name of this host's loopback, too. No page of another site can send
+/// the header. Its value is checked by the preview.
 async fn lead_programs(State(host): State<HeaderValue>, mut request: Request, next: Next) -> Response {
     let headers = request.headers();
     let named: Option<Authority> =
         headers.get(header::HOST).and_then(|host| host.to_str().ok()).and_then(|host| host.parse().ok());
-    let is_loopback = named.is_some_and(|named| matches!(named.host(), "127.0.0.1" | "localhost"));
+    let is_loopback = |named: &Authority| {
+        ["127.0.0.1", "localhost"].iter().any(|name| named.host().eq_ignore_ascii_case(name))
+    };
     let is_below_a_path = request.uri().path().starts_with("/preview/");
-    if is_loopback && headers.contains_key(PREVIEW_TOKEN) && !is_below_a_path {
+    if let Some(named) = named.filter(is_loopback)
+        && headers.contains_key(PREVIEW_TOKEN)
+        && !is_below_a_path
+    {
+        // The sandbox's server may compare the two.
+        let is_own = headers.get(header::ORIGIN).is_some_and(|origin| *origin == format!("http://{named}"));
+        if let (true, Ok(origin)) = (is_own, origin_of(&host)) {
+            request.headers_mut().insert(header::ORIGIN, origin);
+        }
         request.headers_mut().insert(header::HOST, host);
     }
     next.run(request).await
+}
+
+fn origin_of(host: &HeaderValue) -> std::result::Result<HeaderValue, InvalidHeaderValue> {
+    HeaderValue::from_bytes(&[b"http://", host.as_bytes()].concat())
 }
 
 async fn elsewhere() -> Response {

@@ -145,7 +145,7 @@ fn ours_of_option_of(called: &str, option: &str) -> Option<&'static str> {
             "the port is the second word: `eyot browse NAME PORT`"
         }
         ("events", "-n" | "--tail") => {
-            "`eyot events | tail -n 20` prints the last ones, and --from those from a number on"
+            "`eyot events | tail -n 20` prints the last ones; --from begins with an event's number"
         }
         ("events", "--since" | "--until") => "--from begins with an event's number; each line has its time",
         ("top", "--no-stream") => "a list is printed once where it is piped: `eyot top | cat`",

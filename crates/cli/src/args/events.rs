@@ -10,8 +10,8 @@ Examples:
   eyot events --json | jq -r 'select(.kind == \"exec_ended\").command'
   eyot events --verify                         whether the log is unchanged
 
-Made, changed and removed sandboxes are in it, and what tools, servers and their clients do. What \
-commands of this host do in a sandbox is not: `eyot exec`, `start`, `run`, `cp`, `write`, `transfer`.
+The log tells when sandboxes were made, changed and removed, and what tools, servers and their \
+clients did. It does not tell of `eyot exec`, `start`, `run`, `cp`, `write` and `transfer` on this host.
 
 A line holds the event's number, its time (UTC), pool and sandbox, what happened, and why. Commands \
 are kept as they were given, so a secret on a command's line stands here too; what commands read \

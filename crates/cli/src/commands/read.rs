@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use crate::args::ReadArgs;
+use crate::command_hint::shell_word;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::stdio::Sink;
@@ -32,10 +33,11 @@ pub async fn run(args: &ReadArgs, context: &Context) -> Result<u8, Failure> {
 
 /// Says what to do with a directory.
 fn with_directory_hint(error: Error, args: &ReadArgs) -> Error {
-    let (name, path) = (&args.name, &args.path);
+    let (name, path) = (&args.name, shell_word(&args.path));
+    let place = shell_word(&format!("{name}:{}", args.path));
     match error.kind() {
         ErrorKind::IsDirectory => error.with_hint(format!(
-            "`eyot cp {name}:{path} DIR` copies a directory, and `eyot exec {name} -- ls {path}` lists it"
+            "`eyot cp {place} DIR` copies a directory, and `eyot exec {name} -- ls {path}` lists it"
         )),
         _ => error,
     }

@@ -185,8 +185,8 @@ fn with_directory_hint(failure: Failure, from: &PlaceArg, to: &PlaceArg) -> Fail
         Failure::Error { .. } => {
             let folder = to.path.trim_end_matches('/');
             let name = from.path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-            let below = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-            failure.hint(format!("the second path is what the copy is called: `{}:{below}`", to.name))
+            let below = if to.path.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            failure.hint(format!("the second path is the copy's own name, such as `{}:{below}`", to.name))
         }
         _ => failure,
     }

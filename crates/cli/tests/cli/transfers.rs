@@ -57,7 +57,7 @@ fn a_target_that_is_a_directory_is_answered_with_the_name_to_write() {
     for (words, hint) in [
         (
             &["one:d/f", "two:/workspace/"][..],
-            "hint: the second path is what the copy is called: `two:/workspace/f`",
+            "hint: the second path is the copy's own name, such as `two:/workspace/f`",
         ),
         (&["one:d", "two:e"], "hint: -r copies a directory"),
         (&["-r", "one:d", "two:/workspace"], "such as `/workspace/NAME`"),

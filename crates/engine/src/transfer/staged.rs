@@ -56,12 +56,17 @@ async fn noted(sandbox: &Sandbox, note: &SandboxPath) -> Option<SandboxPath> {
     SandboxPath::parse(&text).ok().filter(|path| path.file_name() == note.file_name() && path != note)
 }
 
-/// The error of a tree whose target lies in a directory that can't be written to.
-fn not_beside(near: &SandboxPath, target: &SandboxPath) -> Error {
-    let message = format!("a tree is put together beside its target, and `{near}` can't be written to");
-    let below = format!("{}/NAME", target.as_str().trim_end_matches('/'));
-    Error::new(ErrorKind::Permission, message)
-        .with_hint(format!("name what the copy is called, such as `{below}`"))
+/// Returns the error of a tree whose target lies in a directory that can't be written to.
+async fn not_beside(near: &SandboxPath, target: &SandboxPath, sandbox: &Sandbox) -> Error {
+    let message = format!("a tree is unpacked beside its target first, and `{near}` can't be written to");
+    let error = Error::new(ErrorKind::Permission, message);
+    match sandbox.stat(target.as_str()).await {
+        Ok(stat) if stat.is_directory => {
+            let below = format!("{}/NAME", target.as_str().trim_end_matches('/'));
+            error.with_hint(format!("the target is the copy's own name, such as `{below}`"))
+        }
+        _ => error,
+    }
 }
 
 /// A directory that is removed even if the caller stops waiting for the copy.
@@ -98,7 +103,7 @@ impl StagingDirectory {
                 }
                 staged.armed = false;
                 let is_refused = error.kind() == ErrorKind::Permission;
-                Err(if is_refused { not_beside(&near, target) } else { error })
+                Err(if is_refused { not_beside(&near, target, sandbox).await } else { error })
             }
         }
     }

@@ -140,10 +140,12 @@ impl Sandbox {
     }
 }
 
-/// Returns what was wrong with a second write. One that finds no parent fails for the reason that none could be made.
+/// Returns what was wrong with a second write. Where it found no parent, because none may be made, that is the reason.
 fn with_parent(error: Error, unmade: Option<Error>) -> Error {
     match unmade {
-        Some(unmade) if error.kind() == ErrorKind::NotFound => unmade,
+        Some(unmade) if error.kind() == ErrorKind::NotFound && unmade.kind() == ErrorKind::Permission => {
+            unmade
+        }
         _ => error,
     }
 }

@@ -53,7 +53,7 @@ impl ImageArchive {
             let is_archive = folder.is_of_images();
             let none = || {
                 refused(
-                    "the folder is neither an OCI layout nor an unpacked `docker save` archive; `--image DIR` makes a sandbox of a root file system",
+                    "the folder is neither an OCI layout nor an unpacked `docker save` archive. If it is a root file system, `eyot create --image DIR` uses it as it is",
                 )
             };
             return is_archive.then_some(Some(folder)).ok_or_else(none);

@@ -121,7 +121,7 @@ impl ImageStore {
                 None if source.is_file()
                     && !archive::is_tarball(source, &self.incoming(), self.limits.max_unpacked_bytes) =>
                 {
-                    return Err(failed(refused("it is damaged or not a tar archive")));
+                    return Err(failed(refused("the file is damaged or no tar archive")));
                 }
                 None => return Err(missing_name_error(what)),
             };

@@ -81,6 +81,7 @@ impl MemoryDriver {
             env,
             host_name: self.sandbox.host_name.clone(),
             input: request.stdin.then(|| Arc::new(JobInput::default())),
+            whole_line: None,
         })
     }
 

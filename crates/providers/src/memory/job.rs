@@ -1,6 +1,5 @@
 //! A command: the interpreter on a thread of its own, and the way of its output.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -19,18 +18,18 @@ use super::input::JobInput;
 use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
 use super::known_programs::KnownPrograms;
 use super::not_found::without_guess;
-use super::odd_names::{NameDecoder, decoded};
+use super::odd_names::NameDecoder;
 use super::plain::{LineKind, line_kind};
 use super::prepared::PreparedShells;
 use super::programs;
 use super::running_job::{EndOnPanic, JobEnd, JobSink, RunningJob};
 use super::script_text::{failure, quoted};
-use super::scripts::{PASS_ON, adapt_line, lets_go_of_outputs};
+use super::scripts::{PASS_ON, adapt_line, lets_go_of_outputs, may_name_bytes};
 use super::shell_factory::ShellFactory;
 use super::tasks::Tasks;
 use super::threads::{self, SpareWork};
 
-/// So long is the output of programs in the background passed on after the end of their command.
+/// The time after a command's end in which the output of endless programs in the background is passed on.
 const LAST_OUTPUT: Duration = Duration::from_millis(20);
 /// The most of a command that is shown in lists.
 const MAX_SHOWN_BYTES: usize = 1024;
@@ -47,6 +46,8 @@ pub(super) struct ShellJob {
     pub env: BTreeMap<String, String>,
     pub host_name: String,
     pub input: Option<Arc<JobInput>>,
+    /// The line as it came.
+    pub whole_line: Option<String>,
 }
 
 impl ShellJob {
@@ -71,13 +72,17 @@ impl ShellJob {
     /// Adapts the line to the interpreter.
     fn adapt_line(&mut self) {
         if let Command::Shell(line) = &mut self.command {
+            self.whole_line = Some(line.clone());
             adapt_line(line);
         }
     }
 
     /// Returns a stream of its output, which goes on to this mark.
     fn stream(&self, mark: Mark) -> WrittenStream {
-        let has_names = matches!(&self.command, Command::Shell(line) if matches!(decoded(line.as_bytes()), Cow::Owned(_)));
+        let has_names = match &self.command {
+            Command::Shell(line) => may_name_bytes(line),
+            Command::Argv(argv) => argv.iter().any(|word| may_name_bytes(word)),
+        };
         WrittenStream { mark, names: has_names.then(NameDecoder::default) }
     }
 
@@ -88,7 +93,7 @@ impl ShellJob {
 
     /// Tells whether what the command leaves behind has let go of its outputs.
     fn lets_go_of_outputs(&self) -> bool {
-        matches!(&self.command, Command::Shell(line) if lets_go_of_outputs(line))
+        self.whole_line.as_deref().is_some_and(lets_go_of_outputs)
     }
 
     /// Returns the command, if it is a shell line without input.

@@ -242,7 +242,7 @@ impl SandboxProvider for MemoryProvider {
         let condition = SandboxCondition::new(spec.spec().lifecycle.clone(), &self.shared.clock);
         let mut info = SandboxInfo::running(spec, isolation.clone());
         info.life = condition.life.token.clone();
-        // What is enforced is told, asked for or not.
+        // The limit is told even if nobody asked for one.
         if self.shared.files.is_none() {
             info.spec.limits.disk_mib.get_or_insert(DEFAULT_MAX_BYTES >> 20);
         }

@@ -113,8 +113,8 @@ fn redirect(
 }
 
 /// The text below a redirect, which a browser does not show.
-const FOR_PROGRAMS: &str = "A browser goes on by itself, with a cookie. So does `curl -L -b ''`. \
-    Programs send the token that `--json` prints, as the header eyot-preview-token.\n";
+const FOR_PROGRAMS: &str = "This address is for one browser, which goes on by itself, with a cookie.\n\
+    A program sends the header eyot-preview-token, with the `token` of `eyot browse --json` or `eyot preview --json`.\n";
 
 /// Makes a path begin with exactly one `/`. With two, or with `\`, a browser would take the rest
 /// for another host.

@@ -2,7 +2,7 @@
 
 mod access;
 
-use eyot::{CancellationToken, Mount, SandboxName, SandboxSpec};
+use eyot::{CancellationToken, Capability, Mount, SandboxName, SandboxSpec};
 use eyot_engine::{Engine, POOL_WORKDIR, PoolOptions};
 use eyot_providers::remote::RemoteServer;
 use eyot_server::api::ServeLimits;
@@ -66,18 +66,32 @@ async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Resu
     Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?.with_template(told))
 }
 
-/// Refuses a mount with the state folder: each of its sandboxes would be refused only when a model asks for one.
+/// Refuses a mount that has something of the state folder: each sandbox would be refused only when a model asks for one.
 fn refuse_own_state(mounts: &[Mount], context: &Context) -> Result<(), Failure> {
+    if !(context.provider_settings.row.capabilities)().has(Capability::Mounts) {
+        return Ok(());
+    }
     let state = context.state_folder()?;
     let state = std::fs::canonicalize(&state).unwrap_or(state);
-    let overlaps = |mount: &&Mount| {
+    for mount in mounts {
         let source = std::fs::canonicalize(&mount.source).unwrap_or_else(|_| mount.source.clone());
-        state.starts_with(&source) || source.starts_with(&state)
-    };
-    let Some(mount) = mounts.iter().find(overlaps) else { return Ok(()) };
-    let (source, state) = (mount.source.display(), state.display());
-    Err(Failure::usage(format!("`{source}` can't be mounted: Eyot's state folder `{state}` is in it"))
-        .hint("mount a folder below it, or keep the sandboxes elsewhere with --state DIR"))
+        let (why, what) = if source.starts_with(&state) {
+            ("it lies in", "mount a folder outside of it")
+        } else if state.starts_with(&source) {
+            ("it holds", "mount a folder below it")
+        } else {
+            continue;
+        };
+        let message = format!(
+            "`{}` can't be mounted: {why} Eyot's state folder `{}`",
+            source.display(),
+            state.display()
+        );
+        return Err(
+            Failure::usage(message).hint(format!("{what}, or keep the sandboxes elsewhere with --state DIR"))
+        );
+    }
+    Ok(())
 }
 
 /// Returns what a model is told of the template: a folder to which sandboxes can't write is a read-only one for it.

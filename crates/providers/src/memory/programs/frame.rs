@@ -40,7 +40,7 @@ impl Builtin for WriteMark {
     }
 }
 
-/// Passes on what a program in the background writes. The interpreter would do it when the program has ended.
+/// Passes on what an endless program in the background writes. The interpreter would do it when the program has ended.
 pub(super) struct PassOn(pub Arc<RunningJob>);
 
 #[async_trait]

@@ -10,7 +10,7 @@ use super::{read_tree, visit};
 
 /// An expansion that is empty under all shell options.
 const NOTHING: &str = "${__eyot_nothing-}";
-/// So often is a script read.
+/// The most readings of a script.
 const MAX_READINGS: usize = 32;
 /// Returns a script in which no quoted word is taken for the name of a descriptor.
 pub(super) fn with_kept_words(script: &str) -> Cow<'_, str> {

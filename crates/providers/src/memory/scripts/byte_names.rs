@@ -10,9 +10,9 @@ use super::{read_tree, visit};
 use crate::memory::odd_names::{decoded, encoded};
 
 /// The beginning of a substitution that may have such a name.
-const BEGIN: &str = "$(printf";
-/// So many of them are changed. Each takes a reading of the script.
-const MAX_CHANGES: usize = 32;
+pub(super) const BEGIN: &str = "$(printf";
+/// The most that are changed. Each takes a reading of the script.
+const MAX_CHANGES: usize = 8;
 
 /// Returns a script in which such names are text.
 pub(super) fn with_byte_names(script: &str) -> Cow<'_, str> {
@@ -24,12 +24,18 @@ pub(super) fn with_byte_names(script: &str) -> Cow<'_, str> {
     // The last one first, so that the places of the others stay.
     let places: Vec<usize> = script.match_indices(BEGIN).map(|(at, _)| at + BEGIN.len()).collect();
     let formats = places.iter().rev().filter_map(|at| format_at(script, *at));
-    for format in formats.filter(|format| has_byte(&script[format.clone()])).take(MAX_CHANGES) {
-        let text = with_text(&script[format.clone()]);
+    let texts = formats.filter_map(|format| Some((with_text(&script[format.clone()])?, format)));
+    let mut unchanged = script.len();
+    for (text, format) in texts.take(MAX_CHANGES) {
+        // One may lie within another's quotes.
+        if format.end > unchanged {
+            continue;
+        }
         let tried = [&changed[..format.start], &text, &changed[format.end..]].concat();
         // Elsewhere, such as in a quoted text, it is no name.
         if byte_names(&tried) == Some(names + 1) {
             names += 1;
+            unchanged = format.start;
             changed = Cow::Owned(tried);
         }
     }
@@ -44,12 +50,10 @@ fn format_at(script: &str, behind: usize) -> Option<Range<usize>> {
     let quote = word.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
     let start = behind + rest.len() - word.len() + 1;
     let end = start + script[start..].find(quote)?;
-    let is_plain = quote == '\'' || !script[start..end].contains(['$', '`']);
+    // In double quotes, two backslashes are one.
+    let format = &script[start..end];
+    let is_plain = quote == '\'' || !(format.contains(['$', '`']) || format.contains("\\\\"));
     (is_plain && script[end + 1..].starts_with([')', ' '])).then_some(start..end)
-}
-
-fn has_byte(format: &str) -> bool {
-    format.match_indices('\\').any(|(at, _)| escape(&format[at..]).is_some_and(|(byte, _)| !byte.is_ascii()))
 }
 
 /// Returns the byte of the escape that a format begins with, and the length of the escape.
@@ -64,27 +68,37 @@ fn escape(format: &str) -> Option<(u8, usize)> {
     Some((u8::try_from(value).ok()?, format.len() - digits.len() + count))
 }
 
-/// Replaces the bytes that are no ASCII: text where they are text, and the stand-ins of the others.
-fn with_text(format: &str) -> String {
+/// Writes the bytes that are no ASCII as text, those that no text has by their stand-ins. `None`: there are none of those.
+fn with_text(format: &str) -> Option<String> {
     let mut text = String::with_capacity(format.len());
     let mut bytes = Vec::new();
+    let mut has_odd = false;
     let mut rest = format;
     while let Some(letter) = rest.chars().next() {
-        match escape(rest).filter(|(byte, _)| !byte.is_ascii()) {
-            Some((byte, length)) => {
-                bytes.push(byte);
-                rest = &rest[length..];
-            }
-            None => {
-                text += &encoded(&std::mem::take(&mut bytes));
-                // An escape of another kind, such as `\\`, is one letter.
-                let length = if rest.starts_with("\\\\") { 2 } else { letter.len_utf8() };
-                text += &rest[..length];
-                rest = &rest[length..];
-            }
+        if let Some((byte, length)) = escape(rest).filter(|(byte, _)| !byte.is_ascii()) {
+            bytes.push(byte);
+            rest = &rest[length..];
+            continue;
         }
+        has_odd |= add(&mut text, &std::mem::take(&mut bytes));
+        // An escape of another kind, such as `\\`, is one letter.
+        let length = if rest.starts_with("\\\\") { 2 } else { letter.len_utf8() };
+        text += &rest[..length];
+        rest = &rest[length..];
     }
-    text + &encoded(&bytes)
+    has_odd |= add(&mut text, &bytes);
+    has_odd.then_some(text)
+}
+
+/// Adds bytes to a text. Tells whether some are no text.
+fn add(text: &mut String, bytes: &[u8]) -> bool {
+    let mut has_odd = false;
+    for chunk in bytes.utf8_chunks() {
+        *text += chunk.valid();
+        *text += &encoded(chunk.invalid());
+        has_odd |= !chunk.invalid().is_empty();
+    }
+    has_odd
 }
 
 /// Counts the substitutions by a `printf` with such a name. `None`: the script can't be parsed.
@@ -94,7 +108,10 @@ fn byte_names(script: &str) -> Option<usize> {
         |text: &Value| text.as_str().is_some_and(|text| matches!(decoded(text.as_bytes()), Cow::Owned(_)));
     let prints_name = |command: &Value| {
         let command = &command["Simple"];
+        // A file would get the stand-ins.
+        let redirects = command["redirects"].as_array();
         command["name"]["parts"][0]["Literal"] == "printf"
+            && redirects.is_some_and(Vec::is_empty)
             && command["args"].as_array().is_some_and(|args| {
                 let parts = args.iter().filter_map(|arg| arg["parts"].as_array()).flatten();
                 parts.into_iter().any(|part| is_name(&part["Literal"]))
@@ -121,7 +138,8 @@ mod tests {
         for (script, kept) in [
             (r#"echo x > "$(printf 'bad\377name')""#, &b"echo x > \"$(printf 'bad\xffname')\""[..]),
             (r"mv d/$(printf '\377') d/$(printf -- '\xFe')", b"mv d/$(printf '\xff') d/$(printf -- '\xfe')"),
-            (r#"touch $(printf "\303\251\\\351%s" a)"#, b"touch $(printf \"\xc3\xa9\\\\\xe9%s\" a)"),
+            (r#"touch $(printf "\303\251\351%s" a)"#, b"touch $(printf \"\xc3\xa9\xe9%s\" a)"),
+            (r#"x=$(printf 'a $(printf "\303\251\377")')"#, b"x=$(printf 'a $(printf \"\xc3\xa9\xff\")')"),
         ] {
             assert_eq!(bytes_of(script), kept, "{script}");
         }
@@ -131,6 +149,9 @@ mod tests {
     fn anything_else_stays_as_it_is() {
         for script in [
             r"printf '\377' | od",
+            r"x=$(printf '\377' >f)",
+            r#"x=$(printf "\\351")"#,
+            r"BOM=$(printf '\357\273\277'); z=$(printf '\342\200\213'); n=$(printf '\302\205')",
             r"echo '$(printf \377)'; echo '$(printf '\377')'x",
             "cat <<'E'\n$(printf '\\377')\nE",
             r"x=$(printf 'a\n\101'); y=$(printf 'Zoë %s' é); printf \377é",

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use bashkit::parser::{Command, ListOperator, Script, SimpleCommand, WordPart};
+use bashkit::parser::{Command, ListOperator, RedirectKind, Script, SimpleCommand, WordPart};
 
 use super::read;
 
@@ -67,10 +67,12 @@ fn places(script: &Script) -> Vec<(usize, usize)> {
 fn sends_through(command: &SimpleCommand) -> bool {
     let is_exec = matches!(command.name.parts.as_slice(), [WordPart::Literal(name)] if name == EXEC);
     let to_program = |part: &WordPart| matches!(part, WordPart::ProcessSubstitution { is_input: false, .. });
+    // The text of a here-document stands behind the line, and would become a part of the group.
+    let is_document = |kind: RedirectKind| matches!(kind, RedirectKind::HereDoc | RedirectKind::HereDocStrip);
     is_exec
         && command.args.is_empty()
         && command.assignments.is_empty()
-        && command.redirects.iter().all(|redirect| redirect.fd_var.is_none())
+        && command.redirects.iter().all(|redirect| redirect.fd_var.is_none() && !is_document(redirect.kind))
         && command.redirects.iter().any(|redirect| redirect.target.parts.iter().any(to_program))
 }
 
@@ -105,6 +107,8 @@ mod tests {
             "exec bash > >(cat); echo a",
             "exec > >(cat) & echo a",
             "exec < <(cat); if",
+            "exec > >(cat >&2) <<E; cat\ntouch pwned\nE\nls",
+            "exec 2> >(cat) <<-'E'; read l\necho RUN\nE\necho a",
         ] {
             assert_eq!(with_groups(script), script);
         }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub(super) use open_outputs::lets_go_of_outputs;
 
-/// The command behind a program in the background, which passes its output on.
+/// The command behind an endless program in the background, which passes its output on.
 pub(super) const PASS_ON: &str = "__eyot_pass_on";
 /// The longest script that is changed. A longer one runs unchanged.
 const MAX_SCRIPT_BYTES: usize = 64 * 1024;
@@ -30,6 +30,11 @@ pub(super) fn adapt_line(line: &mut String) {
     {
         *line = changed;
     }
+}
+
+/// Tells whether a script may have a name of bytes, which is adapted.
+pub(super) fn may_name_bytes(script: &str) -> bool {
+    script.contains(byte_names::BEGIN)
 }
 
 /// Adapts a script to the interpreter.

@@ -7,8 +7,10 @@ use serde_json::Value;
 use super::{read_tree, visit};
 
 /// Programs that may leave something behind which a reading of the script does not show.
-const MAY_LEAVE: [&str; 12] =
-    [".", "bash", "coproc", "env", "eval", "nohup", "parallel", "setsid", "sh", "source", "timeout", "xargs"];
+const MAY_LEAVE: [&str; 13] = [
+    ".", "bash", "coproc", "env", "eval", "nohup", "parallel", "setsid", "sh", "source", "timeout", "trap",
+    "xargs",
+];
 
 /// The standard output and the standard error: do they lead where the script's lead?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +30,9 @@ pub(in crate::memory) fn lets_go_of_outputs(script: &str) -> bool {
     let Some(tree) = read_tree(script) else { return false };
     let (mut has_any, mut is_sure) = (false, true);
     visit(&tree, &mut |part| {
-        is_sure &= part.get("Coproc").is_none() && !part.get("Simple").is_some_and(may_leave);
+        is_sure &= part.get("Coproc").is_none()
+            && !part.get("Simple").is_some_and(may_leave)
+            && !copies_output(part);
         for command in left_in(part) {
             has_any = true;
             is_sure &= command.is_some_and(|command| lets_go(&command, Outputs::OPEN));
@@ -46,6 +50,12 @@ fn may_leave(command: &Value) -> bool {
         Some(name) => name.contains('/') || MAY_LEAVE.contains(&name) || is_command_wrapper(name),
         None => has_name,
     }
+}
+
+/// Tells whether a redirection makes a third descriptor of an output, by which a command may write to it later.
+fn copies_output(redirect: &Value) -> bool {
+    let is_third = redirect["fd"].as_i64().is_some_and(|fd| fd > 2) || redirect["fd_var"].is_string();
+    redirect["kind"] == "DupOutput" && is_third
 }
 
 /// Returns the commands that a list starts in the background. `None` stands for one that can't be read.
@@ -169,6 +179,9 @@ mod tests {
             "sleep 9 >log 2>&1 & $x",
             "sleep 9 >log 2>&1 & ./x",
             "sleep 9 >log 2>&1 & coproc cat",
+            "exec 3>&1; (sleep 2; echo x >&3) >/dev/null 2>&1 & echo a",
+            "(exec >/dev/null 2>&1; exec >&3; sleep 2) 3>&1 &",
+            "trap 'sleep 9 &' EXIT; sleep 9 >log 2>&1 &",
             "sleep 9 >log 2>&1 & if",
         ] {
             assert!(!lets_go_of_outputs(script), "{script}");

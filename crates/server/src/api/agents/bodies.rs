@@ -22,7 +22,7 @@ pub(in crate::api) struct AgentEntry {
     pub description: Option<String>,
     /// Every key may start it.
     pub webhook: bool,
-    /// The reason why its runs can't work, such as a missing model. Whoever runs the server mends it.
+    /// The reason why its runs can't work, such as a missing model. The server's operator can mend it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
