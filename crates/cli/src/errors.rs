@@ -154,6 +154,9 @@ fn json_error(kind: ErrorKind, message: &str, hint: Option<&str>) -> String {
     format!("{}\n", escaped_json(&json.to_string()))
 }
 
+/// The hint of what a provider does not support, where the provider gives none.
+const WHAT_A_PROVIDER_CAN: &str = "`eyot providers` lists what each provider can do";
+
 /// Reports failures on standard error.
 pub struct Reporter {
     json: bool,
@@ -179,7 +182,9 @@ impl Reporter {
 
     fn render(&self, error: &Error) -> String {
         let mut text = format!("eyot: {}\n", printable(&error.to_string()));
-        if let Some(hint) = error.hint() {
+        let usual = || (error.kind() == ErrorKind::Unsupported).then_some(WHAT_A_PROVIDER_CAN);
+        let hint = error.hint().or_else(usual);
+        if let Some(hint) = hint {
             text.push_str(&format!("hint: {}\n", printable(hint)));
         }
         if self.verbose {
@@ -190,7 +195,7 @@ impl Reporter {
             }
         }
         if self.json {
-            text.push_str(&json_error(error.kind(), &error.to_string(), error.hint()));
+            text.push_str(&json_error(error.kind(), &error.to_string(), hint));
         }
         text
     }

@@ -1214,7 +1214,7 @@ export interface components {
             description?: string | null;
             /** @description The name. */
             name: string;
-            /** @description The reason why its runs can't work, such as a missing model. Whoever runs the server mends it. */
+            /** @description The reason why its runs can't work, such as a missing model. The server's operator can mend it. */
             problem?: string | null;
             /** @description Every key may start it. */
             webhook: boolean;

@@ -38,6 +38,13 @@ pub fn with_our_word(mut error: Error, words: &[String]) -> Error {
                         removes an agent's sandbox";
             suggest(&mut error, word.to_owned());
         }
+        ErrorKind::ValueValidation if called == Some("create") => {
+            let value = wrong(&error, ContextKind::InvalidValue).to_owned();
+            let is_name = wrong(&error, ContextKind::InvalidArg) == "[NAME]";
+            if is_name && value.contains([':', '/']) {
+                suggest(&mut error, format!("an image is named by an option: eyot create --image {value}"));
+            }
+        }
         ErrorKind::MissingRequiredArgument => {
             if let Some(word) = ours_of_missing(called) {
                 suggest(&mut error, word.to_owned());

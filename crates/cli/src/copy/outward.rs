@@ -101,7 +101,11 @@ async fn file(
     max_bytes: u64,
     meter: &ByteMeter,
 ) -> Result<CopyResult, Failure> {
-    let failed = |error| Failure::host(format!("write `{}`", target.display()), error);
+    let failed = |error: io::Error| {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        let failure = Failure::host(format!("write `{}`", target.display()), error);
+        if is_missing { failure.hint("the folder must be there: `mkdir -p` makes it") } else { failure }
+    };
     let place = CopyTarget::find(target).map_err(failed)?;
     let mut content = content(from, &stat, max_bytes, meter).await?;
     let mut file = place.begin(stat.mode).map_err(failed)?;

@@ -213,6 +213,7 @@ fn a_word_that_there_is_not_names_what_does_the_same() {
     let machine = Machine::new();
     for (arguments, ours) in [
         (&["image", "tag", "a", "b"][..], "--name NAME"),
+        (&["create", "ubuntu:24.04"], "eyot create --image ubuntu:24.04"),
         (&["image", "push", "a"], "`docker push`"),
         (&["events", "--tail", "3"], "`eyot events | tail -n 20`"),
     ] {

@@ -197,7 +197,8 @@ fn what_memory_has_not_is_refused_by_its_name_and_makes_nothing() {
         &["image", "ls"],
     ] {
         let refused = served.there(words);
-        assert!(refused.failure(125).contains("memory does not support"), "{words:?}: {refused:?}");
+        let said = refused.failure(125);
+        assert!(said.contains("memory does not support") && said.contains("hint: "), "{words:?}: {said}");
     }
     assert_eq!(served.there(&["ls", "-q"]).success(), before);
 }
