@@ -48,6 +48,6 @@ fn a_minute_of_64_clients_has_no_error_and_leaves_the_server_as_it_was() -> Resu
     println!("most of each third: {early}; {middle}; {late}");
     assert!(done.errors.is_empty(), "{} errors, the first: {}", done.errors.len(), done.errors[0]);
     assert!(done.execs() > 1000 && done.came_and_went > 20, "{done}");
-    assert!(late.is_like(&middle, CLIENTS), "it grows: {middle}, then {late}");
+    assert!(late.is_like(&middle), "it grows: {middle}, then {late}");
     Ok(())
 }
