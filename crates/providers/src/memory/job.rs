@@ -6,7 +6,6 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
 
 use bashkit::Bash;
 use bytes::Bytes;
@@ -24,13 +23,11 @@ use super::prepared::PreparedShells;
 use super::programs;
 use super::running_job::{EndOnPanic, JobEnd, JobSink, RunningJob};
 use super::script_text::{failure, quoted};
-use super::scripts::{PASS_ON, adapt_line, lets_go_of_outputs, may_name_bytes};
+use super::scripts::{adapt, lets_go_of_outputs, may_name_bytes};
 use super::shell_factory::ShellFactory;
 use super::tasks::Tasks;
 use super::threads::{self, SpareWork};
 
-/// The time after a command's end in which the output of endless programs in the background is passed on.
-const LAST_OUTPUT: Duration = Duration::from_millis(20);
 /// The most of a command that is shown in lists.
 const MAX_SHOWN_BYTES: usize = 1024;
 
@@ -73,7 +70,7 @@ impl ShellJob {
     fn adapt_line(&mut self) {
         if let Command::Shell(line) = &mut self.command {
             self.whole_line = Some(line.clone());
-            adapt_line(line);
+            adapt(line);
         }
     }
 
@@ -84,11 +81,6 @@ impl ShellJob {
             Command::Argv(argv) => argv.iter().any(|word| may_name_bytes(word)),
         };
         WrittenStream { mark, names: has_names.then(NameDecoder::default) }
-    }
-
-    /// Tells whether it has programs in the background whose output is passed on.
-    fn passes_on(&self) -> bool {
-        matches!(&self.command, Command::Shell(line) if line.contains(PASS_ON))
     }
 
     /// Tells whether what the command leaves behind has let go of its outputs.
@@ -119,7 +111,7 @@ impl ShellJob {
     }
 
     /// Returns the interpreter for the command, and its script.
-    fn shell(&self, running: &Arc<RunningJob>, mark: &Arc<EndMark>) -> (Bash, String) {
+    fn shell(&self, running: &RunningJob, mark: &Arc<EndMark>) -> (Bash, String) {
         let shells = self.interpreters(running);
         let cwd = Path::new(&self.cwd);
         let mut script = None;
@@ -134,7 +126,7 @@ impl ShellJob {
         }
         let builder = shells.builder(cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
         let builder = programs::install(builder, &programs::children_of(shells).into(), None);
-        let builder = programs::install_frame(builder, self.input.as_ref(), mark, running);
+        let builder = programs::install_frame(builder, self.input.as_ref(), mark, &running.stop);
         (builder.build(), script.unwrap_or_else(|| self.script()))
     }
 
@@ -176,7 +168,7 @@ impl ShellJob {
 }
 
 /// Runs a command on this thread.
-fn run(job: &ShellJob, running: &Arc<RunningJob>) {
+fn run(job: &ShellJob, running: &RunningJob) {
     let runtime = match job.prepared.take_runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -229,7 +221,7 @@ impl WrittenStream {
     }
 }
 
-async fn interpret(job: &ShellJob, running: &Arc<RunningJob>) {
+async fn interpret(job: &ShellJob, running: &RunningJob) {
     let mark = Arc::new(EndMark::new());
     let (mut bash, script) = job.shell(running, &mark);
     running.cancels.add(&bash.cancellation_token());
@@ -256,13 +248,8 @@ async fn interpret(job: &ShellJob, running: &Arc<RunningJob>) {
     let mut executing = pin!(executing.into_future());
     // The command has ended once both marks have come through. If there is more to do then, it left
     // something behind.
-    let mut last_output = None;
     let result = poll_fn(|context| match executing.as_mut().poll(context) {
         Poll::Ready(result) => Poll::Ready(Some(result)),
-        Poll::Pending if mark.is_through() && job.passes_on() => {
-            let late = last_output.get_or_insert_with(|| Box::pin(tokio::time::sleep(LAST_OUTPUT)));
-            late.as_mut().poll(context).map(|()| None)
-        }
         Poll::Pending if mark.is_through() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     })

@@ -56,3 +56,9 @@ pub use shell_factory::ShellFactory;
 
 /// The provider's name.
 pub const NAME: &str = "memory";
+
+/// The rules of the contract that sandboxes in memory do not keep, with the reasons.
+pub const EXCEPTIONS: &[(&str, &str)] = &[(
+    "a_deadline_in_a_flood_is_kept",
+    "the output of a background command is passed on when it ends, not as it comes",
+)];

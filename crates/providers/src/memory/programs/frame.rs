@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bashkit::{Builtin, BuiltinContext, Command, CommandContext, CommandStatus, ExecResult};
-use eyot::LogStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::memory::end_mark::EndMark;
 use crate::memory::input::JobInput;
-use crate::memory::running_job::RunningJob;
 
 pub(super) struct End {
     pub mark: Arc<EndMark>,
@@ -37,19 +35,6 @@ pub(super) struct WriteMark(pub Arc<EndMark>);
 impl Builtin for WriteMark {
     async fn execute(&self, _: BuiltinContext<'_>) -> bashkit::Result<ExecResult> {
         Ok(ExecResult { stderr: self.0.text().into(), ..ExecResult::ok(self.0.text()) })
-    }
-}
-
-/// Passes on what an endless program in the background writes. The interpreter would do it when the program has ended.
-pub(super) struct PassOn(pub Arc<RunningJob>);
-
-#[async_trait]
-impl Command for PassOn {
-    async fn execute(&self, context: CommandContext<'_>) -> bashkit::Result<CommandStatus> {
-        while let Some(bytes) = context.stdin.read_chunk().await? {
-            self.0.take(LogStream::Stdout, bytes.into()).await;
-        }
-        Ok(CommandStatus::success())
     }
 }
 

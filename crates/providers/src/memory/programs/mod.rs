@@ -95,12 +95,11 @@ mod tests;
 use std::sync::Arc;
 
 use bashkit::BashBuilder;
+use tokio_util::sync::CancellationToken;
 
 use super::end_mark::EndMark;
 use super::input::JobInput;
 use super::interpreters::Interpreters;
-use super::running_job::RunningJob;
-use super::scripts::PASS_ON;
 use checksums::{Algorithm, ChecksumFamily, Checksums};
 use children::Children;
 pub(super) use children::CommandSlot;
@@ -218,15 +217,14 @@ pub(super) fn install_frame(
     builder: BashBuilder,
     input: Option<&Arc<JobInput>>,
     mark: &Arc<EndMark>,
-    running: &Arc<RunningJob>,
+    stop: &CancellationToken,
 ) -> BashBuilder {
     let builder = builder
         .command(END, frame::End { mark: mark.clone(), input: input.cloned() })
-        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())))
-        .command(PASS_ON, frame::PassOn(running.clone()));
+        .builtin(MARK, Box::new(frame::WriteMark(mark.clone())));
     match input {
         Some(input) => {
-            builder.command(INPUT, frame::InputProgram { input: input.clone(), stop: running.stop.clone() })
+            builder.command(INPUT, frame::InputProgram { input: input.clone(), stop: stop.clone() })
         }
         None => builder,
     }

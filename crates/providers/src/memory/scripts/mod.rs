@@ -1,7 +1,6 @@
 //! Changes to a script before the interpreter reads it, where it would do something else than a real shell. Each change is made
 //! only if the interpreter's own parser shows that the changed script means what the old one meant.
 
-mod background;
 mod braced_words;
 mod byte_names;
 mod exec_outputs;
@@ -14,23 +13,11 @@ use serde_json::Value;
 
 pub(super) use open_outputs::lets_go_of_outputs;
 
-/// The command behind an endless program in the background, which passes its output on.
-pub(super) const PASS_ON: &str = "__eyot_pass_on";
 /// The longest script that is changed. A longer one runs unchanged.
 const MAX_SCRIPT_BYTES: usize = 64 * 1024;
 /// The limits of one parse.
 const MAX_DEPTH: usize = 100;
 const MAX_STEPS: usize = 500_000;
-
-/// Adapts the line of a command, in whose shell [`PASS_ON`] is.
-pub(super) fn adapt_line(line: &mut String) {
-    adapt(line);
-    if line.len() <= MAX_SCRIPT_BYTES
-        && let Cow::Owned(changed) = background::with_passed_output(line)
-    {
-        *line = changed;
-    }
-}
 
 /// Tells whether a script may have a name of bytes, which is adapted.
 pub(super) fn may_name_bytes(script: &str) -> bool {
@@ -122,7 +109,7 @@ mod tests {
                 for other in ["", "'", "\"", "\\", ";", "&", ")", "$(printf '", "é", "\n"] {
                     let mut changed = [&script[..at], other, &script[at + letter.len_utf8()..]].concat();
                     lets_go_of_outputs(&changed);
-                    adapt_line(&mut changed);
+                    adapt(&mut changed);
                 }
             }
         }

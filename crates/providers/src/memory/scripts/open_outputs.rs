@@ -1,4 +1,4 @@
-//! What a script leaves in the background: does it hold the script's outputs open?
+//! The commands that a script leaves in the background: tells whether they hold the script's outputs open.
 
 use bashkit::analysis::is_command_wrapper;
 use bashkit::parser::{Command, CompoundCommand, Redirect, RedirectKind, SimpleCommand, WordPart};
