@@ -201,6 +201,12 @@ impl Context {
         if self.server.is_some() { None } else { (self.provider_settings.row.why_not_usable)(mount) }
     }
 
+    /// Refuses a mount that the provider refuses in every create.
+    pub fn refuse_mount(&self, mount: &Mount) -> Result<(), Failure> {
+        let settings = &self.provider_settings;
+        (settings.row.refuse_mount)(settings, mount).map_err(|error| Failure::with_code(error, USAGE))
+    }
+
     /// Returns the settings of a provider: those of the command, or those of another with its
     /// configured options.
     pub fn settings_of(&self, row: &'static ProviderRow) -> ProviderSettings {

@@ -14,7 +14,7 @@ use crate::egress::RESOLV_CONF;
 use crate::image::{Image, MountPoints, read_of_image};
 use crate::plan::{IdMap, RANGE_LEN};
 use crate::setup::{device_files, host_name, hosts, mount_points};
-use crate::state::{StateDir, make_child};
+use crate::state::{StateDir, make_child, overlap};
 use crate::users::{GROUP_LINE, PASSWD_LINE, SandboxUsers};
 
 /// The data from which a sandbox's directory is filled. Everything in `upper` belongs to the inner
@@ -237,6 +237,18 @@ fn check_target(target: &SandboxPath, source: &Path, spec: &ValidSpec, image: &I
     Ok(())
 }
 
+/// Refuses the source of a mount that has something of a state folder, before there is one. Every create refuses it.
+pub fn refuse_state_folder(source: &Path, state: &Path) -> Result<()> {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if overlap(&canonical(state), &canonical(source)) { Err(of_state_folder(source)) } else { Ok(()) }
+}
+
+fn of_state_folder(source: &Path) -> Error {
+    let reason = format!("`{}` contains Eyot's state folder, or lies inside it", source.display());
+    Error::invalid("mounts.source", reason)
+        .with_hint("mount another folder, or keep the sandboxes elsewhere with --state DIR")
+}
+
 /// Returns the canonical path of a mount's source.
 fn check_source(source: &Path, state: &StateDir) -> Result<String> {
     let invalid = |reason: &str| Error::invalid("mounts.source", format!("`{}` {reason}", source.display()));
@@ -256,8 +268,7 @@ fn check_source(source: &Path, state: &StateDir) -> Result<String> {
         return Err(invalid("is in `/proc`, of which sandboxes have their own"));
     }
     if state.overlaps(&canonical) {
-        return Err(invalid("contains Eyot's state folder, or lies inside it")
-            .with_hint("mount another folder, or keep the sandboxes elsewhere with --state DIR"));
+        return Err(of_state_folder(source));
     }
     let not_utf8 = |_| Error::invalid("mounts.source", "must be a path in UTF-8");
     canonical.into_os_string().into_string().map_err(not_utf8)

@@ -95,6 +95,8 @@ mod workspace;
 pub use backup::{HeldSandboxes, hold_still, settle_copies};
 #[cfg(feature = "provider")]
 pub use cgroup::{CgroupCause, CgroupController, CgroupSupport, DEFAULT_MEMORY_MIB};
+#[cfg(feature = "provider")]
+pub use directory::refuse_state_folder;
 #[cfg(feature = "fuzzing")]
 pub use image::unpack_for_fuzzing;
 #[cfg(feature = "provider")]

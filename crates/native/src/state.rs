@@ -128,7 +128,7 @@ impl StateDir {
 
     /// Tells whether a canonical path contains the state folder or lies in it.
     pub(crate) fn overlaps(&self, path: &Path) -> bool {
-        self.root.starts_with(path) || path.starts_with(&self.root)
+        overlap(&self.root, path)
     }
 
     /// Returns the folder of prepared layers.
@@ -440,6 +440,11 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
         }
         found => found,
     }
+}
+
+/// Tells whether one of two canonical paths contains the other.
+pub(crate) fn overlap(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
 }
 
 fn not_opened(root: &Path, error: io::Error) -> Error {

@@ -25,8 +25,8 @@ use crate::api::{Listener, PreviewLimits, ServeLimits};
 use crate::http::guard::Guard;
 use crate::http::listen;
 use crate::preview::{
-    BaseAddress, GrantRequest, GrantSecrets, Grants, OneSandbox, PreviewTarget, Previews, SandboxSource,
-    TTL_MS_RANGE, answer, divert,
+    BaseAddress, GrantRequest, GrantSecrets, Grants, OneSandbox, PREFIX, PreviewTarget, Previews,
+    SandboxSource, TTL_MS_RANGE, answer, divert,
 };
 use crate::problem::Refusal;
 
@@ -124,7 +124,7 @@ async fn lead_programs(State(host): State<HeaderValue>, mut request: Request, ne
     let is_loopback = |named: &Authority| {
         ["127.0.0.1", "localhost"].iter().any(|name| named.host().eq_ignore_ascii_case(name))
     };
-    let is_below_a_path = request.uri().path().starts_with("/preview/");
+    let is_below_a_path = request.uri().path().starts_with(PREFIX);
     if let Some(named) = named.filter(is_loopback)
         && headers.contains_key(PREVIEW_TOKEN)
         && !is_below_a_path

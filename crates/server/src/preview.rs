@@ -33,7 +33,7 @@ use crate::http::guard::Guard;
 use crate::http::idle::let_in;
 use crate::problem::Refusal;
 
-pub(crate) use address::{Address, BaseAddress, PreviewTarget, RequestTarget};
+pub(crate) use address::{Address, BaseAddress, PREFIX, PreviewTarget, RequestTarget};
 pub(crate) use answer::answer;
 pub(crate) use grants::{GrantRequest, GrantSecrets, Grants, TTL_MS, TTL_MS_RANGE};
 

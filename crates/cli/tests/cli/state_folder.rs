@@ -44,6 +44,20 @@ fn a_folder_that_was_named_and_is_not_there_is_told() {
 }
 
 #[test]
+fn mcp_refuses_a_mount_with_the_state_folder_at_its_start() {
+    let machine = Machine::new();
+    let refused = |source: String| {
+        let ran = machine.run(&["mcp", "--mount", &format!("{source}:/x")]);
+        let said = ran.failure(2);
+        assert!(said.contains("contains Eyot's state folder") && said.contains("--state DIR"), "{said}");
+    };
+    refused(machine.path_text("."));
+    assert!(!machine.state().exists());
+    machine.write("state/inside/file", "");
+    refused(machine.path_text("state/inside"));
+}
+
+#[test]
 fn a_new_state_folder_is_nothing_to_warn_of() {
     let machine = Machine::new();
     for arguments in [&["ls"][..], &["create", "box"], &["ls"], &["rm", "box"]] {

@@ -24,6 +24,7 @@ pub const ROW: ProviderRow = ProviderRow {
     keeps_files_in_state_folder: true,
     make_state_folder: |settings| NativeProvider::new(options(settings, Makes::One))?.make_state_folder(),
     why_not_usable,
+    refuse_mount: |settings, mount| eyot_native::refuse_state_folder(&mount.source, &settings.state),
     images: ImagesOfProvider::StateFolder,
     workspaces: WorkspacesOfProvider::StateFolder,
     bench: BenchMethod::BesideHost,

@@ -50,6 +50,8 @@ pub struct ProviderRow {
     /// Returns what a sandbox can't do with what it mounts from this host, as a sentence with the
     /// reason, where that can be foreseen.
     pub why_not_usable: fn(&Mount) -> Option<String>,
+    /// Refuses a mount that every create would refuse, as far as its path tells.
+    pub refuse_mount: fn(&ProviderSettings, &Mount) -> Result<()>,
     /// The images that its sandboxes are made from.
     pub images: ImagesOfProvider,
     /// The persistent workspaces of its sandboxes.
@@ -143,6 +145,7 @@ impl ProviderRow {
             keeps_files_in_state_folder: false,
             make_state_folder: |_| Ok(()),
             why_not_usable: |_| None,
+            refuse_mount: |_, _| Ok(()),
             images: ImagesOfProvider::Elsewhere("these are the images of native sandboxes"),
             workspaces: WorkspacesOfProvider::None,
             adopter: None,

@@ -16,7 +16,7 @@ use crate::http::AllowedHost;
 use crate::http::guard::normal;
 
 /// The prefix of preview paths.
-const PREFIX: &str = "/preview/";
+pub(crate) const PREFIX: &str = "/preview/";
 /// The domain whose names lead to the machine that a browser runs on.
 const LOCALHOST: &str = "localhost";
 /// The longest domain, in bytes: a host name has at most 253, of which a preview's own label and

@@ -2,7 +2,7 @@
 
 mod access;
 
-use eyot::{CancellationToken, Capability, Mount, SandboxName, SandboxSpec};
+use eyot::{CancellationToken, SandboxName, SandboxSpec};
 use eyot_engine::{Engine, POOL_WORKDIR, PoolOptions};
 use eyot_providers::remote::RemoteServer;
 use eyot_server::api::ServeLimits;
@@ -56,7 +56,8 @@ async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Resu
         toolsets(names, args.workspace_options.as_ref(), &capabilities)?;
     }
     let template = template(args, context)?;
-    refuse_own_state(&template.mounts, context)?;
+    // Else each sandbox would be refused, when a model asks for one.
+    template.mounts.iter().try_for_each(|mount| context.refuse_mount(mount))?;
     note_unusable_mounts(&template.mounts, context);
     // It makes the state folder, whose disk is the measure of a quota.
     let engine = context.engine_for(template.image.as_deref()).await?;
@@ -64,34 +65,6 @@ async fn local_server(args: &McpArgs, names: &[&str], context: &Context) -> Resu
     let options = pool_options(args, template, context)?;
     let told = told_template(&options.template, context);
     Ok(McpServer::new(tools, pools(args.pool.as_ref(), engine, options)?)?.with_template(told))
-}
-
-/// Refuses a mount that has something of the state folder: each sandbox would be refused only when a model asks for one.
-fn refuse_own_state(mounts: &[Mount], context: &Context) -> Result<(), Failure> {
-    if !(context.provider_settings.row.capabilities)().has(Capability::Mounts) {
-        return Ok(());
-    }
-    let state = context.state_folder()?;
-    let state = std::fs::canonicalize(&state).unwrap_or(state);
-    for mount in mounts {
-        let source = std::fs::canonicalize(&mount.source).unwrap_or_else(|_| mount.source.clone());
-        let (why, what) = if source.starts_with(&state) {
-            ("it lies in", "mount a folder outside of it")
-        } else if state.starts_with(&source) {
-            ("it holds", "mount a folder below it")
-        } else {
-            continue;
-        };
-        let message = format!(
-            "`{}` can't be mounted: {why} Eyot's state folder `{}`",
-            source.display(),
-            state.display()
-        );
-        return Err(
-            Failure::usage(message).hint(format!("{what}, or keep the sandboxes elsewhere with --state DIR"))
-        );
-    }
-    Ok(())
 }
 
 /// Returns what a model is told of the template: a folder to which sandboxes can't write is a read-only one for it.
