@@ -53,8 +53,9 @@ fn mcp_refuses_a_mount_with_the_state_folder_at_its_start() {
     };
     refused(machine.path_text("."));
     assert!(!machine.state().exists());
-    machine.write("state/inside/file", "");
+    std::fs::create_dir_all(machine.path("state/inside")).unwrap();
     refused(machine.path_text("state/inside"));
+    std::fs::remove_dir_all(machine.state()).unwrap();
 }
 
 #[test]
