@@ -1,6 +1,9 @@
 //! Blocking work, from async code.
 
+use std::sync::Arc;
+
 use eyot::{Error, ErrorKind, Result};
+use tokio::sync::Semaphore;
 
 /// Runs blocking work on a thread that may block. Once begun it is carried out, even if the caller
 /// stops waiting.
@@ -9,4 +12,91 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error))?
+}
+
+/// The turns of those who use one thing that only one of them can use at a time, such as the
+/// connection to a store. Who waits for a turn holds no thread meanwhile.
+pub(crate) struct Turns(Arc<Semaphore>);
+
+impl Turns {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+
+    /// Runs blocking work as [`blocking`] does, once it is its turn.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        // It is never closed; without a turn the work would only wait on its thread.
+        let turn = Arc::clone(&self.0).acquire_owned().await;
+        // The work keeps its turn until it is done, even if the caller stops waiting.
+        blocking(move || {
+            let done = work();
+            drop(turn);
+            done
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_turn_holds_no_thread() {
+        let two_threads =
+            tokio::runtime::Builder::new_current_thread().max_blocking_threads(2).build().unwrap();
+        two_threads.block_on(async {
+            let turns = Arc::new(Turns::new());
+            let (begun, has_begun) = channel();
+            let (end, ended) = channel::<()>();
+            let (first, others) = (Arc::clone(&turns), Arc::clone(&turns));
+            let first = tokio::spawn(async move {
+                first
+                    .blocking(move || {
+                        begun.send(()).unwrap();
+                        ended.recv().unwrap();
+                        Ok(1)
+                    })
+                    .await
+            });
+            tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
+            let others: Vec<_> = (0..8)
+                .map(|number| {
+                    let turns = Arc::clone(&others);
+                    tokio::spawn(async move { turns.blocking(move || Ok(number)).await })
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            // The second thread is free for it.
+            blocking(move || Ok(end.send(()).unwrap())).await.unwrap();
+            assert_eq!(first.await.unwrap().unwrap(), 1);
+            for (number, other) in others.into_iter().enumerate() {
+                assert_eq!(other.await.unwrap().unwrap(), number);
+            }
+        });
+    }
+
+    #[tokio::test]
+    async fn work_that_was_begun_keeps_its_turn_after_its_caller_stopped_waiting() {
+        let turns = Turns::new();
+        let (begun, has_begun) = channel();
+        let (end, ended) = channel::<()>();
+        let abandoned = turns.blocking(move || {
+            begun.send(()).unwrap();
+            ended.recv().unwrap();
+            Ok(())
+        });
+        tokio::select! {
+            _ = abandoned => unreachable!("it waits for its end"),
+            seen = blocking(move || Ok(has_begun.recv().unwrap())) => seen.unwrap(),
+        }
+        assert!(turns.0.try_acquire().is_err());
+        end.send(()).unwrap();
+        turns.blocking(|| Ok(())).await.unwrap();
+    }
 }

@@ -83,8 +83,7 @@ impl Engine {
 
     /// Lists the names of the pools that have, or had, sandboxes here.
     pub async fn pools(&self) -> Result<Vec<SandboxName>> {
-        let store = Arc::clone(&self.records.store);
-        let rows = blocking(move || store.pools()).await?;
+        let rows = self.records.ask(Store::pools).await?;
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 

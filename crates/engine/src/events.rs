@@ -38,7 +38,7 @@ pub use filter::EventFilter;
 pub use recorder::EventRecorder;
 pub use verify::{BrokenChain, VerifiedLog};
 
-use crate::blocking::blocking;
+use crate::blocking::Turns;
 use crate::folder_changes::FolderChanges;
 use crate::store::Store;
 use anchor::Anchorage;
@@ -64,6 +64,7 @@ impl Default for EventLogOptions {
 pub struct EventLog {
     folder: PathBuf,
     writer: Mutex<Writer>,
+    turns: Turns,
     /// Notes how far the log has come outside of its folder.
     anchorage: Option<Anchorage>,
     /// The changes that followers wait for; made for the first of them, gone with the last.
@@ -99,7 +100,13 @@ impl EventLog {
         made.map_err(|error| Error::host("open the event log", error))?;
         let writer = Mutex::new(Writer::new(folder.clone(), options));
         let anchorage = store.map(|store| Anchorage::new(store, folder.clone()));
-        Ok(Arc::new(Self { folder, writer, anchorage, changes: Mutex::new(Weak::new()) }))
+        Ok(Arc::new(Self {
+            folder,
+            writer,
+            turns: Turns::new(),
+            anchorage,
+            changes: Mutex::new(Weak::new()),
+        }))
     }
 
     /// Adds an event, and answers it with its number, time and hash. Texts longer than the limits of [`NewEvent`] are cut.
@@ -147,7 +154,7 @@ impl EventLog {
             return Err(Error::new(ErrorKind::Internal, "append to the event log: the event is gone"));
         };
         let log = self.clone();
-        blocking(move || log.append(event)).await
+        self.turns.blocking(move || log.append(event)).await
     }
 
     /// Checks every line that is kept against its own hash, the line before it, its number, and the

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use eyot::{Error, ErrorKind, Observer, Result, SandboxName, SandboxProvider};
 
-use crate::blocking::blocking;
 use crate::events::{EventKind, EventLog, EventRecorder, NewEvent};
 use crate::store::{Claim, RowState, SandboxRow, Store};
 
@@ -37,8 +36,7 @@ impl PoolRecords {
         &self,
         question: impl FnOnce(&Store) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let store = Arc::clone(&self.store);
-        blocking(move || question(&store)).await
+        self.store.ask(move |store| question(store)).await
     }
 
     /// Frees the name of a sandbox that another provider made, if that provider says that it is
@@ -136,8 +134,8 @@ impl PoolRecords {
         reason: impl Into<String>,
     ) -> Result<()> {
         require_own_provider(provider, row)?;
-        let (store, id) = (Arc::clone(&self.store), row.id.clone());
-        let claim = blocking(move || {
+        let id = row.id.clone();
+        let claim = self.store.ask(move |store| {
             let claim = store.claim(&id);
             store.begin_removing_given_up(&id).map(|_| claim)
         });
@@ -159,12 +157,12 @@ impl PoolRecords {
 
     /// Marks the row as being removed by this process, until the claim is dropped.
     pub(crate) async fn begin_removing(&self, row: &SandboxRow) -> Result<Claim> {
-        let (store, id) = (Arc::clone(&self.store), row.id.clone());
-        blocking(move || {
+        let id = row.id.clone();
+        let claimed = self.store.ask(move |store| {
             let claim = store.claim(&id);
             store.begin_removing(&id).map(|_| claim)
-        })
-        .await
+        });
+        claimed.await
     }
 
     /// Records that the sandbox is gone, and removes its row.

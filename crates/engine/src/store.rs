@@ -2,8 +2,8 @@
 //! file that several processes share. It keeps rows, and the rules that make a change of rows safe; what a pool does
 //! with them is the pool's.
 //!
-//! Every function is one transaction and blocks (on the disk, and on other processes): from async code call it on a
-//! thread that may. A process may be killed at any moment: what it had been told is done is kept, the rest is undone. A
+//! Every function is one transaction and blocks (on the disk, and on other processes): from async code call it through
+//! [`Store::ask`]. A process may be killed at any moment: what it had been told is done is kept, the rest is undone. A
 //! sandbox that it was making or removing is [`Store::abandoned`] then, and exactly one process gets to finish the
 //! work. The same holds for a task of a process that lives on: see [`Claim`]. Nothing is synced on each change: a power failure may lose the last ones, and leaves a whole file.
 
@@ -57,6 +57,7 @@ pub use waking::WakingTurn;
 
 use claim::StoreIdentity;
 
+use crate::blocking::Turns;
 use crate::folder_changes::FolderChanges;
 
 /// The time that another process may hold the file before a call gives up. Transactions take well
@@ -69,6 +70,7 @@ const ROOM_BYTES: u64 = 128 << 10;
 /// An open store.
 pub struct Store {
     connection: Mutex<Connection>,
+    turns: Turns,
     /// The folder of its files; `None`: in memory.
     folder: Option<PathBuf>,
     identity: StoreIdentity,
@@ -123,7 +125,12 @@ impl Store {
         mark::note(&one_at_a_time);
         spare::keep(folder);
         let identity = StoreIdentity::File(path.canonicalize().map_err(host)?);
-        Ok(Arc::new(Self { connection: Mutex::new(connection), folder: Some(folder.to_owned()), identity }))
+        Ok(Arc::new(Self {
+            connection: Mutex::new(connection),
+            turns: Turns::new(),
+            folder: Some(folder.to_owned()),
+            identity,
+        }))
     }
 
     /// A store that is gone with its last handle.
@@ -132,7 +139,17 @@ impl Store {
         schema::bring_up_to_date(&mut connection)?;
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let identity = StoreIdentity::Memory(NEXT.fetch_add(1, Ordering::Relaxed));
-        Ok(Arc::new(Self { connection: Mutex::new(connection), folder: None, identity }))
+        Ok(Arc::new(Self { connection: Mutex::new(connection), turns: Turns::new(), folder: None, identity }))
+    }
+
+    /// Asks the store from async code: runs `question` on a thread that may block, one question of this process after the
+    /// other. Once begun it is carried out, even if the caller stops waiting.
+    pub async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: impl FnOnce(&Arc<Self>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let store = Arc::clone(self);
+        self.turns.blocking(move || question(&store)).await
     }
 
     /// Tells when some process changed something in it; more often than that. `None`: it is in

@@ -39,18 +39,6 @@ impl EngineStore {
         let kept = KeptLease { signals: self.signals.clone(), lease: Some(lease) };
         RunLease { id: kept.lease.as_ref().map_or("", AgentRunLease::id).into(), kept: Some(Arc::new(kept)) }
     }
-
-    /// Runs a function on a thread that may block.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Arc<Store>) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let store = Arc::clone(&self.store);
-        let done = tokio::task::spawn_blocking(move || work(&store)).await;
-        done.map_err(|error| {
-            Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error)
-        })?
-    }
 }
 
 /// A lease in the engine's store. Those who watch the run are woken when it is given up: another process may take it.
@@ -73,7 +61,7 @@ impl Drop for KeptLease {
 impl AgentStore for EngineStore {
     async fn conversation(&self, key: &str) -> Result<Option<Vec<ConversationEntry>>> {
         let key = key.to_owned();
-        let entries = self.blocking(move |store| store.agent_conversation(&key)).await?;
+        let entries = self.store.ask(move |store| store.agent_conversation(&key)).await?;
         entries.map(|entries| entries.iter().map(|entry| read(entry)).collect()).transpose()
     }
 
@@ -81,13 +69,14 @@ impl AgentStore for EngineStore {
         let lease = lease.and_then(|lease| lease.kept.clone());
         let changes = changes.into_iter().map(change).collect::<Result<Vec<_>>>()?;
         let signals = self.signals.clone();
-        self.blocking(move |store| {
-            let lease = lease.as_ref().and_then(|kept| kept.lease.as_ref());
-            store.write_agents(lease, &changes)?;
-            lease.iter().for_each(|lease| signals.tell(lease.id()));
-            Ok(())
-        })
-        .await
+        self.store
+            .ask(move |store| {
+                let lease = lease.as_ref().and_then(|kept| kept.lease.as_ref());
+                store.write_agents(lease, &changes)?;
+                lease.iter().for_each(|lease| signals.tell(lease.id()));
+                Ok(())
+            })
+            .await
     }
 
     async fn begin_run(&self, run: RunRecord) -> Result<RunLease> {
@@ -105,21 +94,21 @@ impl AgentStore for EngineStore {
             started_ms: i64::try_from(run.started_ms).unwrap_or(i64::MAX),
             ended_ms: None,
         };
-        self.blocking(move |store| store.begin_agent_run(&row)).await.map(|lease| self.lease(lease))
+        self.store.ask(move |store| store.begin_agent_run(&row)).await.map(|lease| self.lease(lease))
     }
 
     async fn take_run(&self, id: &str) -> Result<Option<RunLease>> {
         let id = id.to_owned();
-        Ok(self.blocking(move |store| store.take_agent_run(&id)).await?.map(|lease| self.lease(lease)))
+        Ok(self.store.ask(move |store| store.take_agent_run(&id)).await?.map(|lease| self.lease(lease)))
     }
 
     async fn abandoned_runs(&self) -> Result<Vec<String>> {
-        self.blocking(|store| store.abandoned_agent_runs()).await
+        self.store.ask(|store| store.abandoned_agent_runs()).await
     }
 
     async fn run(&self, id: &str) -> Result<Option<RunRecord>> {
         let id = id.to_owned();
-        self.blocking(move |store| store.agent_run(&id)).await?.map(record).transpose()
+        self.store.ask(move |store| store.agent_run(&id)).await?.map(record).transpose()
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunRecord>> {
@@ -132,7 +121,7 @@ impl AgentStore for EngineStore {
             before: filter.before.map(|(started, id)| (i64::try_from(started).unwrap_or(i64::MAX), id)),
             limit: filter.limit.unwrap_or(DEFAULT_RUN_LIMIT),
         };
-        let rows = self.blocking(move |store| store.agent_runs(&filter)).await?;
+        let rows = self.store.ask(move |store| store.agent_runs(&filter)).await?;
         rows.into_iter().map(record).collect()
     }
 
@@ -144,7 +133,7 @@ impl AgentStore for EngineStore {
         limit: u64,
     ) -> Result<Vec<String>> {
         let (agent, pools, after) = (agent.to_owned(), pools.map(<[_]>::to_vec), after.to_owned());
-        self.blocking(move |store| store.agent_instances(&agent, pools.as_deref(), &after, limit)).await
+        self.store.ask(move |store| store.agent_instances(&agent, pools.as_deref(), &after, limit)).await
     }
 
     async fn watch_run(&self, id: &str) -> Result<RunWatch> {
@@ -153,7 +142,7 @@ impl AgentStore for EngineStore {
             return Ok(watch);
         }
         let folder = Arc::clone(&self.folder);
-        let folder = self.blocking(move |store| match folder.get() {
+        let folder = self.store.ask(move |store| match folder.get() {
             Some(folder) => Ok(folder.clone()),
             None => {
                 let changes = store.changes()?;
@@ -169,13 +158,13 @@ impl AgentStore for EngineStore {
 
     async fn events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<AgentEvent>> {
         let run = run.to_owned();
-        let events = self.blocking(move |store| store.agent_events(&run, from, limit)).await?;
+        let events = self.store.ask(move |store| store.agent_events(&run, from, limit)).await?;
         events.iter().map(|event| read(event)).collect()
     }
 
     async fn steps(&self, run: &str) -> Result<Vec<(String, u64, AgentStep)>> {
         let run = run.to_owned();
-        let steps = self.blocking(move |store| store.agent_steps(&run)).await?;
+        let steps = self.store.ask(move |store| store.agent_steps(&run)).await?;
         steps.into_iter().map(|(session, number, step)| Ok((session, number, read(&step)?))).collect()
     }
 }

@@ -2,13 +2,11 @@
 //! are woken, and those without an owner are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use eyot::{ErrorKind, Result, SandboxInfo, SandboxStatus};
 use serde::Serialize;
 
 use super::Engine;
-use crate::blocking::blocking;
 use crate::events::EventKind;
 use crate::pool::{PoolMetadata, wake_in_turn};
 use crate::pool_options::PoolOptions;
@@ -41,8 +39,7 @@ impl Engine {
     /// - one without processes though it was not put to sleep (the host was restarted) is woken if it has services.
     pub async fn reconcile(&self) -> Result<Vec<Reconciled>> {
         let is_own = |row: &SandboxRow| is_own(self.provider.as_ref(), row);
-        let store = Arc::clone(&self.records.store);
-        let rows = blocking(move || {
+        let rows = self.records.store.ask(|store| {
             let abandoned = store.abandoned()?.into_iter().map(|row| (store.claim(&row.id), row));
             Ok((abandoned.collect::<Vec<_>>(), store.all_sandboxes()?))
         });

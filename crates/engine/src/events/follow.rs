@@ -6,9 +6,10 @@ use eyot::Result;
 use futures_util::Stream;
 use futures_util::stream;
 
+use super::EventLog;
 use super::event::Event;
 use super::read::Cursor;
-use super::{EventLog, blocking};
+use crate::blocking::blocking;
 use crate::folder_changes::FolderChanges;
 
 /// The number of events that are read at once.

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use super::member::LiveSandbox;
 use super::wake::start_services;
 use super::{LOOK_AGAIN, PATIENCE, SandboxPool, tries};
-use crate::blocking::blocking;
 use crate::events::EventKind;
 use crate::pool_options::{PoolCreate, PoolOptions};
 use crate::records::require_own_provider;
@@ -91,8 +90,8 @@ impl SandboxPool {
     /// Takes a name, if it is free; the pool is noted with its first sandbox.
     pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<ClaimedReservation> {
         let quotas = self.options().quotas;
-        let (store, options) = (Arc::clone(&self.inner.records.store), self.pool_metadata()?);
-        blocking(move || {
+        let options = self.pool_metadata()?;
+        let begun = self.inner.records.store.ask(move |store| {
             let claim = store.claim(&new.id);
             let (begun, with_pool) = match store.begin_making(&new, &quotas) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -110,8 +109,8 @@ impl SandboxPool {
                     Ok(ClaimedReservation::InUse(row))
                 }
             }
-        })
-        .await
+        });
+        begun.await
     }
 
     /// Returns what the store keeps of the pool: its options and, for a session's pool, the process

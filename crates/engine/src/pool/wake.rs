@@ -1,14 +1,11 @@
 //! Waking a sandbox with its services: of all callers that ask, in this process and others, one
 //! does it.
 
-use std::sync::Arc;
-
 use eyot::internal::{SandboxInternals, run_detached};
 use eyot::{Command, Error, ErrorKind, Result, Sandbox, SandboxProvider, Service, StartOptions};
 use tokio::time::Instant;
 
 use super::{LOOK_AGAIN, PATIENCE, SandboxPool};
-use crate::blocking::blocking;
 use crate::records::PoolRecords;
 use crate::store::{SandboxRow, WakingTurn};
 
@@ -58,8 +55,8 @@ pub(crate) async fn wake_in_turn(
     row: &SandboxRow,
     reason: &str,
 ) -> Result<Option<Sandbox>> {
-    let (store, id) = (Arc::clone(&records.store), row.id.clone());
-    let (claim, is_half_awake) = match blocking(move || store.begin_waking(&id)).await? {
+    let id = row.id.clone();
+    let (claim, is_half_awake) = match records.store.ask(move |store| store.begin_waking(&id)).await? {
         WakingTurn::Theirs => return Ok(None),
         WakingTurn::Ours(claim) => (claim, false),
         WakingTurn::TakenOver(claim) => (claim, true),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use eyot::{Error, ErrorKind, Result, SandboxName};
+use eyot::{Result, SandboxName};
 use eyot_engine::FolderChanges;
 use eyot_engine::store::{KeyRow, Store};
 use sha2::{Digest, Sha256};
@@ -133,9 +133,7 @@ impl Keys {
         &self,
         question: impl FnOnce(&Store) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let store = Arc::clone(&self.store);
-        let asked = tokio::task::spawn_blocking(move || question(&store)).await;
-        asked.map_err(|error| Error::new(ErrorKind::Internal, "look a key up").with_source(error))?
+        self.store.ask(move |store| question(store)).await
     }
 }
 
