@@ -93,7 +93,7 @@ export function Create({ pools, close, made }: { pools: string[]; close: () => v
       <form onSubmit={create}>
         <div class="two">
           <Field label="Name" hint="Lowercase letters, digits and hyphens. Leave empty to generate one.">
-            {(id) => <input id={id} value={form.name} onInput={change("name")} pattern="[a-z0-9][a-z0-9\-]{0,40}" title="Lowercase letters, digits and hyphens" autocomplete="off" spellcheck={false} autofocus />}
+            {(id) => <input id={id} value={form.name} onInput={change("name")} pattern="[a-z0-9][a-z0-9\-]{0,40}" title="Lowercase letters, digits and hyphens; the first a letter or a digit; at most 41 characters" autocomplete="off" spellcheck={false} autofocus />}
           </Field>
           <Field label="Pool">
             {(id) => pools.length > 1

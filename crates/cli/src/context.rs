@@ -357,6 +357,8 @@ impl Context {
         let folder = self.state_folder().ok().filter(|_| self.server.is_none());
         match folder.and_then(|folder| what_became_of(named, &folder)) {
             Some(end) => error.with_hint(end),
+            None if self.names_state && !self.provider_settings.state.exists() => error
+                .with_hint(format!("there is no state folder `{}`", self.provider_settings.state.display())),
             None => with_hint_if_missing(error, "`eyot ls` shows the sandboxes there are"),
         }
     }

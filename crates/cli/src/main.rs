@@ -8,6 +8,7 @@ mod attach;
 mod backup;
 mod bars;
 mod bench;
+mod build_info;
 mod client_folder;
 mod command_end;
 mod command_hint;

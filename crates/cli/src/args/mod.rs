@@ -34,6 +34,8 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 use eyot_providers::row::ProviderRow;
 
+use crate::build_info::VERSION_IN_WORDS;
+
 pub use agent::{AgentArgs, AgentCommand, AgentLsArgs, AgentWorkArgs};
 pub use backup::{BackupArgs, RestoreArgs};
 pub use bench::{BenchArgs, BenchImage};
@@ -75,7 +77,7 @@ Configuration, highest precedence first: flags, EYOT_* variables, \
 
 /// Computers for AI agents: private Linux sandboxes in a few milliseconds.
 #[derive(Debug, Parser)]
-#[command(name = "eyot", version, after_help = EXAMPLES, max_term_width = 100, help_template = help_template())]
+#[command(name = "eyot", version = VERSION_IN_WORDS.as_str(), after_help = EXAMPLES, max_term_width = 100, help_template = help_template())]
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
 pub struct Cli {
     /// The options of every command.

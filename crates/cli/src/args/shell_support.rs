@@ -56,7 +56,7 @@ pub struct HelpArgs {
 const VERSION_EXAMPLES: &str = "\
 Examples:
   eyot version
-  eyot version --json                          {\"version\"}";
+  eyot version --json                          {\"version\",\"build\"}";
 
 /// `eyot version`
 #[derive(Debug, Args)]

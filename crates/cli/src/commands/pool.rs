@@ -1,6 +1,6 @@
 //! `eyot pool`: manages the pools of the state folder, or of a server, and their sandboxes.
 
-use eyot::{PoolStatus, SandboxName, Service};
+use eyot::{PoolStatus, SandboxInfo, SandboxName, Service};
 use eyot_engine::PoolCreate;
 use eyot_engine::store::Store;
 use serde_json::json;
@@ -27,12 +27,34 @@ pub async fn run(args: PoolArgs, context: &Context) -> Result<u8, Failure> {
 
 async fn pools(context: &Context) -> Result<u8, Failure> {
     let names = if context.has_no_state()? { Vec::new() } else { Pools::of(context).await?.names().await? };
-    if context.output.json {
-        context.output.value(&names)?
-    } else {
-        context.output.text(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?
+    match (context.output.json, context.output.quiet) {
+        (true, _) => context.output.value(&names)?,
+        (false, true) => {
+            context.output.text(&names.iter().map(|name| format!("{name}\n")).collect::<String>())?;
+        }
+        (false, false) => context.output.text(&with_counts(&names, context).await?)?,
     }
     Ok(0)
+}
+
+/// Returns the table of pools, each with the number of its sandboxes.
+async fn with_counts(pools: &[SandboxName], context: &Context) -> Result<String, Failure> {
+    let mut table = Table::new(["NAME", "SANDBOXES"]);
+    if pools.is_empty() {
+        return Ok(table.render());
+    }
+    let sandboxes = context.provider().await?.list().await?;
+    let names = context.names()?;
+    let pool_of = |info: &SandboxInfo| match names.pooled(&info.id) {
+        Some(pooled) => Some(pooled.pool.clone()),
+        None => info.pool.clone(),
+    };
+    let in_pools: Vec<Option<SandboxName>> = sandboxes.iter().map(pool_of).collect();
+    for pool in pools {
+        let count = in_pools.iter().filter(|one| one.as_ref() == Some(pool)).count();
+        table.row([pool.to_string(), count.to_string()]);
+    }
+    Ok(table.render())
 }
 
 async fn members(pool: SandboxName, context: &Context) -> Result<u8, Failure> {

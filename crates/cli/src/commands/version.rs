@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
+use crate::build_info::{BUILD, VERSION, VERSION_IN_WORDS};
 use crate::errors::Failure;
 use crate::output::Output;
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 pub fn run(output: Output) -> Result<u8, Failure> {
     if output.json {
-        output.value(&json!({ "version": VERSION }))?;
+        let build = Some(BUILD).filter(|build| !build.is_empty());
+        output.value(&json!({ "version": VERSION, "build": build }))?;
     } else {
-        output.text(&format!("eyot {VERSION}\n"))?;
+        output.text(&format!("eyot {}\n", *VERSION_IN_WORDS))?;
     }
     Ok(0)
 }

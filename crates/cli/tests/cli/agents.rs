@@ -112,6 +112,7 @@ fn an_agent_whose_model_never_answers_leaves_no_sandbox_and_says_where_it_looked
     for part in [&format!("http://{closed} can't be reached"), "the sandbox is removed", "OPENAI_BASE_URL"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    assert_eq!(shown.matches("can't be reached").count(), 1, "the reason is told once: {shown}");
     assert!(!shown.contains("--continue"), "{shown}");
     assert_eq!(machine.run(&["--quiet", "ls"]).success(), "");
 }

@@ -67,6 +67,8 @@ fn a_folder_is_mounted_over_the_working_directory_of_an_image_and_into_its_usr()
 fn what_is_no_image_and_what_has_no_name_is_refused_with_what_to_do() {
     let machine = Machine::new();
     let layout = layout(&machine, None);
+    let missing = machine.run(&["image", "import", "debian"]).failure(125).to_owned();
+    assert!(missing.contains("no such file") && missing.contains("`eyot image pull NAME`"), "{missing}");
     let nameless = machine.run(&["image", "import", &layout]);
     assert!(nameless.failure(125).contains("--name"));
     let text = machine.write("text", "this is no image");

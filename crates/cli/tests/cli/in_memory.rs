@@ -215,7 +215,7 @@ fn a_pool_in_memory_makes_lists_and_removes_its_sandboxes() {
     assert_eq!(served.there(&["transfer", "--pool", "p", "a:f", "c:f"]).success(), "1 file, 1 bytes\n");
     assert_eq!(served.there(&["read", "p/c", "f"]).success(), "x");
     served.there(&["pool", "rm", "p"]).success();
-    assert_eq!(served.there(&["pool", "ls"]).success(), "default\n");
+    assert_eq!(served.there(&["pool", "ls", "-q"]).success(), "default\n");
 }
 
 #[test]

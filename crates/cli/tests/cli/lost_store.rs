@@ -55,7 +55,7 @@ fn a_store_that_is_gone_beside_sandboxes_is_not_begun_anew_and_comes_back_as_it_
         all_refuse(&machine, what);
         assert!(!machine.state().join("eyot.db").exists(), "{what}: a refusal has made one");
         fs::write(machine.state().join("eyot.db"), kept).unwrap();
-        assert_eq!(machine.run(&["pool", "ls"]).success(), "p\n", "{what}");
+        assert_eq!(machine.run(&["pool", "ls", "-q"]).success(), "p\n", "{what}");
     }
 }
 
@@ -77,7 +77,7 @@ fn a_new_store_is_begun_where_somebody_says_so_and_the_sandboxes_stay() {
         let machine = machine();
         remove(&machine, files);
         machine.run(&["pool", "reconcile", "--new-store"]).success();
-        assert_eq!(machine.run(&["pool", "ls"]).success(), "");
+        assert_eq!(machine.run(&["pool", "ls", "-q"]).success(), "");
         let name = machine.run(&["--json", "ls"]).json()[0]["name"].as_str().unwrap().to_owned();
         assert_eq!(machine.run(&["exec", &name, "--", "echo", "here"]).success(), "here\n");
         machine.run(&["pool", "create", "p", "box"]).success();
@@ -103,7 +103,7 @@ fn a_store_that_is_damaged_is_said_to_be_so_with_the_ways_on() {
 #[test]
 fn a_fresh_folder_and_one_with_sandboxes_of_no_pool_begin_a_store() {
     let machine = Machine::new();
-    assert_eq!(machine.run(&["pool", "ls"]).success(), "");
+    assert_eq!(machine.run(&["pool", "ls", "-q"]).success(), "");
     let machine = Machine::new();
     create_outside_of_pools(&machine, "box");
     create_by_provider(&machine, SandboxSpec::default());

@@ -17,13 +17,14 @@ fn a_pool_is_kept_from_one_command_to_the_next() {
     let call = |tool: &str, input: &str| machine.run(&["call", "pool", tool, input, "--pool", "p"]).success();
     call("write_file", r#"{"path": "kept", "content": "x"}"#);
     assert!(call("read_file", r#"{"path": "kept"}"#).contains('x'));
-    assert_eq!(machine.run(&["pool", "ls"]).success(), "p\n");
+    assert_eq!(machine.run(&["pool", "ls"]).success(), "NAME  SANDBOXES\np     1\n");
+    assert_eq!(machine.run(&["pool", "ls", "-q"]).success(), "p\n");
     machine.run(&["pool", "sleep", "p", "default"]).success();
     assert_eq!(machine.run(&LIST).json()[0]["status"], "sleeping");
     assert!(call("read_file", r#"{"path": "kept"}"#).contains('x'));
     assert_eq!(machine.run(&LIST).json()[0]["status"], "running");
     machine.run(&["pool", "rm", "p"]).success();
-    assert_eq!(machine.run(&["pool", "ls"]).success(), "");
+    assert_eq!(machine.run(&["pool", "ls", "-q"]).success(), "");
     machine.assert_empty();
 }
 

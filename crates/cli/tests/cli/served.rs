@@ -224,7 +224,7 @@ fn pools_live_and_end_over_a_server() {
     served.there(&["pool", "rm", "p", "web"]).success();
     assert!(served.there(&["pool", "rm", "p", "web"]).failure(125).contains("no sandbox `web`"));
     served.there(&["pool", "rm", "p"]).success();
-    assert_eq!(served.both(&["pool", "ls"]).success(), "default\n");
+    assert_eq!(served.both(&["pool", "ls"]).success(), "NAME     SANDBOXES\ndefault  1\n");
 }
 
 #[test]

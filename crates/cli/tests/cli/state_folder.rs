@@ -7,9 +7,13 @@ fn a_command_that_only_looks_makes_no_state_folder() {
     let machine = Machine::new();
     assert!(machine.run(&["ls"]).success().starts_with("NAME"));
     assert_eq!(machine.run(&["ls", "--json"]).json(), serde_json::json!([]));
-    for arguments in
-        [&["ls", "-q"][..], &["pool", "ls"], &["image", "ls", "-q"], &["rm", "--all"], &["rm", "-f", "box"]]
-    {
+    for arguments in [
+        &["ls", "-q"][..],
+        &["pool", "ls", "-q"],
+        &["image", "ls", "-q"],
+        &["rm", "--all"],
+        &["rm", "-f", "box"],
+    ] {
         assert_eq!(machine.run(arguments).success(), "", "{arguments:?}");
     }
     assert!(machine.run(&["keys", "ls"]).success().starts_with("NAME"));
@@ -37,6 +41,16 @@ fn a_folder_that_was_named_and_is_not_there_is_told() {
     let folder = machine.path_text("misspelt");
     let ran = machine.run(&["--state", &folder, "ls"]);
     assert!(ran.code == Some(0) && ran.stderr.contains("there is no state folder `"), "{ran:?}");
+    for command in [&["exec", "box", "ls"][..], &["rm", "box"], &["cp", "box:f", "."]] {
+        let said = machine.run(&[&["--state", &folder], command].concat()).failure(125).to_owned();
+        assert!(
+            said.contains("no sandbox `box`") && said.contains(&format!("no state folder `{folder}`")),
+            "{said}"
+        );
+    }
+    let file = machine.write("file", "");
+    let said = machine.run(&["--state", &file, "ls"]).failure(125).to_owned();
+    assert!(said.contains(&format!("leads to a file: {file}")), "{said}");
     assert!(!std::path::Path::new(&folder).exists());
     machine.run(&["--state", &folder, "create", "box"]).success();
     machine.run(&["--state", &folder, "rm", "-q", "box"]);

@@ -33,7 +33,7 @@ fn pools() {
             .contains("on docker")
     );
     on_docker(&machine, &["pool", "rm", "mixed"]).success();
-    assert_eq!(machine.run(&["pool", "ls"]).success(), "");
+    assert_eq!(machine.run(&["pool", "ls", "-q"]).success(), "");
 }
 
 fn tools() {

@@ -99,7 +99,10 @@ impl Tools {
         }
         if let Err(error) = attach::find_loop_device() {
             tracing::debug!(%error, "find a loop device");
-            missing.push("loop devices");
+            missing.push(match error.kind() {
+                io::ErrorKind::PermissionDenied => "the right to open loop devices",
+                _ => "loop devices",
+            });
         }
         let mkfs = template::find_mkfs();
         if mkfs.is_none() {

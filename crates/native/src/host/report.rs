@@ -167,7 +167,7 @@ fn disk(checked: std::result::Result<(), String>) -> Finding {
     let (status, why, fix) = match checked {
         Ok(()) => (Status::Ok, "--disk is enforced, by an ext4 of that size".to_owned(), None),
         Err(reason) => {
-            let fix = "run Eyot as root, on a host with /dev/loop-control and the package e2fsprogs";
+            let fix = "run Eyot as root, with the package e2fsprogs, where it may open /dev/loop-control and the loop devices (a container has to be given them)";
             (Status::Info, format!("--disk is not enforced here: {reason}"), Some(fix.to_owned()))
         }
     };

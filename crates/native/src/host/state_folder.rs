@@ -332,7 +332,7 @@ fn no_directory(facts: &Facts) -> Option<Reason> {
     reason(
         facts,
         !facts.state.exists && Path::new(&facts.state.path).exists(),
-        "the state folder's path leads to a file",
+        format!("the state folder's path leads to a file: {}", facts.state.path),
         elsewhere,
     )
 }

@@ -55,7 +55,7 @@ fn row(listed: &ListedRun) -> [String; 5] {
         RunStatus::Active if listed.is_interrupted => "interrupted",
         RunStatus::Active => "active",
         RunStatus::Completed => "completed",
-        RunStatus::Errored => "failed",
+        RunStatus::Errored => "errored",
     };
     let started = moment(i64::try_from(run.started_ms).unwrap_or(i64::MAX));
     let (model, text) = task.map_or_else(Default::default, |task| (task.model, task.task));

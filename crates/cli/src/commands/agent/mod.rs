@@ -321,7 +321,7 @@ fn not_done(error: &AgentError) -> Failure {
             "the key is in ANTHROPIC_API_KEY or OPENAI_API_KEY, or in `[models.PROVIDER]` of the configuration",
         ),
         ModelErrorKind::Unreachable => failure.hint(
-            "is the model's server running there? ANTHROPIC_BASE_URL, OPENAI_BASE_URL, OLLAMA_HOST or `[models.PROVIDER]` of the configuration say where it is",
+            "is the model's server running there? `[models.PROVIDER]` of the configuration says where it is; so does ANTHROPIC_BASE_URL, OPENAI_BASE_URL or OLLAMA_HOST, each for its own provider",
         ),
         _ => failure,
     }

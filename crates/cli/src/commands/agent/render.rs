@@ -17,12 +17,14 @@ pub(super) struct Renderer {
     /// Set if the last output on stdout did not end its line.
     is_in_line: bool,
     has_ended: bool,
+    /// The failure of the last turn, which is told once the run goes on: the end of the run tells its own.
+    failed_turn: Option<String>,
     usage: TokenUsage,
 }
 
 impl Renderer {
     pub(super) fn new(output: Output) -> Self {
-        Self { output, is_in_line: false, has_ended: false, usage: TokenUsage::default() }
+        Self { output, is_in_line: false, has_ended: false, failed_turn: None, usage: TokenUsage::default() }
     }
 
     /// Returns whether the run has ended.
@@ -37,6 +39,9 @@ impl Renderer {
             return self.output.text(&format!("{}\n", json_line(event)?));
         }
         let is_of_task = event.parent_session.is_some();
+        if let Some(failure) = self.failed_turn.take_if(|_| goes_on(&event.kind)) {
+            self.tell(&format!("! {failure}"));
+        }
         match &event.kind {
             AgentEventKind::TextDelta { text } if !is_of_task => self.speak(text)?,
             AgentEventKind::ToolStart { tool_name, args, .. } => {
@@ -48,7 +53,7 @@ impl Renderer {
             AgentEventKind::Turn { usage, is_error, error, .. } => {
                 self.usage += usage.unwrap_or_default();
                 if *is_error {
-                    self.tell(&format!("! {}", error.as_deref().unwrap_or("the turn failed")));
+                    self.failed_turn = Some(error.as_deref().unwrap_or("the turn failed").to_owned());
                 }
             }
             AgentEventKind::Compaction { messages_before, messages_after, .. } => {
@@ -97,6 +102,20 @@ impl Renderer {
         }
         say(&format!("{}\n", printable(line)));
     }
+}
+
+/// Returns whether a run does more work with this event.
+fn goes_on(event: &AgentEventKind) -> bool {
+    use AgentEventKind::{Compaction, TaskStart, TextDelta, ToolCall, ToolStart, Turn};
+    matches!(
+        event,
+        TextDelta { .. }
+            | ToolStart { .. }
+            | ToolCall { .. }
+            | TaskStart { .. }
+            | Turn { .. }
+            | Compaction { .. }
+    )
 }
 
 /// Returns a tool call as one line: the tool, and its most telling argument.

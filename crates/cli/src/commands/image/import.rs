@@ -1,5 +1,6 @@
 //! `eyot image import`; and the output about images that were imported, pulled or built.
 
+use eyot::ErrorKind;
 use eyot_image::{ImageInfo, ImportOptions};
 use tokio::task::spawn_blocking;
 
@@ -9,6 +10,9 @@ use crate::bars::progress;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::provider;
+
+/// The hint for a path that leads nowhere: it may have been meant as the name of an image.
+const NO_FILE: &str = "a file comes from `docker save`; `eyot image pull NAME` fetches an image, and `eyot image import docker://NAME` takes one that the Docker Engine has";
 
 pub async fn run(args: ImportArgs, context: &Context) -> Result<u8, Failure> {
     let (store, progress) = (store(context)?, progress(context.output));
@@ -23,7 +27,11 @@ pub async fn run(args: ImportArgs, context: &Context) -> Result<u8, Failure> {
         }
         ImportSource::Path(path) => spawn_blocking(move || store.import(&path, &options, &*progress)),
     };
-    let images = importing.await.map_err(|error| Failure::host("import", std::io::Error::other(error)))??;
+    let images = importing.await.map_err(|error| Failure::host("import", std::io::Error::other(error)))?;
+    let images = images.map_err(|error| match error.kind() {
+        ErrorKind::NotFound if error.hint().is_none() => error.with_hint(NO_FILE),
+        _ => error,
+    })?;
     print(&images, context)
 }
 
