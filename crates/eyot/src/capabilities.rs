@@ -67,6 +67,8 @@ pub enum Capability {
     ChangeDeadlines,
     /// Sandboxes can be put to sleep and woken.
     Sleep,
+    /// The files of a sandbox can be kept, gone back to, compared, and made into other sandboxes.
+    Snapshots,
 }
 
 impl Capability {
@@ -100,6 +102,7 @@ impl Capability {
             Self::Deadlines => "deadlines without an Eyot process",
             Self::ChangeDeadlines => "changing deadlines",
             Self::Sleep => "sleep and wake",
+            Self::Snapshots => "snapshots and forks",
         }
     }
 }

@@ -50,6 +50,7 @@ mod remove;
 mod search;
 mod sizes;
 mod sleep;
+mod snapshots;
 mod special;
 mod stat;
 mod stdin;
@@ -168,6 +169,7 @@ pub fn cases() -> Vec<Case> {
         hooks::cases,
         lifetime::cases,
         sleep::cases,
+        snapshots::cases,
         dropped::cases,
         processes::cases,
         logs::cases,

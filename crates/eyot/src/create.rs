@@ -106,6 +106,7 @@ impl Sandbox {
     ) -> Result<Self> {
         let spec = spec.validate()?;
         refuse_idle_sleep(provider, &spec)?;
+        refuse_snapshot(provider, &spec)?;
         let created = provider.create(&spec).await?;
         let unfinished = PendingCreate { sandbox: Self::new(created, observer, usize::MAX), armed: true };
         // The caller's manifest: a provider need not keep the contents of files in what it knows of a sandbox.
@@ -149,6 +150,15 @@ impl Sandbox {
 }
 
 /// Refuses to make a sandbox that is to sleep when it is idle, where nothing sleeps.
+fn refuse_snapshot(provider: &dyn SandboxProvider, spec: &ValidSpec) -> Result<()> {
+    match spec.spec().snapshot {
+        None => Ok(()),
+        Some(_) => {
+            provider.capabilities().require(Capability::Snapshots, provider.name(), "create", &["snapshot"])
+        }
+    }
+}
+
 fn refuse_idle_sleep(provider: &dyn SandboxProvider, spec: &ValidSpec) -> Result<()> {
     match spec.spec().lifecycle.on_idle {
         IdleAction::Destroy => Ok(()),

@@ -35,6 +35,7 @@ mod provider_tools;
 mod published;
 mod sandbox;
 mod search;
+mod snapshot;
 mod spec;
 mod tasks;
 mod watch;
@@ -77,9 +78,13 @@ pub use provider_tools::{ProviderTool, ProviderToolAnswer, ProviderTools};
 pub use published::PublishedPort;
 pub use sandbox::{ANSWER_MS, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
+pub use snapshot::{
+    BranchPoint, ChangeKind, ComparedFile, ComparedFileType, FileChange, FileChanges, NewSnapshot,
+    SandboxSnapshots, SnapshotInfo,
+};
 pub use spec::{
     ContainerSpec, IdleAction, ImageDefaults, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,
-    Requirement, SandboxId, SandboxName, SandboxSpec, Security, ValidSpec, WorkspaceSpec,
+    Requirement, SandboxId, SandboxName, SandboxSpec, Security, SnapshotId, ValidSpec, WorkspaceSpec,
 };
 pub use tokio_util::sync::CancellationToken;
 pub use watch::{MAX_WATCHED_DIRECTORIES, WatchEvent, WatchEventKind, WatchOptions};

@@ -11,6 +11,7 @@ use crate::images::{SandboxImages, SandboxNamer};
 use crate::isolation::Isolation;
 use crate::process::Usage;
 use crate::provider_tools::ProviderTools;
+use crate::snapshot::SandboxSnapshots;
 use crate::spec::ValidSpec;
 
 /// A kind of backend.
@@ -70,6 +71,12 @@ pub trait SandboxProvider: Send + Sync + 'static {
     fn images(&self, names: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
         drop(names);
         Err(SandboxOperationUnsupported::new("images", self.name(), &[]).into())
+    }
+
+    /// Returns the snapshots of its sandboxes. A provider that has them has [`crate::Capability::Snapshots`], and makes
+    /// sandboxes from [`crate::SandboxSpec::snapshot`].
+    fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
+        Err(SandboxOperationUnsupported::new("snapshots", self.name(), &[]).into())
     }
 
     /// Puts a sandbox to sleep, by id or name: every process is stopped for good, every file that was written is kept

@@ -6,6 +6,7 @@ mod checks;
 mod container;
 mod image_defaults;
 mod requests;
+mod snapshot_id;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,6 +24,7 @@ pub(crate) use checks::check_env;
 pub use checks::{check_labels, check_lifecycle, check_rules};
 pub use container::{ContainerSpec, PullPolicy};
 pub use image_defaults::ImageDefaults;
+pub use snapshot_id::SnapshotId;
 
 /// A sandbox's id: `sb_` and a UUID (version 7) in 32 hexadecimal digits. Never used twice.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -338,6 +340,9 @@ pub struct SandboxSpec {
     /// The image it is made of: `host`, the name of an image such as `node:22`, a directory, a
     /// rootfs tarball. By default the provider's default.
     pub image: Option<String>,
+    /// The snapshot whose files it begins with, in place of an image.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub snapshot: Option<SnapshotId>,
     /// The directory in which commands start; by default the image's, else `/workspace`.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub workdir: Option<SandboxPath>,

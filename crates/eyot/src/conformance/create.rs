@@ -18,7 +18,8 @@ use crate::path::SandboxPath;
 use crate::provider::SandboxProvider;
 use crate::sandbox::Sandbox;
 use crate::spec::{
-    IdleAction, Limits, Manifest, Mount, NetworkMode, SandboxId, SandboxName, SandboxSpec, WorkspaceSpec,
+    IdleAction, Limits, Manifest, Mount, NetworkMode, SandboxId, SandboxName, SandboxSpec, SnapshotId,
+    WorkspaceSpec,
 };
 
 cases! {
@@ -205,6 +206,10 @@ fn demanding_specs(good: &SandboxSpec) -> Check<Vec<(Capability, SandboxSpec)>> 
         (Capability::NetworkHost, SandboxSpec { network: NetworkMode::Host, ..good.clone() }),
         (Capability::Deadlines, SandboxSpec { lifecycle: ttl, ..good.clone() }),
         (Capability::Sleep, SandboxSpec { lifecycle: sleep, ..good.clone() }),
+        (
+            Capability::Snapshots,
+            SandboxSpec { snapshot: Some(SnapshotId::generate()), image: None, ..good.clone() },
+        ),
     ])
 }
 

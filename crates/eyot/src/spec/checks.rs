@@ -43,6 +43,9 @@ impl SandboxSpec {
         if self.image.as_deref().is_some_and(|image| image.trim().is_empty() || image.contains('\0')) {
             return Err(Error::invalid("image", "must not be empty, and has no null byte"));
         }
+        if self.image.is_some() && self.snapshot.is_some() {
+            return Err(Error::invalid("snapshot", "brings its own image: leave the image out"));
+        }
         self.id = Some(id.clone());
         self.name = Some(name.clone());
         self.workdir = Some(workdir.clone());

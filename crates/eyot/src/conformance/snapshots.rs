@@ -1,0 +1,330 @@
+//! Snapshots: what is kept, what is given back, what a fork begins with, and what a comparison tells.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Fixture;
+use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly};
+use super::create::named;
+use crate::created::SandboxInfo;
+use crate::path::SandboxPath;
+use crate::sandbox::Sandbox;
+use crate::snapshot::{BranchPoint, ChangeKind, FileChanges, NewSnapshot, SnapshotInfo};
+use crate::spec::{SandboxSpec, SnapshotId};
+
+cases! {
+    a_snapshot_keeps_the_files_and_its_sandbox_goes_on_with_them(fixture) needs [Snapshots, Shell];
+    a_rollback_gives_back_what_was_changed_removed_or_replaced(fixture) needs [Snapshots, Shell, Symlinks];
+    forks_begin_with_the_files_and_share_nothing_afterwards(fixture) needs [Snapshots, Shell];
+    a_fork_of_a_fork_has_the_files_of_both(fixture) needs [Snapshots, Shell];
+    a_comparison_tells_what_was_added_changed_and_removed(fixture) needs [Snapshots, Shell, Symlinks];
+    what_has_the_same_content_again_is_no_difference(fixture) needs [Snapshots, Shell];
+    snapshots_have_parents_names_labels_and_sizes(fixture) needs [Snapshots, Shell];
+    a_snapshot_outlives_its_sandbox(fixture) needs [Snapshots, Shell];
+    a_removed_snapshot_is_gone_and_what_lies_above_it_stays(fixture) needs [Snapshots, Shell];
+    a_sandbox_that_runs_is_refused_and_stays_as_it_is(fixture) needs [Snapshots, Shell];
+    an_unknown_snapshot_is_refused_and_nothing_is_made(fixture) needs [Snapshots];
+    forty_checkpoints_in_a_row_keep_every_state(fixture) needs [Snapshots, Shell];
+}
+
+/// A sandbox of the case's own.
+async fn sandbox(fixture: &dyn Fixture) -> Check<Disposable> {
+    let (spec, _) = named(fixture);
+    Ok(Disposable(Sandbox::create(&*fixture.provider(), spec).await?))
+}
+
+fn new(info: &SandboxInfo) -> NewSnapshot {
+    NewSnapshot {
+        id: SnapshotId::generate(),
+        name: None,
+        pool: None,
+        sandbox_name: info.name.clone(),
+        labels: BTreeMap::new(),
+        spec: info.spec.clone(),
+    }
+}
+
+/// Takes a snapshot of a sandbox that runs, and wakes it again.
+async fn take(fixture: &dyn Fixture, info: &SandboxInfo) -> Check<(SnapshotInfo, Sandbox)> {
+    let provider = fixture.provider();
+    provider.sleep(info.id.as_str()).await?;
+    let taken = promptly("the snapshot", provider.snapshots()?.take(&info.id, new(info))).await??;
+    Ok((taken, Sandbox::wake(&*provider, info.id.as_str()).await?))
+}
+
+async fn roll_back(fixture: &dyn Fixture, info: &SandboxInfo, snapshot: &SnapshotInfo) -> Check<Sandbox> {
+    let provider = fixture.provider();
+    provider.sleep(info.id.as_str()).await?;
+    promptly("the rollback", provider.snapshots()?.roll_back(&info.id, &snapshot.id)).await??;
+    Ok(Sandbox::wake(&*provider, info.id.as_str()).await?)
+}
+
+async fn fork(fixture: &dyn Fixture, snapshot: &SnapshotInfo) -> Check<Disposable> {
+    let spec = SandboxSpec { image: None, snapshot: Some(snapshot.id.clone()), ..named(fixture).0 };
+    Ok(Disposable(promptly("the fork", Sandbox::create(&*fixture.provider(), spec)).await??))
+}
+
+async fn remove(fixture: &dyn Fixture, snapshots: &[&SnapshotInfo]) -> Check {
+    for snapshot in snapshots {
+        fixture.provider().snapshots()?.remove(&snapshot.id).await?;
+    }
+    Ok(())
+}
+
+async fn compare(fixture: &dyn Fixture, from: BranchPoint, to: BranchPoint) -> Check<FileChanges> {
+    let below = SandboxPath::parse("/workspace")?;
+    Ok(promptly("the comparison", fixture.provider().snapshots()?.compare(&from, &to, &below)).await??)
+}
+
+async fn a_snapshot_keeps_the_files_and_its_sandbox_goes_on_with_them(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    sandbox.0.write("kept", "one").await?;
+    output(
+        &sandbox.0,
+        "mkdir -p deep/er && echo x > deep/er/file && chmod 640 deep/er/file && chmod 750 deep",
+    )
+    .await?;
+    let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
+    ensure_eq!(woken.read("kept").await?, "one");
+    ensure_eq!(output(&woken, "cat deep/er/file; stat -c %a deep/er/file deep").await?, "x\n640\n750");
+    ensure_eq!(output(&woken, "echo two > kept; rm deep/er/file; ls deep/er; cat kept").await?, "two");
+    let forked = fork(&*fixture, &snapshot).await?;
+    ensure_eq!(forked.0.read("kept").await?, "one");
+    ensure_eq!(output(&forked.0, "cat deep/er/file; stat -c %a deep/er/file deep").await?, "x\n640\n750");
+    remove(&*fixture, &[&snapshot]).await
+}
+
+async fn a_rollback_gives_back_what_was_changed_removed_or_replaced(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    let look = "find . | sort; cat changed removed dir/* was-dir/file; readlink link; stat -c %a mode";
+    let before = output(
+        &sandbox.0,
+        &format!(
+            "echo 1 > changed; echo 2 > removed; mkdir dir was-dir; echo 3 > dir/a; echo 4 > dir/b; \
+             echo 5 > was-dir/file; ln -s changed link; echo m > mode; chmod 600 mode; {look}"
+        ),
+    )
+    .await?;
+    let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
+    output(
+        &woken,
+        "echo other >> changed; rm removed dir/a; echo new > added; rm -r was-dir; echo file > was-dir; \
+         ln -sf elsewhere link; chmod 644 mode; rm -r dir; mkdir dir; echo fresh > dir/c",
+    )
+    .await?;
+    let woken = roll_back(&*fixture, sandbox.0.info(), &snapshot).await?;
+    ensure_eq!(output(&woken, look).await?, before);
+    // And once more, from there.
+    output(&woken, "rm -rf dir; echo again > added").await?;
+    let woken = roll_back(&*fixture, sandbox.0.info(), &snapshot).await?;
+    ensure_eq!(output(&woken, look).await?, before);
+    remove(&*fixture, &[&snapshot]).await
+}
+
+async fn forks_begin_with_the_files_and_share_nothing_afterwards(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    sandbox.0.write("file", "base").await?;
+    let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
+    let (one, other) = (fork(&*fixture, &snapshot).await?, fork(&*fixture, &snapshot).await?);
+    for (sandbox, text) in [(&one.0, "one"), (&other.0, "other"), (&woken, "first")] {
+        ensure_eq!(sandbox.read("file").await?, "base");
+        sandbox.write("file", text).await?;
+        output(sandbox, "mkdir -p made && mv file made/file && id -un > made/by").await?;
+    }
+    for (sandbox, text) in [(&one.0, "one"), (&other.0, "other"), (&woken, "first")] {
+        ensure_eq!(sandbox.read("made/file").await?, text);
+        ensure!(!sandbox.exists("file").await?, "what was moved is still there");
+    }
+    ensure!(one.0.info().id != other.0.info().id, "two forks have one id");
+    remove(&*fixture, &[&snapshot]).await
+}
+
+async fn a_fork_of_a_fork_has_the_files_of_both(fixture: Arc<dyn Fixture>) -> Check {
+    let first = sandbox(&*fixture).await?;
+    output(&first.0, "echo 1 > one; echo gone > gone").await?;
+    let (of_first, _) = take(&*fixture, first.0.info()).await?;
+    let second = fork(&*fixture, &of_first).await?;
+    output(&second.0, "echo 2 > two; rm gone").await?;
+    let (of_second, _) = take(&*fixture, second.0.info()).await?;
+    let third = fork(&*fixture, &of_second).await?;
+    ensure_eq!(output(&third.0, "cat one two; ls; echo 3 > three; cat three").await?, "1\n2\none\ntwo\n3");
+    let (of_third, woken) = take(&*fixture, third.0.info()).await?;
+    ensure_eq!(output(&woken, "cat one two three; touch one && ls").await?, "1\n2\n3\none\nthree\ntwo");
+    remove(&*fixture, &[&of_first, &of_second, &of_third]).await
+}
+
+/// Returns the changes as lines such as `Added /workspace/a`.
+fn lines(changes: &FileChanges) -> Vec<String> {
+    changes.changes.iter().map(|change| format!("{:?} {}", change.change, change.path)).collect()
+}
+
+async fn a_comparison_tells_what_was_added_changed_and_removed(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    output(
+        &sandbox.0,
+        "echo 1 > changed; echo 2 > removed; echo 3 > same; mkdir dir emptied; echo a > dir/a; echo b > emptied/b; \
+         ln -s same link; echo m > mode",
+    )
+    .await?;
+    let id = sandbox.0.info().id.clone();
+    let (first, woken) = take(&*fixture, sandbox.0.info()).await?;
+    output(
+        &woken,
+        "echo other > changed; rm removed; mkdir -p new/er; echo n > new/er/f; rm -r emptied; mkdir emptied; \
+         ln -sf changed link; chmod 600 mode; rm -r dir; echo file > dir",
+    )
+    .await?;
+    let expected = [
+        "Changed /workspace/changed",
+        "Changed /workspace/dir",
+        "Removed /workspace/dir/a",
+        "Removed /workspace/emptied/b",
+        "Changed /workspace/link",
+        "Changed /workspace/mode",
+        "Added /workspace/new",
+        "Added /workspace/new/er",
+        "Added /workspace/new/er/f",
+        "Removed /workspace/removed",
+    ];
+    let base = (BranchPoint::Base(id.clone()), BranchPoint::Sandbox(id.clone()));
+    ensure_eq!(lines(&compare(&*fixture, base.0, base.1).await?), expected);
+    let (second, _) = take(&*fixture, sandbox.0.info()).await?;
+    let [from, to] = [&first, &second].map(|snapshot| BranchPoint::Snapshot(snapshot.id.clone()));
+    let found = compare(&*fixture, from.clone(), to.clone()).await?;
+    ensure_eq!(lines(&found), expected);
+    let mode = found.changes.iter().find(|change| change.path == "/workspace/mode");
+    let modes =
+        mode.map(|change| [&change.before, &change.after].map(|side| side.as_ref().map(|file| file.mode)));
+    ensure_eq!(modes, Some([Some(0o644), Some(0o600)]));
+    let added = found.changes.iter().find(|change| change.path == "/workspace/new/er/f");
+    ensure_eq!(added.and_then(|change| change.after.as_ref()).map(|file| file.size_bytes), Some(2));
+    let back = compare(&*fixture, to, from).await?;
+    let removed = back.changes.iter().find(|change| change.path == "/workspace/new/er/f");
+    ensure_eq!(removed.map(|change| change.change), Some(ChangeKind::Removed));
+    remove(&*fixture, &[&first, &second]).await
+}
+
+async fn what_has_the_same_content_again_is_no_difference(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    output(&sandbox.0, "echo same > a; mkdir d; echo x > d/f").await?;
+    let (first, woken) = take(&*fixture, sandbox.0.info()).await?;
+    output(&woken, "rm a; echo same > a; touch d; echo x > d/f; echo y > d/g; rm d/g").await?;
+    let (second, _) = take(&*fixture, sandbox.0.info()).await?;
+    let [from, to] = [&first, &second].map(|snapshot| BranchPoint::Snapshot(snapshot.id.clone()));
+    ensure_eq!(lines(&compare(&*fixture, from.clone(), to).await?), Vec::<String>::new());
+    ensure_eq!(lines(&compare(&*fixture, from.clone(), from).await?), Vec::<String>::new());
+    remove(&*fixture, &[&first, &second]).await
+}
+
+async fn snapshots_have_parents_names_labels_and_sizes(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    let (provider, info) = (fixture.provider(), sandbox.0.info().clone());
+    output(&sandbox.0, "head -c 300000 /dev/zero > large").await?;
+    let (first, _) = take(&*fixture, &info).await?;
+    provider.sleep(info.id.as_str()).await?;
+    let labels = BTreeMap::from([("step".to_owned(), "2".to_owned())]);
+    let asked = NewSnapshot { labels: labels.clone(), name: Some(info.name.clone()), ..new(&info) };
+    let second = provider.snapshots()?.take(&info.id, asked.clone()).await?;
+    ensure_eq!((&second.id, &second.name, &second.labels), (&asked.id, &asked.name, &labels));
+    ensure_eq!((&second.sandbox, &second.sandbox_name), (&info.id, &info.name));
+    ensure_eq!((first.parent, second.parent.clone()), (None, Some(first.id.clone())));
+    let listed = provider.snapshots()?.list().await?;
+    let of = |id: &SnapshotId| listed.iter().find(|one| one.id == *id);
+    let (large, small) = (of(&first.id).map(|one| one.own_bytes), of(&second.id).map(|one| one.own_bytes));
+    ensure!(large > Some(250_000) && small < Some(250_000), "own bytes: {large:?} and {small:?}");
+    ensure!(of(&second.id).map(|one| one.shared_bytes) >= large, "shared bytes below {large:?}");
+    provider.snapshots()?.remove(&first.id).await?;
+    Ok(provider.snapshots()?.remove(&second.id).await?)
+}
+
+async fn a_snapshot_outlives_its_sandbox(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    sandbox.0.write("file", "kept").await?;
+    let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
+    woken.destroy().await?;
+    let forked = fork(&*fixture, &snapshot).await?;
+    ensure_eq!(forked.0.read("file").await?, "kept");
+    remove(&*fixture, &[&snapshot]).await
+}
+
+async fn a_removed_snapshot_is_gone_and_what_lies_above_it_stays(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    sandbox.0.write("one", "1").await?;
+    let (first, woken) = take(&*fixture, sandbox.0.info()).await?;
+    woken.write("two", "2").await?;
+    let (second, woken) = take(&*fixture, sandbox.0.info()).await?;
+    let forked = fork(&*fixture, &first).await?;
+    remove(&*fixture, &[&first]).await?;
+    let snapshots = fixture.provider().snapshots()?;
+    ensure!(!snapshots.list().await?.iter().any(|one| one.id == first.id), "it is listed");
+    ensure_fails!(snapshots.remove(&first.id).await, NotFound);
+    let spec = SandboxSpec { image: None, snapshot: Some(first.id.clone()), ..named(&*fixture).0 };
+    ensure_fails!(Sandbox::create(&*fixture.provider(), spec).await.map(Disposable), NotFound);
+    ensure_eq!(forked.0.read("one").await?, "1");
+    ensure_eq!((woken.read("one").await?, woken.read("two").await?), ("1".into(), "2".into()));
+    // Over the sleep of both, too.
+    let provider = fixture.provider();
+    for id in [&forked.0.info().id, &woken.info().id] {
+        provider.sleep(id.as_str()).await?;
+        ensure_eq!(Sandbox::wake(&*provider, id.as_str()).await?.read("one").await?, "1");
+    }
+    let again = fork(&*fixture, &second).await?;
+    ensure_eq!((again.0.read("one").await?, again.0.read("two").await?), ("1".into(), "2".into()));
+    remove(&*fixture, &[&second]).await
+}
+
+async fn a_sandbox_that_runs_is_refused_and_stays_as_it_is(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    sandbox.0.write("file", "x").await?;
+    let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
+    let snapshots = fixture.provider().snapshots()?;
+    let id = &sandbox.0.info().id;
+    ensure_fails!(snapshots.take(id, new(sandbox.0.info())).await, Conflict);
+    ensure_fails!(snapshots.roll_back(id, &snapshot.id).await, Conflict);
+    ensure_eq!(output(&woken, "cat file; echo y > file; cat file").await?, "xy");
+    let of_it = snapshots.list().await?.iter().filter(|one| one.sandbox == *id).count();
+    ensure_eq!(of_it, 1);
+    remove(&*fixture, &[&snapshot]).await
+}
+
+async fn an_unknown_snapshot_is_refused_and_nothing_is_made(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    let (provider, id) = (fixture.provider(), sandbox.0.info().id.clone());
+    let (snapshots, unknown) = (provider.snapshots()?, SnapshotId::generate());
+    let (spec, name) = named(&*fixture);
+    let spec = SandboxSpec { image: None, snapshot: Some(unknown.clone()), ..spec };
+    ensure_fails!(Sandbox::create(&*provider, spec).await.map(Disposable), NotFound);
+    ensure_fails!(provider.info(name.as_str()).await, NotFound);
+    ensure_fails!(snapshots.remove(&unknown).await, NotFound);
+    let present = BranchPoint::Sandbox(id.clone());
+    let root = SandboxPath::root();
+    ensure_fails!(
+        snapshots.compare(&BranchPoint::Snapshot(unknown.clone()), &present, &root).await,
+        NotFound
+    );
+    provider.sleep(id.as_str()).await?;
+    ensure_fails!(snapshots.roll_back(&id, &unknown).await, NotFound);
+    ensure!(Sandbox::wake(&*provider, id.as_str()).await.is_ok(), "a refused rollback harmed the sandbox");
+    let both = SandboxSpec { image: Some("host".to_owned()), snapshot: Some(unknown), ..named(&*fixture).0 };
+    ensure_fails!(Sandbox::create(&*provider, both).await.map(Disposable), Invalid);
+    Ok(())
+}
+
+async fn forty_checkpoints_in_a_row_keep_every_state(fixture: Arc<dyn Fixture>) -> Check {
+    const CHECKPOINTS: usize = 40;
+    let sandbox = sandbox(&*fixture).await?;
+    let info = sandbox.0.info().clone();
+    let mut taken = Vec::new();
+    let mut awake = sandbox.0.clone();
+    for number in 0..CHECKPOINTS {
+        output(&awake, &format!("echo {number} > last; echo {number} > n{number}")).await?;
+        let (snapshot, woken) = take(&*fixture, &info).await?;
+        taken.push(snapshot);
+        awake = woken;
+    }
+    for number in [0, CHECKPOINTS / 2, CHECKPOINTS - 1] {
+        let woken = roll_back(&*fixture, &info, &taken[number]).await?;
+        ensure_eq!(output(&woken, "cat last; ls | grep -c ^n").await?, format!("{number}\n{}", number + 1));
+    }
+    remove(&*fixture, &taken.iter().collect::<Vec<_>>()).await
+}

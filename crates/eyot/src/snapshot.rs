@@ -1,0 +1,161 @@
+//! Snapshots: the files of a sandbox as they were at one moment, to go back to, to compare with, and
+//! to make other sandboxes from. Its processes are no part of it, nor are persistent workspaces and
+//! mounts.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::path::SandboxPath;
+use crate::spec::{SandboxId, SandboxName, SandboxSpec, SnapshotId};
+
+/// A snapshot that is to be taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSnapshot {
+    /// The id of the snapshot.
+    pub id: SnapshotId,
+    /// The name that its pool knows it by.
+    pub name: Option<SandboxName>,
+    /// The pool that it belongs to.
+    pub pool: Option<SandboxName>,
+    /// The name of the sandbox in its pool.
+    pub sandbox_name: SandboxName,
+    /// Labels to select by.
+    pub labels: BTreeMap<String, String>,
+    /// The spec of the sandbox, as its pool knows it.
+    pub spec: SandboxSpec,
+}
+
+/// A snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotInfo {
+    /// The id.
+    pub id: SnapshotId,
+    /// The name, unique in its pool.
+    pub name: Option<SandboxName>,
+    /// The pool that it belongs to.
+    pub pool: Option<SandboxName>,
+    /// The sandbox that it was taken of, which may be gone.
+    pub sandbox: SandboxId,
+    /// The name that the sandbox had.
+    pub sandbox_name: SandboxName,
+    /// The snapshot that the sandbox's files came from, which may be gone.
+    pub parent: Option<SnapshotId>,
+    /// Labels to select by.
+    pub labels: BTreeMap<String, String>,
+    /// The time at which it was taken, in milliseconds since 1970.
+    pub created_ms: i64,
+    /// The bytes on the disk that only this snapshot adds to its parent.
+    pub own_bytes: u64,
+    /// The bytes on the disk of the snapshots below it, which it shares with others.
+    pub shared_bytes: u64,
+    /// The spec that the sandbox was made from: what a fork is made from, too.
+    pub spec: SandboxSpec,
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BranchPoint {
+    /// The files that a snapshot keeps.
+    Snapshot(SnapshotId),
+    /// The present files of a sandbox.
+    Sandbox(SandboxId),
+    /// The files below the present changes of a sandbox: those of its last snapshot or, without any, those that it began with.
+    Base(SandboxId),
+}
+
+/// The kind of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// It is on the second side only.
+    Added,
+    /// It is on both sides, with another content, kind, target or mode.
+    Changed,
+    /// It is on the first side only.
+    Removed,
+}
+
+/// A file, directory or link as one side of a comparison has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedFile {
+    /// The kind: `file`, `directory`, `symlink` or `other`.
+    #[serde(rename = "type")]
+    pub file_type: ComparedFileType,
+    /// The size of a file, in bytes; 0 for all others.
+    pub size_bytes: u64,
+    /// The permission bits.
+    pub mode: u32,
+}
+
+/// The kind of something that is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparedFileType {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A socket, a pipe or a device.
+    Other,
+}
+
+/// A difference between two sides. A directory that was added or removed is followed by all that is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The path inside. Bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// The kind.
+    pub change: ChangeKind,
+    /// On the first side. `None`: it was added.
+    pub before: Option<ComparedFile>,
+    /// On the second side. `None`: it was removed.
+    pub after: Option<ComparedFile>,
+}
+
+/// The differences between two sides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChanges {
+    /// The changes, by path.
+    pub changes: Vec<FileChange>,
+    /// There are more: only the first [`FileChanges::MAX`] are listed.
+    pub truncated: bool,
+}
+
+impl FileChanges {
+    /// The most changes that a comparison lists.
+    pub const MAX: usize = 100_000;
+}
+
+/// The snapshots of a provider. The calls that take one, or go back to one, want a sandbox that sleeps: `conflict` for one
+/// that runs. Whoever manages it, such as a pool, puts it to sleep and wakes it.
+#[async_trait]
+pub trait SandboxSnapshots: Send + Sync + 'static {
+    /// Keeps the files of a sleeping sandbox, which goes on from them.
+    ///
+    /// # Errors
+    /// `unsupported` if the sandbox's files can't be kept, with the reason.
+    async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo>;
+
+    /// Gives a sleeping sandbox the files of a snapshot. Its present ones are lost. `not_found` if there is no such snapshot;
+    /// `conflict` if it was made from another image.
+    async fn roll_back(&self, sandbox: &SandboxId, snapshot: &SnapshotId) -> Result<()>;
+
+    /// Lists every snapshot, oldest first.
+    async fn list(&self) -> Result<Vec<SnapshotInfo>>;
+
+    /// Removes a snapshot. Its files stay on the disk as long as a sandbox or another snapshot needs
+    /// them. `not_found` if there is none.
+    async fn remove(&self, snapshot: &SnapshotId) -> Result<()>;
+
+    /// Compares the files below `path` on two sides, whose images are the same. The present files of a sandbox that runs are
+    /// compared as far as they hold still.
+    ///
+    /// # Errors
+    /// `conflict` if the sides have different images.
+    async fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges>;
+}
