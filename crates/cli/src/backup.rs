@@ -26,7 +26,8 @@ const MANIFEST: &str = "eyot-backup.json";
 /// The name of the store.
 const STORE: &str = "eyot.db";
 /// The folders of a state folder that a backup contains.
-const FOLDERS: [&str; 7] = ["events", "sandboxes", "names", "blocks", "workspaces", "layers", "images"];
+const FOLDERS: [&str; 8] =
+    ["events", "sandboxes", "names", "blocks", "workspaces", "layers", "snapshots", "images"];
 /// The largest first entry, and the largest description of an entry (names, targets of links,
 /// extended attributes), in bytes.
 const MAX_HEADER_BYTES: u64 = 4 << 20;

@@ -7,6 +7,7 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result, SandboxId};
 
 use crate::condition::Condition;
+use crate::kept_snapshot::KeptSnapshot;
 use crate::ready::ReadyMark;
 use crate::record::{Lock, Record};
 use crate::state::StateDir;
@@ -64,15 +65,16 @@ pub fn settle_copies(copy: &Path, state: &Path, was: &Path) -> Result<()> {
                 .with_source(error)
         })?;
     }
+    for mut snapshot in KeptSnapshot::all(&copied).map_err(failed("list the snapshots"))? {
+        let moved = snapshot.lower.move_below(state, was).and_then(|()| snapshot.write(&copied));
+        moved.map_err(failed("adapt a snapshot"))?;
+    }
     Ok(())
 }
 
 fn settle(directory: &Path, state: &Path, was: &Path) -> io::Result<()> {
     let mut record = Record::read(directory)?;
-    if let Ok(below) = Path::new(&record.lower.folder).strip_prefix(was) {
-        let moved = state.join(below).into_os_string().into_string();
-        record.lower.folder = moved.map_err(|_| io::ErrorKind::InvalidFilename)?;
-    }
+    record.lower.move_below(state, was)?;
     record.groups = Vec::new();
     record.write(directory)?;
     match ReadyMark::read(directory)? {

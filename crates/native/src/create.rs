@@ -93,6 +93,8 @@ pub(crate) fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
     let nonces = draw_nonces()?;
     let mut kept = spec.spec().clone();
     kept.image = Some(image.name.clone());
+    // Its layers are in the record. A wake needs the snapshot no more, nor does the snapshot need to be there.
+    kept.snapshot = None;
     // What was put into the sandbox is in the sandbox; the record would only be a second copy.
     kept.manifest.files.clear();
     let info = SandboxInfo {

@@ -102,8 +102,8 @@ impl Layout<'_> {
                 IdMap::Range(_) => chown(made, Some(parent.uid()), Some(parent.gid())),
             };
         };
-        self.modes.borrow_mut().push((made.to_owned(), of_image.st_mode & 0o7777));
-        self.give_to(made, of_image.st_uid, of_image.st_gid)
+        self.modes.borrow_mut().push((made.to_owned(), of_image.mode));
+        self.give_to(made, of_image.uid, of_image.gid)
     }
 
     fn upper_file(&self, path: &SandboxPath, content: &[u8]) -> io::Result<()> {
@@ -154,7 +154,8 @@ impl Layout<'_> {
             self.upper_file(&absolute("etc/hosts")?, hosts(self.spec).as_bytes())?;
             self.upper_file(&absolute("etc/hostname")?, host_name(self.spec).as_bytes())?;
         }
-        if self.users.missing {
+        // A snapshot has them since its sandbox was made.
+        if self.users.missing && self.image.lower.snapshots.is_empty() {
             for (file, line) in [("etc/passwd", PASSWD_LINE), ("etc/group", GROUP_LINE)] {
                 let mut text = read_of_image(&self.image.lower, file)?;
                 if !text.is_empty() && !text.ends_with('\n') {
@@ -184,7 +185,7 @@ impl Layout<'_> {
     }
 
     /// Gives a path to an inner uid and gid; those that no sandbox has are root's.
-    fn give_to(&self, path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+    pub(crate) fn give_to(&self, path: &Path, uid: u32, gid: u32) -> io::Result<()> {
         let IdMap::Range(range) = self.map else { return Ok(()) };
         let host_id = |inner| range.host_id(if inner < RANGE_LEN { inner } else { 0 });
         chown(path, Some(host_id(uid)), Some(host_id(gid)))

@@ -36,6 +36,10 @@ pub enum DiskIds {
     /// The ids from [`WORKSPACE_BASE`] on, one for each id inside.
     #[n(3)]
     Workspace,
+    /// The host ids of another range, one for each id inside: the files of a snapshot keep those of the sandbox that wrote
+    /// them.
+    #[n(4)]
+    Range(#[n(0)] IdRange),
 }
 
 impl DiskIds {
@@ -52,6 +56,11 @@ impl DiskIds {
                     count: run.count,
                 };
                 let map = text(&range.runs().map(extent).collect::<Vec<_>>());
+                Some([map.clone(), map])
+            }
+            Self::Range(written_by) if written_by == range => None,
+            Self::Range(written_by) => {
+                let map = text(&between(written_by, range));
                 Some([map.clone(), map])
             }
         }
@@ -84,6 +93,20 @@ fn one_owner(range: IdRange, inside: u32) -> [Extent; 4] {
         // The last id is the kernel's sign for none.
         Extent::same(base + RANGE_LEN, u32::MAX),
     ]
+}
+
+/// Maps the ids of one range to those of another, in runs that follow one another in both.
+fn between(on_disk: IdRange, host: IdRange) -> Vec<Extent> {
+    let begins = |range: IdRange| range.runs().map(|run| run.inside).collect::<Vec<_>>();
+    let mut cuts = [begins(on_disk), begins(host), vec![RANGE_LEN]].concat();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let extent = |ends: &[u32]| Extent {
+        on_disk: on_disk.host_id(ends[0]),
+        host: host.host_id(ends[0]),
+        count: ends[1] - ends[0],
+    };
+    cuts.windows(2).map(extent).collect()
 }
 
 fn text(extents: &[Extent]) -> String {
@@ -145,6 +168,18 @@ mod tests {
         assert_eq!(shifted, format!("{WORKSPACE_BASE} {} {rest}\n{end} {BASE} 4094\n", BASE + 4094));
         assert_eq!(DiskIds::Host.maps(IN_ORDER), None);
         assert_eq!(DiskIds::Inside.maps(IN_ORDER), None);
+    }
+
+    #[test]
+    fn every_id_of_a_range_is_on_disk_what_another_range_has_for_it() {
+        let other = IdRange { base: 0x7555_0000, shift: 77 };
+        for (on_disk_ids, host_ids) in [(IN_ORDER, other), (SHIFTED, other), (other, SHIFTED)] {
+            let extents = between(on_disk_ids, host_ids);
+            for id in 0..RANGE_LEN {
+                assert_eq!(on_disk(&extents, host_ids.host_id(id)), Some(on_disk_ids.host_id(id)), "{id}");
+            }
+        }
+        assert_eq!(DiskIds::Range(SHIFTED).maps(SHIFTED), None);
     }
 
     #[test]

@@ -22,6 +22,8 @@ mod blocking;
 #[cfg(feature = "provider")]
 mod cgroup;
 #[cfg(feature = "provider")]
+mod compared;
+#[cfg(feature = "provider")]
 mod condition;
 #[cfg(feature = "provider")]
 mod create;
@@ -37,6 +39,8 @@ mod egress;
 #[cfg(feature = "provider")]
 mod file_gate;
 #[cfg(feature = "provider")]
+mod files_move;
+#[cfg(feature = "provider")]
 pub mod host;
 #[cfg(feature = "provider")]
 mod host_ranges;
@@ -47,12 +51,16 @@ mod in_parts;
 #[cfg(feature = "provider")]
 mod isolation;
 #[cfg(feature = "provider")]
+mod kept_snapshot;
+#[cfg(feature = "provider")]
 mod kept_workspaces;
 mod launcher;
 #[cfg(feature = "provider")]
 mod lifecycle;
 #[cfg(feature = "provider")]
 mod maker;
+#[cfg(feature = "provider")]
+mod merged_layers;
 #[cfg(feature = "provider")]
 mod mount_rights;
 #[cfg(feature = "provider")]
@@ -77,6 +85,10 @@ mod setup;
 mod sleep;
 #[cfg(feature = "provider")]
 mod slots;
+#[cfg(feature = "provider")]
+mod snapshot_base;
+#[cfg(feature = "provider")]
+mod snapshots;
 #[cfg(feature = "provider")]
 mod state;
 #[cfg(feature = "provider")]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{Error, NetworkMode, Result, ValidSpec};
-use eyot_image::UseGuard;
+use eyot_image::{FileLock, UseGuard};
 
 use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, GroupRequest, Home};
 use crate::directory::{Layout, check_mounts};
@@ -24,6 +24,7 @@ use crate::launcher::guest_file::CheckedGuest;
 use crate::plan::{Account, IdMap, Plan, USER_ID};
 use crate::record::Record;
 use crate::setup::{GUEST_PIDS, Setup};
+use crate::snapshot_base;
 use crate::state::{IdBlock, StateDir, account_uid};
 use crate::unfinished::{ConfigPipe, ConfigSource, Origin, Own, Unfinished};
 use crate::users::{SandboxUsers, wishes};
@@ -49,6 +50,8 @@ pub(crate) struct Prepared {
     pub image: Image,
     /// Keeps the image's layers until the sandbox's record names them.
     pub held: Option<UseGuard>,
+    /// Keeps the snapshot's files until then.
+    pub held_snapshot: Option<FileLock>,
 }
 
 /// A guest that runs or waits for its configuration.
@@ -71,19 +74,25 @@ impl Maker<'_> {
         let disk = self.disks.wanted(&spec.spec().limits)?;
         let groups = wanted_groups(spec);
         let name = spec.spec().image.as_deref();
-        let (image, held, spec) = match lower {
-            None => {
-                let (image, held) = self.images.resolve(self.state, name, as_root())?;
-                let spec = spec.with_image_defaults(wishes(&image)?)?;
-                (image, held, spec)
+        let (mut held, mut held_snapshot) = (None, None);
+        let (image, spec) = match (lower, &spec.spec().snapshot) {
+            (Some(lower), _) => {
+                (self.images.resolve_again(self.state, name, lower, as_root())?, spec.clone())
             }
-            Some(lower) => {
-                let image = self.images.resolve_again(self.state, name, lower, as_root())?;
-                (image, None, spec.clone())
+            (None, Some(snapshot)) => {
+                let begun = snapshot_base::begin_with(self.state, self.images, snapshot, as_root())?;
+                held_snapshot = Some(begun.held);
+                (begun.image, spec.with_image_defaults(begun.defaults)?)
+            }
+            (None, None) => {
+                let (image, guard) = self.images.resolve(self.state, name, as_root())?;
+                held = guard;
+                let spec = spec.with_image_defaults(wishes(&image)?)?;
+                (image, spec)
             }
         };
         let sources = check_mounts(&spec, self.state, &image)?;
-        Ok(Prepared { spec, sources, disk, groups, image, held })
+        Ok(Prepared { spec, sources, disk, groups, image, held, held_snapshot })
     }
 
     /// Builds on the claims everything up to the running guest. Blocks for a millisecond or two.

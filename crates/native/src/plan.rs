@@ -31,7 +31,7 @@ pub enum IdMap {
 /// The kernel keeps the users of all namespaces in 128 chains, chosen by the low bits of their host
 /// ids. Blocks begin at multiples of 65,536, so without a shift the user 1000 of every sandbox
 /// would be in one chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 pub struct IdRange {
     /// The first host id of the block.
     #[n(0)]
@@ -56,6 +56,12 @@ impl IdRange {
     /// Returns the host id of an inner id.
     pub fn host_id(self, inside: u32) -> u32 {
         self.base + (inside + self.shift) % RANGE_LEN
+    }
+
+    /// Returns the inner id of a host id; `None` if it is not of this range.
+    pub fn inner_id(self, host: u32) -> Option<u32> {
+        let at = host.checked_sub(self.base).filter(|at| *at < RANGE_LEN)?;
+        Some((at + RANGE_LEN - self.shift) % RANGE_LEN)
     }
 
     /// Returns the runs that make up the range.
@@ -88,6 +94,17 @@ pub(crate) const ROOT: &str = "upper";
 /// The mount point of the layer, or of the folder of all layers, from which the overlay takes it.
 /// Every host has this directory, and the child does not need it in its own mount namespace.
 pub(crate) const LOWER: &str = "/sys";
+
+/// Returns the mount point of what [`LOWER`] is for, in a sandbox over snapshots: there [`LOWER`] is a folder in memory,
+/// which has a mount point for each snapshot besides.
+pub(crate) fn lower_beside_snapshots() -> String {
+    format!("{LOWER}/image")
+}
+
+/// Returns the mount point of a snapshot, by its place: 0 is the topmost.
+pub(crate) fn snapshot_point(place: usize) -> String {
+    format!("{LOWER}/{place}")
+}
 
 /// The device nodes of a sandbox, by name, major and minor number.
 pub(crate) const OWN_DEVICES: [(&str, u32, u32); 6] =
@@ -165,6 +182,9 @@ pub enum Step {
     /// Makes a host path appear at a target below the new root (or at a name in the sandbox's directory).
     #[n(4)]
     Bind(#[n(0)] Bind),
+    /// Makes the mount points of the layer and of this many snapshots above it, in memory.
+    #[n(50)]
+    SnapshotPoints(#[n(0)] u32),
     /// Mounts the root file system: read-only layers below, the sandbox's own directory above.
     /// Names are relative to the sandbox's directory.
     #[n(5)]
@@ -369,6 +389,7 @@ impl Step {
             Self::AttachDisk => "attach its disk",
             Self::GuestFile(_) => "mount the guest's program",
             Self::Bind(_) => "bind a host path",
+            Self::SnapshotPoints(_) => "make the mount points of snapshots",
             Self::Overlay { .. } => "mount the root overlay",
             Self::Programs(_) => "overlay the host's programs",
             Self::Rebuild(_) => "rebuild a folder of the host's programs",

@@ -10,7 +10,7 @@ use eyot::internal::system_reason;
 use eyot::{
     Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, PullPolicy,
     Result, SandboxImages, SandboxInfo, SandboxNamer, SandboxOperationUnsupported, SandboxProvider,
-    SandboxSpec, Usage, ValidSpec,
+    SandboxSnapshots, SandboxSpec, Usage, ValidSpec,
 };
 use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
 
@@ -22,6 +22,7 @@ use crate::disk::Disks;
 use crate::egress;
 use crate::file_gate::SandboxMounts;
 use crate::image::{NativeImages, image_store, is_absent, not_allowed_hint};
+use crate::kept_snapshot;
 use crate::launcher::client::is_launcher_ended;
 use crate::lifecycle;
 use crate::maker::support;
@@ -29,6 +30,7 @@ use crate::options::NativeOptions;
 use crate::owner::{GroupMeter, SandboxDestroyer, verdict};
 use crate::record::Record;
 use crate::sandboxes::{Sandboxes, connect};
+use crate::snapshots::NativeSnapshots;
 use crate::unfinished::Unfinished;
 
 /// Makes sandboxes with the Linux kernel alone. Cheap to share. The launcher starts with the first
@@ -325,6 +327,10 @@ impl SandboxProvider for NativeProvider {
         }
     }
 
+    fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
+        Ok(Arc::new(NativeSnapshots(Arc::clone(&self.sandboxes))))
+    }
+
     async fn sleep(&self, id_or_name: &str) -> Result<()> {
         let key = id_or_name.to_owned();
         self.blocking(move |sandboxes| sandboxes.sleep(&key)).await
@@ -366,6 +372,9 @@ impl SandboxProvider for NativeProvider {
             let id = sandboxes.id_of(&key)?;
             let removed = destroy(&sandboxes.state, &id, None);
             if removed.map_err(|error| error.context(format!("destroy sandbox `{key}`")))? {
+                if let Err(error) = kept_snapshot::collect(&sandboxes.state) {
+                    tracing::warn!(%error, "remove the snapshots that nobody needs; a later removal tries again");
+                }
                 Ok(())
             } else {
                 Err(Error::destroyed(&key))
@@ -380,7 +389,7 @@ pub fn capabilities() -> Capabilities {
     use Capability::{
         Append, Argv, AtomicWrite, Beneath, ChangeDeadlines, Deadlines, Dial, Glob, Grep, KillTree,
         LiveProcesses, Mounts, NetworkEgress, NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead,
-        Reopen, Shell, Signals, Sleep, Symlinks, Tar, Usage, Users, Watch,
+        Reopen, Shell, Signals, Sleep, Snapshots, Symlinks, Tar, Usage, Users, Watch,
     };
     let always = [
         Append,
@@ -405,6 +414,7 @@ pub fn capabilities() -> Capabilities {
         Shell,
         Signals,
         Sleep,
+        Snapshots,
         Symlinks,
         Tar,
         Usage,

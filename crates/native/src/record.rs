@@ -2,10 +2,9 @@
 //! [`crate::ready`] names the process of its guest.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use eyot::{NetworkMode, SandboxInfo, WorkspaceSpec};
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::egress::changed_rules;
 use crate::image::Lower;
-use crate::state::{IdBlock, StateDir};
+use crate::state::{IdBlock, StateDir, write_whole};
 
 /// The data that a later process needs to use or to remove the sandbox. It holds secrets, so the
 /// file's mode is 0600.
@@ -53,7 +52,6 @@ pub(crate) struct Record {
 }
 
 const RECORD: &str = "sandbox.json";
-const RECORD_IN_THE_MAKING: &str = "sandbox.json.new";
 pub(crate) const SOCKET: &str = "guest.sock";
 
 impl Record {
@@ -66,15 +64,7 @@ impl Record {
     /// would stall every create and wake. A record that a power loss has damaged is recognized
     /// ([`crate::condition`]).
     pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
-        let made = directory.join(RECORD_IN_THE_MAKING);
-        // Of somebody who was killed. Whatever it is, it is not written into.
-        match fs::remove_file(&made) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&made)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        fs::rename(made, directory.join(RECORD))
+        write_whole(directory, RECORD, &serde_json::to_vec(self)?)
     }
 
     /// Reads the record in a sandbox's directory, with the network rules that are in force now.

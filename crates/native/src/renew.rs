@@ -7,13 +7,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
 use crate::directory::Layout;
-use crate::plan::{IdMap, Plan};
+use crate::plan::{IdMap, Plan, RANGE_LEN};
 use crate::setup::mount_targets;
 use crate::state::make_child;
 
@@ -47,17 +47,39 @@ impl Layout<'_> {
         }
         let mut at = upper.try_clone()?;
         let mut names = path.iter().peekable();
+        let mut below = PathBuf::new();
         while let Some(name) = names.next() {
             let wants_dir = is_dir || names.peek().is_some();
-            if ensure(&at, name, wants_dir)?
-                && let IdMap::Range(range) = self.map
-            {
-                let (uid, gid) = (Uid::from_raw(range.host_id(0)), Gid::from_raw(range.host_id(0)));
-                rustix::fs::chownat(&at, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+            below.push(name);
+            if ensure(&at, name, wants_dir)? {
+                self.dress(&at, name, &below)?;
             }
             if names.peek().is_some() {
                 at = rustix::fs::openat(&at, name, DIRECTORY, Mode::empty())?;
             }
+        }
+        Ok(())
+    }
+
+    /// Gives what was just made the owner and the permission bits of the directory that it hides in the layers, or the inner
+    /// root's.
+    fn dress(&self, at: &OwnedFd, name: &OsStr, below: &Path) -> io::Result<()> {
+        let hidden =
+            if self.image.lower.snapshots.is_empty() { None } else { self.image.directory(below)? };
+        if let IdMap::Range(range) = self.map {
+            let of = |id: u32| range.host_id(if id < RANGE_LEN { id } else { 0 });
+            let (uid, gid) = hidden.map_or((0, 0), |hidden| (hidden.uid, hidden.gid));
+            let (uid, gid) = (Uid::from_raw(of(uid)), Gid::from_raw(of(gid)));
+            rustix::fs::chownat(at, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        if let Some(hidden) = hidden {
+            let made = rustix::fs::openat(
+                at,
+                name,
+                OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?;
+            rustix::fs::fchmod(&made, Mode::from_raw_mode(hidden.mode))?;
         }
         Ok(())
     }

@@ -222,7 +222,7 @@ impl Sandboxes {
 
     /// Waits for the lock of a completed sandbox. Blocks while another process makes it, puts it to
     /// sleep or wakes it.
-    fn locked(&self, id_or_name: &str) -> Result<(SandboxId, Lock)> {
+    pub(crate) fn locked(&self, id_or_name: &str) -> Result<(SandboxId, Lock)> {
         let id = self.id_of(id_or_name)?;
         let directory = self.state.sandbox(&id);
         let lost = |error: std::io::Error| match error.kind() {

@@ -11,7 +11,10 @@ use eyot::{NetworkMode, SandboxPath, ValidSpec};
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::disk_ids::DiskIds;
 use crate::image::{Image, MountPoints, points};
-use crate::plan::{Bind, EMPTY_FOLDER, GUEST_ID, IdMap, LOWER, OWN_DEVICES, Plan, ROOT, Step, pack_filter};
+use crate::plan::{
+    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, LOWER, OWN_DEVICES, Plan, ROOT, Step, lower_beside_snapshots,
+    pack_filter, snapshot_point,
+};
 use crate::seccomp;
 
 /// The inputs of the plan.
@@ -151,20 +154,36 @@ impl Setup<'_> {
         if self.is_range() {
             steps.push(Step::BecomeInnerRoot);
         }
-        let lower = &self.image.lower;
-        steps.push(self.bind(&lower.folder, LOWER, true, DiskIds::Inside));
-        let layer = |name: &String| format!("{LOWER}/{name}");
-        let above = (self.image.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
-        let layers = if lower.layers.is_empty() {
-            vec![LOWER.to_owned()]
-        } else {
-            above.iter().chain(&lower.layers).map(layer).collect()
-        };
-        steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
+        steps.extend(self.layers());
         steps.extend(self.programs());
         // Before whatever binds a device, a mask included.
         steps.extend(self.is_range().then_some(Step::OwnDevices));
         steps.extend(self.image.masks.iter().map(|path| Step::Mask(inside(path))));
+        steps
+    }
+
+    /// Binds the layers to where the overlay takes them from, and mounts it.
+    fn layers(&self) -> Vec<Step> {
+        let lower = &self.image.lower;
+        let (mut steps, mut layers) = (Vec::new(), Vec::new());
+        let point = if lower.snapshots.is_empty() { LOWER.to_owned() } else { lower_beside_snapshots() };
+        if !lower.snapshots.is_empty() {
+            steps.push(Step::SnapshotPoints(u32::try_from(lower.snapshots.len()).unwrap_or(u32::MAX)));
+        }
+        for (place, snapshot) in lower.snapshots.iter().enumerate() {
+            let target = snapshot_point(place);
+            let ids = snapshot.ids.map_or(DiskIds::Host, |ids| DiskIds::Range(ids.range()));
+            steps.push(self.bind(&snapshot.folder, &target, true, ids));
+            layers.push(target);
+        }
+        steps.push(self.bind(&lower.folder, &point, true, DiskIds::Inside));
+        if lower.layers.is_empty() {
+            layers.push(point);
+        } else {
+            let above = (self.image.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
+            layers.extend(above.iter().chain(&lower.layers).map(|name| format!("{point}/{name}")));
+        }
+        steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
         steps
     }
 

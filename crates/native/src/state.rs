@@ -3,7 +3,7 @@
 //! `rename`) or made under a sandbox's lock.
 //!
 //! ```text
-//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/. The directory itself is locked during
+//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/ · files-move.json. The directory itself is locked during
 //!                   a create, a sleep, a wake and a destroy. With a disk limit, the image of a file
 //!                   system, disk, is in place of upper/ and work/
 //! slots/<id>/       half-made sandboxes that wait for a create; their owner holds their locks: see `slots`
@@ -15,6 +15,8 @@
 //! images/           the store of images: see `eyot_image`
 //! programs/         the guest's program, by digest: see `launcher::guest_file`
 //! cgroups           the places of sandboxes' control groups
+//! snapshots/<id>/   snapshot.json · files/: see `kept_snapshot`
+//! snapshots.lock    the lock between using a snapshot and removing what nobody uses
 //! workspaces.lock   the lock for making persistent workspaces
 //! gate              the lock between making a sandbox's directory and locking it
 //! trash/<id>/       destroyed sandboxes until their files are gone
@@ -22,12 +24,12 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
-use std::io;
+use std::io::{self, Write};
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use eyot::{Error, Result, SandboxId, SandboxName};
+use eyot::{Error, Result, SandboxId, SandboxName, SnapshotId};
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -87,7 +89,7 @@ impl StateDir {
     /// its sentence yet: see [`host::explained`].
     pub(crate) fn make(&self) -> Result<()> {
         let failed = |error: io::Error| not_opened(&self.root, error);
-        for name in ["sandboxes", "slots", "names", "blocks", "workspaces", "layers", "trash"] {
+        for name in ["sandboxes", "slots", "names", "blocks", "workspaces", "layers", "snapshots", "trash"] {
             make_dir(&self.root.join(name), 0o700).map_err(failed)?;
         }
         Ok(())
@@ -134,6 +136,35 @@ impl StateDir {
     /// Returns the folder of prepared layers.
     pub(crate) fn layers(&self) -> PathBuf {
         self.root.join("layers")
+    }
+
+    /// Returns the folder of a snapshot.
+    pub(crate) fn snapshot(&self, id: &SnapshotId) -> PathBuf {
+        self.root.join("snapshots").join(id.as_str())
+    }
+
+    /// Returns the folder of a snapshot's files.
+    pub(crate) fn snapshot_files(&self, id: &SnapshotId) -> PathBuf {
+        self.snapshot(id).join("files")
+    }
+
+    /// Lists the snapshots that have a folder, oldest first.
+    pub(crate) fn snapshots(&self) -> io::Result<Vec<SnapshotId>> {
+        let entries = match fs::read_dir(self.root.join("snapshots")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            ids.extend(entry?.file_name().to_str().and_then(|name| SnapshotId::parse(name).ok()));
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    /// Takes the lock of the snapshots: shared by those who begin to use one, alone by those who remove what nobody uses.
+    pub(crate) fn lock_snapshots(&self, how: FlockOperation) -> io::Result<FileLock> {
+        self.lock("snapshots.lock", how)
     }
 
     /// Returns the folder of the image store.
@@ -482,6 +513,19 @@ impl IdBlock {
     pub(crate) fn range(self) -> IdRange {
         IdRange { base: block_base(self.block), shift: self.shift % RANGE_LEN }
     }
+}
+
+/// Writes a file of mode 0600 as a whole: it has this content then, or is as it was before. It is not synced.
+pub(crate) fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let made = folder.join(format!("{name}.new"));
+    // Of somebody who was killed. Whatever it is, it is not written into.
+    match fs::remove_file(&made) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&made)?;
+    file.write_all(bytes)?;
+    fs::rename(made, folder.join(name))
 }
 
 /// Makes a directory and its parents. A directory that exists is no error.

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use eyot::{Error, ErrorKind, Result, SandboxInfo, ValidSpec};
 
 use crate::create::draw_nonces;
+use crate::files_move;
 use crate::host_ranges::{self, HostRanges};
 use crate::maker::{Maker, as_root, caller_alone, failed};
 use crate::plan::IdMap;
@@ -35,6 +36,8 @@ impl Maker<'_> {
         let map = map_of(&record)?;
         let directory = self.state.sandbox(&record.info.id);
         put_to_sleep(&directory, &record).map_err(failed("end what is left of its last guest"))?;
+        let record =
+            files_move::complete(self.state, &directory, record).map_err(failed("move its files"))?;
         if let Some(ids) = record.id_block() {
             let ranges = HostRanges::of_host();
             ranges.make().map_err(failed(host_ranges::STEP))?;

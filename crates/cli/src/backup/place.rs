@@ -184,6 +184,7 @@ fn may_be_there(path: &OsStr, kind: &Kind) -> bool {
         [b"sandboxes", _, b"upper", _, ..]
             | [b"workspaces", _, _, ..]
             | [b"layers", _, _, ..]
+            | [b"snapshots", _, b"files", _, ..]
             | [b"images", b"layers", _, _, ..]
     );
     let is_mark = matches!(

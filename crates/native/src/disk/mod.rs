@@ -139,7 +139,7 @@ impl DiskRequest {
 }
 
 /// The name of the image file in the sandbox's directory.
-const IMAGE: &str = "disk";
+pub(crate) const IMAGE: &str = "disk";
 
 impl Disk {
     /// Returns a path to the top directory of the disk. It is valid in this process while the disk

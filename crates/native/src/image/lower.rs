@@ -7,15 +7,18 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use eyot::SnapshotId;
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::read::handle;
+use crate::state::IdBlock;
 
 /// The read-only layers of an image on the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +30,29 @@ pub(crate) struct Lower {
     /// only layer.
     #[serde(default)]
     pub layers: Vec<String>,
+    /// The snapshots above the image, topmost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<SnapshotLayer>,
+}
+
+/// The files of a snapshot, as a layer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SnapshotLayer {
+    /// The snapshot.
+    pub id: SnapshotId,
+    /// The folder of its files on the host.
+    pub folder: String,
+    /// The host ids of the sandbox that wrote them; `None`: it had none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ids: Option<IdBlock>,
+}
+
+/// The owner and the permission bits of a directory in a layer. The ids are those inside.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DirectoryFacts {
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
 }
 
 /// The number of links that the kernel follows.
@@ -45,21 +71,38 @@ enum LayerLookup {
 impl Lower {
     /// Makes an image of one layer.
     pub(crate) fn one(folder: &str) -> Self {
-        Self { folder: folder.to_owned(), layers: Vec::new() }
+        Self { folder: folder.to_owned(), ..Self::default() }
     }
 
-    fn paths(&self) -> Vec<PathBuf> {
+    /// Returns the folders of the layers, topmost first, each with the host ids of its files' owners; `None`: they have
+    /// the ids of inside.
+    pub(crate) fn folders(&self) -> Vec<(PathBuf, Option<IdBlock>)> {
         let folder = Path::new(&self.folder);
+        let mut folders: Vec<_> =
+            self.snapshots.iter().map(|snapshot| (PathBuf::from(&snapshot.folder), snapshot.ids)).collect();
         if self.layers.is_empty() {
-            vec![folder.to_owned()]
+            folders.push((folder.to_owned(), None));
         } else {
-            self.layers.iter().map(|name| folder.join(name)).collect()
+            folders.extend(self.layers.iter().map(|name| (folder.join(name), None)));
         }
+        folders
+    }
+
+    /// Moves the folders that lie below one state folder to another one.
+    pub(crate) fn move_below(&mut self, state: &Path, was: &Path) -> io::Result<()> {
+        for folder in self.snapshots.iter_mut().map(|snapshot| &mut snapshot.folder).chain([&mut self.folder])
+        {
+            if let Ok(below) = Path::new(&*folder).strip_prefix(was) {
+                let moved = state.join(below).into_os_string().into_string();
+                *folder = moved.map_err(|_| io::ErrorKind::InvalidFilename)?;
+            }
+        }
+        Ok(())
     }
 
     /// Tells whether every layer exists.
     pub(crate) fn is_there(&self) -> bool {
-        self.paths().iter().all(|layer| layer.is_dir())
+        self.folders().iter().all(|(layer, _)| layer.is_dir())
     }
 
     /// Opens the file at `path` (relative to the root) to inspect it, after following links inside
@@ -74,7 +117,7 @@ impl Lower {
                 continue;
             }
             let next = reached.join(&part);
-            let (file, kind) = self.look(&next)?;
+            let (file, kind, _) = self.look(&next)?;
             match kind {
                 FileType::Symlink => {
                     links += 1;
@@ -101,9 +144,14 @@ impl Lower {
 
     /// Returns what is known of the directory at `path` (relative to the root), unless a part of the path is a link or there is
     /// no directory.
-    pub(crate) fn directory(&self, path: &Path) -> Result<Option<Stat>, Errno> {
+    pub(crate) fn directory(&self, path: &Path) -> Result<Option<DirectoryFacts>, Errno> {
         match self.look(path) {
-            Ok((file, FileType::Directory)) => rustix::fs::fstat(&file).map(Some),
+            Ok((file, FileType::Directory, ids)) => {
+                let stat = rustix::fs::fstat(&file)?;
+                let inside = |id: u32| ids.map_or(id, |ids| ids.range().inner_id(id).unwrap_or(0));
+                let (uid, gid) = (inside(stat.st_uid), inside(stat.st_gid));
+                Ok(Some(DirectoryFacts { mode: stat.st_mode & 0o7777, uid, gid }))
+            }
             // Where this user can't enter, its sandboxes can't either.
             Ok(_) | Err(Errno::NOENT | Errno::ACCESS) => Ok(None),
             Err(error) => Err(error),
@@ -111,10 +159,10 @@ impl Lower {
     }
 
     /// Looks up a path whose folders are no links, in all layers.
-    fn look(&self, path: &Path) -> Result<(OwnedFd, FileType), Errno> {
-        for layer in self.paths() {
+    fn look(&self, path: &Path) -> Result<(OwnedFd, FileType, Option<IdBlock>), Errno> {
+        for (layer, ids) in self.folders() {
             match look_in(&layer, path)? {
-                LayerLookup::There(file, kind) => return Ok((file, kind)),
+                LayerLookup::There(file, kind) => return Ok((file, kind, ids)),
                 LayerLookup::Hidden => return Err(Errno::NOENT),
                 LayerLookup::Absent => {}
             }
@@ -187,7 +235,7 @@ mod tests {
             fs::write(folder.join(path), text).unwrap();
         }
         let layers = names.iter().map(|name| (*name).to_owned()).collect();
-        Lower { folder: folder.to_str().unwrap().to_owned(), layers }
+        Lower { folder: folder.to_str().unwrap().to_owned(), layers, snapshots: Vec::new() }
     }
 
     fn read(lower: &Lower, path: &str) -> String {

@@ -24,13 +24,12 @@ use std::time::{Duration, Instant};
 use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result};
 use eyot_image::{ImageName, RunConfig, UseGuard};
-use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use crate::plan::RebuiltFolder;
 use crate::state::StateDir;
 
-pub(crate) use lower::Lower;
+pub(crate) use lower::{DirectoryFacts, Lower, SnapshotLayer};
 pub(crate) use managed::NativeImages;
 pub(crate) use read::read_of_image;
 pub use sources::ImageSources;
@@ -76,16 +75,22 @@ impl Image {
         Self { name, lower, run, programs, rebuilt: Vec::new(), masks, mount_points }
     }
 
+    /// Puts snapshots above the image's layers.
+    fn below(mut self, snapshots: &[SnapshotLayer]) -> Self {
+        self.lower.snapshots = snapshots.to_vec();
+        self
+    }
+
     /// Tells whether the image's layer is a skeleton of ours.
     pub(crate) fn is_skeleton(&self) -> bool {
         self.mount_points == MountPoints::Skeleton
     }
 
     /// Returns what is known of a directory of the image or of the mount points above it, by its path relative to the root.
-    pub(crate) fn directory(&self, path: &Path) -> Result<Option<Stat>, Errno> {
+    pub(crate) fn directory(&self, path: &Path) -> Result<Option<DirectoryFacts>, Errno> {
         let above = (self.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
         let layers = above.into_iter().chain(self.lower.layers.iter().cloned()).collect();
-        Lower { folder: self.lower.folder.clone(), layers }.directory(path)
+        Lower { layers, ..self.lower.clone() }.directory(path)
     }
 
     /// Returns the image's `PATH`, if it sets one.
@@ -209,7 +214,10 @@ impl ImageCache {
         as_root: bool,
     ) -> Result<Image> {
         let name = match name.unwrap_or(DEFAULT) {
-            DEFAULT => return self.host(state, as_root),
+            DEFAULT => {
+                let image = self.host(state, as_root)?;
+                return Ok(image.below(&lower.snapshots));
+            }
             name => name,
         };
         if !lower.is_there() {
@@ -225,7 +233,7 @@ impl ImageCache {
         if !folder.starts_with(state.layers()) {
             directory::refuse_state(state, folder)?;
         }
-        directory::image(name, folder)
+        Ok(directory::image(name, folder)?.below(&lower.snapshots))
     }
 
     /// Returns the image `host` with the current mounts below its folders: a mount that was missed

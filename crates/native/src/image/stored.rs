@@ -38,7 +38,7 @@ pub(super) fn image(
     };
     let folder = found.folder.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))?;
     make_mount_points(state, &found.folder)?;
-    let lower = Lower { folder: folder.to_owned(), layers: found.layers };
+    let lower = Lower { folder: folder.to_owned(), layers: found.layers, snapshots: Vec::new() };
     let image = Image::of_layers(name, lower, found.run);
     *last = Some(Remembered { name: name.to_owned(), generation, image: image.clone() });
     Ok(Some((image, held)))

@@ -7,6 +7,7 @@ use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, Result, SandboxId};
 use eyot_image::{ImageStore, ImageUse};
 
+use crate::kept_snapshot::KeptSnapshot;
 use crate::record::Record;
 use crate::state::StateDir;
 
@@ -39,6 +40,12 @@ pub fn image_uses(state: &Path, names: &dyn Fn(&SandboxId) -> Option<String>) ->
             // In the making over something else, or gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             record => uses.extend(use_of(record.map_err(unreadable)?, names)),
+        }
+    }
+    for snapshot in KeptSnapshot::all(&state).map_err(unreadable)? {
+        let layers = snapshot.lower.layers;
+        if !layers.is_empty() {
+            uses.push(ImageUse { sandbox: format!("snapshot {}", snapshot.id), layers });
         }
     }
     Ok(uses)

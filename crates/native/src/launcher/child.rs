@@ -15,7 +15,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::egress_sockets;
 use super::make::{Descriptors, Failed};
 use super::source::BindSource;
-use crate::plan::{Bind, LOWER, Plan, ROOT, RebuiltFolder, Step, unpack_filter};
+use crate::plan::{
+    Bind, LOWER, Plan, ROOT, RebuiltFolder, Step, lower_beside_snapshots, snapshot_point, unpack_filter,
+};
 use crate::sys::{self, ChildGate, ChildMain, MountRestrictions, Ruleset};
 
 /// The memory that launcher and child share. Before the gate is open, the child reads nothing but
@@ -132,6 +134,7 @@ impl ChildMemory {
             Step::AttachDisk => attach_disk(self.descriptors.disk.as_ref()),
             Step::GuestFile(path) => self.mount_guest(path),
             Step::Bind(bind) => self.bind(index, bind),
+            Step::SnapshotPoints(count) => make_snapshot_points(*count),
             Step::Overlay { lower, target } => mount_overlay(lower, target),
             Step::Programs(path) => self.show_programs(index, path),
             Step::Rebuild(folder) => rebuild(folder),
@@ -210,13 +213,23 @@ impl ChildMemory {
     fn show_programs(&self, index: usize, path: &str) -> io::Result<()> {
         let folder = match self.trees.get(&index) {
             Some(tree) => {
-                let staged = format!("{LOWER}{path}");
+                let staged = format!("{}{path}", self.lower());
                 sys::attach_tree(*tree, &staged)?;
                 BindSource::open(&staged)?
             }
             None => BindSource::open(path)?,
         };
-        mount_read_only_overlay(&folder, &format!("{ROOT}{path}"))
+        mount_read_only_overlay(&self.lower(), &folder, &format!("{ROOT}{path}"))
+    }
+
+    /// Returns the mount point of the image's folder.
+    fn lower(&self) -> String {
+        let is_points = |step: &Step| matches!(step, Step::SnapshotPoints(_));
+        if self.plan.as_ref().is_some_and(|plan| plan.steps.iter().any(is_points)) {
+            lower_beside_snapshots()
+        } else {
+            LOWER.to_owned()
+        }
     }
 
     fn attach_devices(&self, index: usize) -> io::Result<()> {
@@ -255,6 +268,15 @@ fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
     sys::mount("overlay", target, "overlay", libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 
+/// The capacity of the folder of mount points, in MiB.
+const POINTS_MIB: u64 = 1;
+
+fn make_snapshot_points(count: u32) -> io::Result<()> {
+    mount_tmpfs(LOWER, POINTS_MIB, 0o755)?;
+    std::fs::create_dir(lower_beside_snapshots())?;
+    (0..count as usize).try_for_each(|place| std::fs::create_dir(snapshot_point(place)))
+}
+
 fn rebuild(folder: &RebuiltFolder) -> io::Result<()> {
     let target = |name: &String| format!("{ROOT}{}/{name}", folder.path);
     for name in &folder.folders {
@@ -285,8 +307,8 @@ fn copy_file(path: &str, target: &str) -> io::Result<()> {
 /// attributes of its own, and fails if it may not read them.
 const EMPTY_LAYER: &str = "/srv";
 
-fn mount_read_only_overlay(folder: &BindSource, target: &str) -> io::Result<()> {
-    let options = format!("lowerdir={LOWER}{EMPTY_LAYER}:{},userxattr", folder.path());
+fn mount_read_only_overlay(lower: &str, folder: &BindSource, target: &str) -> io::Result<()> {
+    let options = format!("lowerdir={lower}{EMPTY_LAYER}:{},userxattr", folder.path());
     let mut flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;
     if folder.is_noexec()? {
         flags |= libc::MS_NOEXEC;

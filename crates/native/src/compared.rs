@@ -1,0 +1,203 @@
+//! The differences between the files of two sides that lie over the same image. Only what the layers that they do not share
+//! have touched is looked at.
+
+use std::ffi::CString;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use eyot::{ChangeKind, ComparedFile, ComparedFileType, FileChange, FileChanges};
+use rustix::fs::{FileType, Stat};
+
+use crate::merged_layers::{MergedDirectory, MergedLayers, Shown, joined};
+
+/// Folders that the sandbox mounts onto, and files that name it: each sandbox has its own.
+const OWN: [&str; 7] = ["dev", "proc", "sys", "run", "etc/hosts", "etc/hostname", "etc/resolv.conf"];
+
+/// Two sides that are compared.
+struct LayerComparison<'a> {
+    from: &'a MergedLayers,
+    to: &'a MergedLayers,
+    /// The number of the topmost layers of each side that the other does not have.
+    own: [usize; 2],
+    changes: Vec<FileChange>,
+    /// The directories that are still to be looked at.
+    left: Vec<ComparedDirectory>,
+}
+
+/// A directory that is to be looked at.
+struct ComparedDirectory {
+    path: PathBuf,
+    from: Vec<usize>,
+    to: Vec<usize>,
+    /// Every name counts, not only those that a layer of one side has.
+    whole: bool,
+}
+
+/// Compares what two sides have at `top` and below. Blocks for as long as it takes to read what differs.
+pub(crate) fn compare(from: &MergedLayers, to: &MergedLayers, top: &Path) -> io::Result<FileChanges> {
+    let own = [from.own_layers(to), to.own_layers(from)];
+    let root = ComparedDirectory { path: PathBuf::new(), from: from.places(), to: to.places(), whole: false };
+    let mut comparison = LayerComparison { from, to, own, changes: Vec::new(), left: Vec::new() };
+    if own == [0, 0] {
+        return Ok(FileChanges::default());
+    }
+    comparison.descend(root, top)?;
+    let mut truncated = false;
+    while let Some(directory) = comparison.left.pop() {
+        if comparison.changes.len() >= FileChanges::MAX {
+            truncated = true;
+            break;
+        }
+        comparison.look_into(&directory)?;
+    }
+    let mut changes = comparison.changes;
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    truncated |= changes.len() > FileChanges::MAX;
+    changes.truncate(FileChanges::MAX);
+    Ok(FileChanges { changes, truncated })
+}
+
+impl LayerComparison<'_> {
+    /// Goes down to the directory `top`, and begins there. A leaf at its end is compared alone.
+    fn descend(&mut self, root: ComparedDirectory, top: &Path) -> io::Result<()> {
+        let mut directory = root;
+        for part in top.iter() {
+            let name = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(part))?;
+            let opened = self.open(&directory)?;
+            self.look_at(&directory, &opened, &name)?;
+            let Some(below) = self.left.pop() else { return Ok(()) };
+            // The directories on the way are not asked for.
+            self.changes.clear();
+            directory = below;
+        }
+        self.left.push(directory);
+        Ok(())
+    }
+
+    fn look_into(&mut self, directory: &ComparedDirectory) -> io::Result<()> {
+        let opened = self.open(directory)?;
+        let ends = if directory.whole { [usize::MAX; 2] } else { self.own };
+        let mut names = [opened[0].names(ends[0])?, opened[1].names(ends[1])?].concat();
+        names.sort_unstable();
+        names.dedup();
+        names.iter().try_for_each(|name| self.look_at(directory, &opened, name))
+    }
+
+    /// Opens a directory on both sides.
+    fn open(&self, directory: &ComparedDirectory) -> io::Result<[MergedDirectory; 2]> {
+        let ComparedDirectory { path, from, to, .. } = directory;
+        Ok([self.from.directory(path, from)?, self.to.directory(path, to)?])
+    }
+
+    /// Compares one name of a directory, and notes what is below for later.
+    fn look_at(
+        &mut self,
+        directory: &ComparedDirectory,
+        opened: &[MergedDirectory; 2],
+        name: &CString,
+    ) -> io::Result<()> {
+        let path = joined(&directory.path, name);
+        if OWN.iter().any(|own| path == Path::new(own)) {
+            return Ok(());
+        }
+        let (from, to) = (opened[0].look(name)?, opened[1].look(name)?);
+        let (before, after) = (compared(&from), compared(&to));
+        let change = match (&before, &after) {
+            (None, None) => None,
+            (None, Some(_)) => Some(ChangeKind::Added),
+            (Some(_), None) => Some(ChangeKind::Removed),
+            (Some(one), Some(other)) if one != other => Some(ChangeKind::Changed),
+            _ => (!self.has_same_content(&path, &from, &to)?).then_some(ChangeKind::Changed),
+        };
+        let has_changed = change.is_some();
+        if let Some(change) = change {
+            let path = format!("/{}", path.display());
+            self.changes.push(FileChange { path, change, before, after });
+        }
+        self.note_below(directory, path, (from, to), has_changed);
+        Ok(())
+    }
+
+    fn note_below(
+        &mut self,
+        directory: &ComparedDirectory,
+        path: PathBuf,
+        sides: (Shown, Shown),
+        has_changed: bool,
+    ) {
+        let (from, from_hides) = places(sides.0, self.own[0]);
+        let (to, to_hides) = places(sides.1, self.own[1]);
+        let is_one_sided = from.is_empty() != to.is_empty();
+        if from.is_empty() && to.is_empty() {
+            return;
+        }
+        let whole = directory.whole || from_hides || to_hides || (has_changed && is_one_sided);
+        let is_own = |places: &[usize], own: usize| places.iter().any(|place| *place < own);
+        if whole || is_own(&from, self.own[0]) || is_own(&to, self.own[1]) {
+            self.left.push(ComparedDirectory { path, from, to, whole });
+        }
+    }
+
+    /// Tells whether two leaves of the same kind, size and mode have the same content.
+    fn has_same_content(&self, path: &Path, from: &Shown, to: &Shown) -> io::Result<bool> {
+        let (Shown::Leaf { place: one, stat }, Shown::Leaf { place: other, stat: stat_after }) = (from, to)
+        else {
+            return Ok(true);
+        };
+        if (stat.st_dev, stat.st_ino) == (stat_after.st_dev, stat_after.st_ino) {
+            return Ok(true);
+        }
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => Ok(self.from.target(*one, path)? == self.to.target(*other, path)?),
+            FileType::RegularFile => match (self.from.file(*one, path)?, self.to.file(*other, path)?) {
+                (Some(one), Some(other)) => same_bytes(one, other),
+                _ => Ok(false),
+            },
+            _ => Ok(stat.st_rdev == stat_after.st_rdev),
+        }
+    }
+}
+
+/// Returns the layers of a directory, and whether one of the `own` topmost hides those below.
+fn places(shown: Shown, own: usize) -> (Vec<usize>, bool) {
+    match shown {
+        Shown::Directory { places, hidden_by, .. } => (places, hidden_by.is_some_and(|place| place < own)),
+        Shown::Nothing | Shown::Leaf { .. } => (Vec::new(), false),
+    }
+}
+
+fn compared(shown: &Shown) -> Option<ComparedFile> {
+    let (Shown::Leaf { stat, .. } | Shown::Directory { stat, .. }) = shown else { return None };
+    Some(compared_file(stat))
+}
+
+fn compared_file(stat: &Stat) -> ComparedFile {
+    let file_type = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => ComparedFileType::File,
+        FileType::Directory => ComparedFileType::Directory,
+        FileType::Symlink => ComparedFileType::Symlink,
+        _ => ComparedFileType::Other,
+    };
+    let size = if file_type == ComparedFileType::File { stat.st_size } else { 0 };
+    ComparedFile { file_type, size_bytes: size.unsigned_abs(), mode: stat.st_mode & 0o7777 }
+}
+
+fn same_bytes(one: impl Read, other: impl Read) -> io::Result<bool> {
+    const PIECE_BYTES: usize = 64 << 10;
+    let (mut one, mut other) = (one, other);
+    let mut pieces = [vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]];
+    loop {
+        let [first, second] = &mut pieces;
+        let read = one.read(first)?;
+        if read == 0 {
+            return Ok(other.read(&mut second[..1])? == 0);
+        }
+        match other.read_exact(&mut second[..read]) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            read => read?,
+        }
+        if first[..read] != second[..read] {
+            return Ok(false);
+        }
+    }
+}

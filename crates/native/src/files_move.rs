@@ -1,0 +1,155 @@
+//! Changes of the layers of a sleeping sandbox: its writable layer becomes a snapshot, or is thrown away, and an empty one is
+//! put above other layers. The intent is written first, and whoever uses the sandbox next completes what a killed process
+//! began. So the sandbox is as it was before, or as it is to be.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+
+use eyot::SnapshotId;
+use serde::{Deserialize, Serialize};
+
+use crate::image::Lower;
+use crate::record::Record;
+use crate::state::{StateDir, make_child, write_whole};
+
+const INTENT: &str = "files-move.json";
+/// The writable layer.
+const UPPER: &str = "upper";
+/// A writable layer that is thrown away.
+const DISCARDED: &str = "upper.discarded";
+
+/// A change of a sandbox's layers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FilesMove {
+    /// The snapshot that the writable layer becomes. `None`: it is thrown away.
+    pub kept_as: Option<SnapshotId>,
+    /// The layers of the sandbox from then on.
+    #[serde(flatten)]
+    pub lower: Lower,
+}
+
+impl FilesMove {
+    /// Reads the change that was begun in a sandbox's directory, if there is one.
+    pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
+        match fs::read(directory.join(INTENT)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
+        }
+    }
+
+    /// Makes the change in the directory of a sandbox that sleeps. The caller holds its lock.
+    pub(crate) fn make(&self, state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
+        // A whole one of before: once the intent is there, it would be taken for the one to throw away.
+        remove_discarded(directory)?;
+        write_whole(directory, INTENT, &serde_json::to_vec(self)?)?;
+        complete(state, directory, record)
+    }
+}
+
+/// Completes the change that was begun in a sandbox's directory, if there is one. Returns the record
+/// that it has then. The caller holds its lock, and no process of the sandbox runs.
+pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
+    let Some(change) = FilesMove::read(directory)? else {
+        remove_discarded(directory)?;
+        return Ok(record);
+    };
+    let upper = directory.join(UPPER);
+    let old = match &change.kept_as {
+        Some(id) => state.snapshot_files(id),
+        None => directory.join(DISCARDED),
+    };
+    if !old.exists() {
+        fs::rename(&upper, &old)?;
+    }
+    let found = fs::symlink_metadata(&old)?;
+    make_child(&upper, 0o700)?;
+    chown(&upper, Some(found.uid()), Some(found.gid()))?;
+    fs::set_permissions(&upper, fs::Permissions::from_mode(found.mode() & 0o7777))?;
+    let record = Record { lower: change.lower, ..record };
+    record.write(directory)?;
+    fs::remove_file(directory.join(INTENT))?;
+    remove_discarded(directory)?;
+    Ok(record)
+}
+
+fn remove_discarded(directory: &Path) -> io::Result<()> {
+    let discarded = directory.join(DISCARDED);
+    if discarded.exists() { eyot_image::remove_tree(&discarded) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::SnapshotLayer;
+    use crate::record::tests::record;
+
+    /// A sandbox's directory with a file, and the change that makes a snapshot of it.
+    fn scene(keeps: bool) -> (tempfile::TempDir, StateDir, std::path::PathBuf, Record, FilesMove) {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::made_at(&dir.path().join("state"));
+        let record = record();
+        let directory = state.sandbox(&record.info.id);
+        fs::create_dir_all(directory.join(UPPER)).unwrap();
+        fs::write(directory.join("upper/file"), "kept").unwrap();
+        fs::set_permissions(directory.join(UPPER), fs::Permissions::from_mode(0o751)).unwrap();
+        record.write(&directory).unwrap();
+        let id = SnapshotId::generate();
+        make_child(&state.snapshot(&id), 0o700).unwrap();
+        let folder = state.snapshot_files(&id).to_str().unwrap().to_owned();
+        let snapshots = vec![SnapshotLayer { id: id.clone(), folder, ids: None }];
+        let lower = Lower { snapshots, ..Lower::default() };
+        (dir, state, directory, record, FilesMove { kept_as: keeps.then_some(id), lower })
+    }
+
+    fn is_after(state: &StateDir, directory: &Path, change: &FilesMove) {
+        assert_eq!(fs::read_dir(directory.join(UPPER)).unwrap().count(), 0);
+        assert_eq!(fs::metadata(directory.join(UPPER)).unwrap().mode() & 0o777, 0o751);
+        assert_eq!(Record::read(directory).unwrap().lower, change.lower);
+        assert!(!directory.join(INTENT).exists() && !directory.join(DISCARDED).exists());
+        if let Some(id) = &change.kept_as {
+            assert_eq!(fs::read_to_string(state.snapshot_files(id).join("file")).unwrap(), "kept");
+        }
+    }
+
+    #[test]
+    fn whatever_step_a_process_dies_behind_the_next_one_completes_the_change() {
+        for keeps in [true, false] {
+            for done in 0..=4 {
+                let (_dir, state, directory, record, change) = scene(keeps);
+                write_whole(&directory, INTENT, &serde_json::to_vec(&change).unwrap()).unwrap();
+                let old = match &change.kept_as {
+                    Some(id) => state.snapshot_files(id),
+                    None => directory.join(DISCARDED),
+                };
+                if done >= 1 {
+                    fs::rename(directory.join(UPPER), &old).unwrap();
+                }
+                if done >= 2 {
+                    make_child(&directory.join(UPPER), 0o700).unwrap();
+                }
+                if done >= 3 {
+                    Record { lower: change.lower.clone(), ..record.clone() }.write(&directory).unwrap();
+                }
+                if done >= 4 {
+                    fs::set_permissions(directory.join(UPPER), fs::Permissions::from_mode(0o751)).unwrap();
+                    fs::remove_file(directory.join(INTENT)).unwrap();
+                }
+                let record = complete(&state, &directory, Record::read(&directory).unwrap()).unwrap();
+                assert_eq!(record.lower, change.lower, "{keeps}, behind step {done}");
+                is_after(&state, &directory, &change);
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_that_is_made_again_after_a_rollback_throws_away_the_present_files() {
+        let (_dir, state, directory, record, change) = scene(false);
+        let record = change.make(&state, &directory, record).unwrap();
+        is_after(&state, &directory, &change);
+        fs::write(directory.join("upper/second"), "").unwrap();
+        change.make(&state, &directory, record).unwrap();
+        is_after(&state, &directory, &change);
+    }
+}

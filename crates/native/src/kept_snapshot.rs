@@ -1,0 +1,194 @@
+//! Snapshots on the disk. The files of one are what was the writable layer of its sandbox: they are moved, not copied,
+//! so a snapshot costs the same whatever its size. They keep the host ids of the sandbox that wrote them.
+//!
+//! A snapshot that was removed stays hidden as long as a sandbox or another snapshot lies above it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use eyot::{SandboxId, SandboxName, SandboxSpec, SnapshotId, SnapshotInfo};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::files_move::FilesMove;
+use crate::image::{Lower, SnapshotLayer};
+use crate::record::Record;
+use crate::state::{IdBlock, StateDir, make_child, write_whole};
+
+const RECORD: &str = "snapshot.json";
+
+/// The record of a snapshot.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct KeptSnapshot {
+    pub id: SnapshotId,
+    pub name: Option<SandboxName>,
+    pub pool: Option<SandboxName>,
+    pub sandbox: SandboxId,
+    pub sandbox_name: SandboxName,
+    pub labels: BTreeMap<String, String>,
+    pub created_ms: i64,
+    /// The spec of the sandbox, as its pool knows it.
+    pub spec: SandboxSpec,
+    /// The spec that the sandbox was made from.
+    pub made_from: SandboxSpec,
+    /// The layers below its files.
+    #[serde(flatten)]
+    pub lower: Lower,
+    /// The host ids of the sandbox that wrote its files.
+    pub ids: Option<IdBlock>,
+    /// The `PATH` of its image.
+    pub program_path: Option<String>,
+    /// The bytes of its files, once they were counted. They never change.
+    pub own_bytes: Option<u64>,
+    /// It was removed, and something lies above it.
+    #[serde(default)]
+    pub hidden: bool,
+}
+
+impl KeptSnapshot {
+    /// Reads the record of a snapshot that is complete; `None` if there is none.
+    pub(crate) fn read(state: &StateDir, id: &SnapshotId) -> io::Result<Option<Self>> {
+        let folder = state.snapshot(id);
+        if !state.snapshot_files(id).is_dir() {
+            return Ok(None);
+        }
+        match fs::read(folder.join(RECORD)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
+        }
+    }
+
+    /// Reads every complete snapshot, hidden ones too, oldest first.
+    pub(crate) fn all(state: &StateDir) -> io::Result<Vec<Self>> {
+        let read = state.snapshots()?.into_iter().map(|id| Self::read(state, &id));
+        Ok(read.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
+    /// Writes the record into the snapshot's folder, which is made if need be.
+    pub(crate) fn write(&self, state: &StateDir) -> io::Result<()> {
+        let folder = state.snapshot(&self.id);
+        make_child(&folder, 0o700)?;
+        write_whole(&folder, RECORD, &serde_json::to_vec(self)?)
+    }
+
+    /// Returns the layers of a sandbox that begins with this snapshot.
+    pub(crate) fn lower_with_it(&self, state: &StateDir) -> io::Result<Lower> {
+        let folder = state.snapshot_files(&self.id).into_os_string().into_string();
+        let folder = folder.map_err(|_| io::ErrorKind::InvalidFilename)?;
+        let own = SnapshotLayer { id: self.id.clone(), folder, ids: self.ids };
+        let snapshots = [vec![own], self.lower.snapshots.clone()].concat();
+        Ok(Lower { snapshots, ..self.lower.clone() })
+    }
+
+    /// Returns the bytes of its files, which are counted at the first call.
+    fn own_bytes(&mut self, state: &StateDir) -> io::Result<u64> {
+        if let Some(bytes) = self.own_bytes {
+            return Ok(bytes);
+        }
+        let bytes = bytes_below(&state.snapshot_files(&self.id))?;
+        self.own_bytes = Some(bytes);
+        self.write(state)?;
+        Ok(bytes)
+    }
+}
+
+/// Lists the snapshots that were not removed.
+pub(crate) fn list(state: &StateDir) -> io::Result<Vec<SnapshotInfo>> {
+    let mut kept = KeptSnapshot::all(state)?;
+    let mut sizes = BTreeMap::new();
+    for snapshot in &mut kept {
+        sizes.insert(snapshot.id.clone(), snapshot.own_bytes(state)?);
+    }
+    let info = |snapshot: KeptSnapshot| {
+        let size = |layer: &SnapshotLayer| sizes.get(&layer.id).copied().unwrap_or(0);
+        SnapshotInfo {
+            own_bytes: sizes.get(&snapshot.id).copied().unwrap_or(0),
+            shared_bytes: snapshot.lower.snapshots.iter().map(size).sum(),
+            parent: snapshot.lower.snapshots.first().map(|layer| layer.id.clone()),
+            id: snapshot.id,
+            name: snapshot.name,
+            pool: snapshot.pool,
+            sandbox: snapshot.sandbox,
+            sandbox_name: snapshot.sandbox_name,
+            labels: snapshot.labels,
+            created_ms: snapshot.created_ms,
+            spec: snapshot.spec,
+        }
+    };
+    Ok(kept.into_iter().filter(|snapshot| !snapshot.hidden).map(info).collect())
+}
+
+/// Removes a snapshot, and what nobody needs any more. Returns `false` if there is none.
+pub(crate) fn remove(state: &StateDir, id: &SnapshotId) -> io::Result<bool> {
+    let _alone = state.lock_snapshots(FlockOperation::LockExclusive)?;
+    let Some(mut snapshot) = KeptSnapshot::read(state, id)?.filter(|snapshot| !snapshot.hidden) else {
+        return Ok(false);
+    };
+    snapshot.hidden = true;
+    snapshot.write(state)?;
+    collect_alone(state)?;
+    Ok(true)
+}
+
+/// Removes hidden snapshots that nothing lies above, and what killed processes left.
+pub(crate) fn collect(state: &StateDir) -> io::Result<()> {
+    if state.snapshots()?.is_empty() {
+        return Ok(());
+    }
+    let _alone = state.lock_snapshots(FlockOperation::LockExclusive)?;
+    collect_alone(state)
+}
+
+fn collect_alone(state: &StateDir) -> io::Result<()> {
+    let mut needed = needed_by_sandboxes(state)?;
+    let kept = KeptSnapshot::all(state)?;
+    for snapshot in kept.iter().filter(|snapshot| !snapshot.hidden) {
+        needed.extend(snapshot.lower.snapshots.iter().map(|layer| layer.id.clone()));
+    }
+    let stays = |id: &SnapshotId| {
+        needed.contains(id) || kept.iter().any(|snapshot| snapshot.id == *id && !snapshot.hidden)
+    };
+    for id in state.snapshots()?.iter().filter(|id| !stays(id)) {
+        eyot_image::remove_tree(&state.snapshot(id))?;
+    }
+    Ok(())
+}
+
+/// Lists the snapshots that sandboxes lie above, or are about to. A sandbox whose record can't be
+/// read may need any: then nothing may be removed.
+fn needed_by_sandboxes(state: &StateDir) -> io::Result<HashSet<SnapshotId>> {
+    let mut needed = HashSet::new();
+    for (place, id) in state.ids("sandboxes")?.into_iter().map(|id| (state.sandbox(&id), id)) {
+        let directory = if place.exists() { place } else { state.trash(&id) };
+        let lower = match Record::read(&directory) {
+            // It is being made, and holds the lock meanwhile; or it is gone.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            record => record?.lower,
+        };
+        needed.extend(lower.snapshots.into_iter().map(|layer| layer.id));
+        if let Some(moving) = FilesMove::read(&directory)? {
+            needed.extend(moving.lower.snapshots.into_iter().map(|layer| layer.id));
+        }
+    }
+    Ok(needed)
+}
+
+/// Counts the bytes that a tree takes on the disk. Follows no link.
+fn bytes_below(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let found = entry.metadata()?;
+            bytes += found.blocks() * 512;
+            if found.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,244 @@
+//! The snapshots of native sandboxes: see [`crate::kept_snapshot`] for how they are kept.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use eyot::internal::{now_ms, system_reason};
+use eyot::{
+    BranchPoint, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId, SandboxPath,
+    SandboxSnapshots, SnapshotId, SnapshotInfo,
+};
+use rustix::fs::FlockOperation;
+
+use crate::blocking::on_blocking_thread;
+use crate::compared::compare;
+use crate::condition::Condition;
+use crate::files_move::{self, FilesMove};
+use crate::image::Lower;
+use crate::kept_snapshot::{self, KeptSnapshot};
+use crate::merged_layers::MergedLayers;
+use crate::record::{Lock, Record};
+use crate::sandboxes::Sandboxes;
+use crate::sleep::put_to_sleep;
+use crate::snapshot_base::{existing, not_found};
+
+/// The most snapshots that a sandbox may lie above. Each takes a mount, and a few bytes of the page in which the kernel takes
+/// the list of layers.
+pub(crate) const MAX_DEPTH: usize = 320;
+
+/// The snapshots of the native provider.
+pub(crate) struct NativeSnapshots(pub Arc<Sandboxes>);
+
+#[async_trait]
+impl SandboxSnapshots for NativeSnapshots {
+    async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
+        let id = sandbox.clone();
+        self.blocking(move |sandboxes| sandboxes.take_snapshot(&id, new)).await
+    }
+
+    async fn roll_back(&self, sandbox: &SandboxId, snapshot: &SnapshotId) -> Result<()> {
+        let (id, snapshot) = (sandbox.clone(), snapshot.clone());
+        self.blocking(move |sandboxes| sandboxes.roll_back(&id, &snapshot)).await
+    }
+
+    async fn list(&self) -> Result<Vec<SnapshotInfo>> {
+        self.blocking(|sandboxes| kept_snapshot::list(&sandboxes.state).map_err(failed("list the snapshots")))
+            .await
+    }
+
+    async fn remove(&self, snapshot: &SnapshotId) -> Result<()> {
+        let id = snapshot.clone();
+        self.blocking(move |sandboxes| {
+            let removed = kept_snapshot::remove(&sandboxes.state, &id);
+            if removed.map_err(failed("remove a snapshot"))? { Ok(()) } else { Err(not_found(&id)) }
+        })
+        .await
+    }
+
+    async fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges> {
+        let (from, to, path) = (from.clone(), to.clone(), path.clone());
+        self.blocking(move |sandboxes| sandboxes.compare(&from, &to, &path)).await
+    }
+}
+
+impl NativeSnapshots {
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Sandboxes) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let sandboxes = Arc::clone(&self.0);
+        on_blocking_thread(move || work(&sandboxes)).await
+    }
+}
+
+/// A sandbox that sleeps, locked. No process of it runs.
+struct StillSandbox {
+    record: Record,
+    directory: PathBuf,
+    _lock: Lock,
+}
+
+impl Sandboxes {
+    /// Holds a sleeping sandbox still, and completes what was begun with its files.
+    fn hold_still(&self, id: &SandboxId, what: &str) -> Result<StillSandbox> {
+        let (id, lock) = self.locked(id.as_str())?;
+        let directory = self.state.sandbox(&id);
+        let (record, condition) = Condition::of(&directory);
+        let record = match (record, condition) {
+            (Some(record), Condition::Sleeping | Condition::Dead) => record,
+            _ => {
+                let message = format!("{what}: the sandbox does not sleep");
+                return Err(Error::new(ErrorKind::Conflict, message).with_hint("put it to sleep first"));
+            }
+        };
+        if has_disk(&directory) {
+            let message = format!("{what}: a sandbox with a disk limit keeps its files on a disk of its own");
+            return Err(Error::new(ErrorKind::Unsupported, message).with_hint("make it without a disk limit"));
+        }
+        self.state.make()?;
+        put_to_sleep(&directory, &record).map_err(failed("end what is left of its guest"))?;
+        let record =
+            files_move::complete(&self.state, &directory, record).map_err(failed("move its files"))?;
+        Ok(StillSandbox { record, directory, _lock: lock })
+    }
+
+    fn take_snapshot(&self, id: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
+        let StillSandbox { record, directory, _lock } = self.hold_still(id, "take a snapshot")?;
+        if record.lower.snapshots.len() >= MAX_DEPTH {
+            let message =
+                format!("take a snapshot: the sandbox lies above {MAX_DEPTH} already, the most there may be");
+            return Err(Error::new(ErrorKind::Quota, message)
+                .with_hint("roll it back to an earlier one, or make a new sandbox of its files"));
+        }
+        let failed = failed("take a snapshot");
+        let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(&failed)?;
+        let kept = KeptSnapshot {
+            id: new.id,
+            name: new.name,
+            pool: new.pool,
+            sandbox: id.clone(),
+            sandbox_name: new.sandbox_name,
+            labels: new.labels,
+            created_ms: now_ms(),
+            spec: new.spec,
+            made_from: record.info.spec.clone(),
+            lower: record.lower.clone(),
+            ids: record.id_block(),
+            program_path: record.program_path.clone(),
+            own_bytes: None,
+            hidden: false,
+        };
+        kept.write(&self.state).map_err(&failed)?;
+        let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
+        let change = FilesMove { kept_as: Some(kept.id.clone()), lower };
+        change.make(&self.state, &directory, record).map_err(&failed)?;
+        let listed = kept_snapshot::list(&self.state).map_err(&failed)?;
+        listed.into_iter().find(|info| info.id == kept.id).ok_or_else(|| not_found(&kept.id))
+    }
+
+    fn roll_back(&self, id: &SandboxId, snapshot: &SnapshotId) -> Result<()> {
+        let failed = failed("roll back");
+        {
+            let StillSandbox { record, directory, _lock } = self.hold_still(id, "roll back")?;
+            let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(&failed)?;
+            let kept = existing(&self.state, snapshot).map_err(&failed)?;
+            let kept = kept.ok_or_else(|| not_found(snapshot))?;
+            if !is_over_same_image(&kept.lower, &record.lower) {
+                let message = format!("roll back: snapshot `{snapshot}` is of a sandbox with another image");
+                return Err(Error::new(ErrorKind::Conflict, message)
+                    .with_hint("make a sandbox from it: `eyot fork SNAPSHOT`"));
+            }
+            let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
+            let change = FilesMove { kept_as: None, lower };
+            change.make(&self.state, &directory, record).map_err(&failed)?;
+        }
+        kept_snapshot::collect(&self.state).map_err(failed)
+    }
+
+    fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges> {
+        let failed = failed("compare files");
+        let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(&failed)?;
+        let (from, to) = (self.side(from)?, self.side(to)?);
+        if !is_over_same_image(&from.lower, &to.lower) {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "compare files: the two sides have different images",
+            ));
+        }
+        let [from, to] = [from, to].map(|side| MergedLayers::open(side.layers()));
+        let below = Path::new(path.as_str().trim_start_matches('/')).to_owned();
+        compare(&from.map_err(&failed)?, &to.map_err(&failed)?, &below).map_err(failed)
+    }
+
+    fn side(&self, point: &BranchPoint) -> Result<ComparedSide> {
+        let failed = failed("compare files");
+        match point {
+            BranchPoint::Snapshot(id) => {
+                let kept = existing(&self.state, id).map_err(&failed)?.ok_or_else(|| not_found(id))?;
+                Ok(ComparedSide { top: None, lower: kept.lower_with_it(&self.state).map_err(failed)? })
+            }
+            BranchPoint::Base(id) => {
+                let (record, _) = self.recorded(id)?;
+                Ok(ComparedSide { top: None, lower: record.lower })
+            }
+            BranchPoint::Sandbox(id) => {
+                let (record, directory) = self.recorded(id)?;
+                if has_disk(&directory) {
+                    let message =
+                        "compare files: a sandbox with a disk limit keeps its files on a disk of its own";
+                    return Err(
+                        Error::new(ErrorKind::Unsupported, message).with_hint("make it without a disk limit")
+                    );
+                }
+                Ok(ComparedSide { top: Some(directory.join("upper")), lower: record.lower })
+            }
+        }
+    }
+
+    /// Returns the record of a sandbox whose files are not being moved.
+    fn recorded(&self, id: &SandboxId) -> Result<(Record, PathBuf)> {
+        let id = self.id_of(id.as_str())?;
+        let directory = self.state.sandbox(&id);
+        let failed = failed("read the record of a sandbox");
+        let mut record = Record::read(&directory).map_err(&failed)?;
+        if FilesMove::read(&directory).map_err(&failed)?.is_some() {
+            // Of a killed process, if nobody holds the lock.
+            let moved = self.hold_still(&id, "complete the move of its files")?;
+            record = moved.record;
+        }
+        Ok((record, directory))
+    }
+}
+
+/// The layers of one side of a comparison.
+struct ComparedSide {
+    top: Option<PathBuf>,
+    lower: Lower,
+}
+
+impl ComparedSide {
+    fn layers(&self) -> Vec<PathBuf> {
+        let below = self.lower.folders().into_iter().map(|(folder, _)| folder);
+        self.top.clone().into_iter().chain(below).collect()
+    }
+}
+
+fn is_over_same_image(one: &Lower, other: &Lower) -> bool {
+    (&one.folder, &one.layers) == (&other.folder, &other.layers)
+}
+
+fn has_disk(directory: &Path) -> bool {
+    directory.join(crate::disk::IMAGE).exists()
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
+    move |error| {
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Quota,
+            _ => ErrorKind::Internal,
+        };
+        Error::new(kind, format!("{what}: {}", system_reason(&error))).with_source(error)
+    }
+}
