@@ -6,6 +6,7 @@
 //! place to a new one, which wakes or makes it.
 
 mod as_provider;
+mod branch;
 mod browse;
 mod change;
 mod keeper;
@@ -38,6 +39,7 @@ use browse::OpenPorts;
 use member::{LiveSandbox, Member};
 
 pub use as_provider::PoolProvider;
+pub use branch::{ComparedPoint, ForkOptions, SnapshotOptions, SnapshotTaken};
 pub use browse::{MAX_OPEN_PORTS, Preview};
 pub use change::Changes;
 pub(crate) use make::PoolMetadata;
@@ -282,6 +284,7 @@ impl SandboxPool {
             }
         }
         first?;
+        self.remove_snapshots().await?;
         let name = self.name().clone();
         self.inner.records.ask(move |store| store.remove_pool(&name)).await
     }

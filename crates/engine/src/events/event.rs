@@ -120,6 +120,16 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         address: Option<IpAddr>,
     },
+    /// The sandbox's files were kept.
+    SnapshotTaken {
+        /// The id of the snapshot.
+        snapshot: String,
+    },
+    /// The sandbox has the files of a snapshot again.
+    RolledBack {
+        /// The id of the snapshot.
+        snapshot: String,
+    },
     /// Something was found in a state that was not intended, and was put right.
     Reconciled {
         /// A sentence that says what was found and done.
@@ -144,6 +154,8 @@ impl EventKind {
             Self::Transferred { .. } => "transferred",
             Self::PortOpened { .. } => "port_opened",
             Self::EgressDecided { .. } => "egress_decided",
+            Self::SnapshotTaken { .. } => "snapshot_taken",
+            Self::RolledBack { .. } => "rolled_back",
             Self::Reconciled { .. } => "reconciled",
             Self::Unknown => "unknown",
         }
@@ -163,6 +175,8 @@ impl EventKind {
             Self::PortOpened { url: text, .. }
             | Self::EgressDecided { host: text, .. }
             | Self::Reconciled { what: text } => truncate_text(text, MAX_TEXT_BYTES),
+            // Ids have a fixed length.
+            Self::SnapshotTaken { .. } | Self::RolledBack { .. } => {}
             Self::Created | Self::Woke | Self::Slept | Self::Destroyed | Self::Unknown => {}
         }
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::internal::{SandboxInternals, refuse_another_id, renamed_sleeping, run_detached};
 use eyot::{
-    Capabilities, Created, Error, ErrorKind, Isolation, ProviderTools, Result, Sandbox, SandboxId,
-    SandboxImages, SandboxInfo, SandboxKeeper, SandboxNamer, SandboxOperationUnsupported, SandboxProvider,
-    SandboxSpec, SandboxStatus, Usage, ValidSpec, WorkspaceSpec,
+    Capabilities, Capability, Created, Error, ErrorKind, Isolation, ProviderTools, Result, Sandbox,
+    SandboxId, SandboxImages, SandboxInfo, SandboxKeeper, SandboxNamer, SandboxOperationUnsupported,
+    SandboxProvider, SandboxSnapshots, SandboxSpec, SandboxStatus, Usage, ValidSpec, WorkspaceSpec,
 };
 use tokio::time::Instant;
 
@@ -27,6 +27,7 @@ use crate::store::{NewSandbox, RowState, SandboxRow};
 pub struct PoolProvider {
     pool: SandboxPool,
     caller: PoolCaller,
+    capabilities: Capabilities,
 }
 
 /// The caller of a pool as a provider, who decides what the provider below is told.
@@ -41,13 +42,17 @@ pub(super) enum PoolCaller {
 impl SandboxPool {
     /// This pool as a provider.
     pub fn as_provider(&self) -> Arc<PoolProvider> {
-        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Tenant })
+        // Snapshots of other pools would be found by their ids; and a server has no routes for them yet.
+        let all = self.provider().capabilities().iter();
+        let capabilities = Capabilities::new(all.filter(|one| *one != Capability::Snapshots));
+        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Tenant, capabilities })
     }
 
     /// This pool as a provider, for the owner of the state folder: the provider below is told the
     /// names as they are asked for, and persistent workspaces of every pool can be named.
     pub fn as_host_provider(&self) -> Arc<PoolProvider> {
-        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Owner })
+        let capabilities = self.provider().capabilities().clone();
+        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Owner, capabilities })
     }
 }
 
@@ -60,7 +65,7 @@ impl SandboxProvider for PoolProvider {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        self.pool.provider().capabilities()
+        &self.capabilities
     }
 
     fn lives_with_its_process(&self) -> bool {
@@ -139,6 +144,14 @@ impl SandboxProvider for PoolProvider {
             PoolCaller::Owner => self.pool.provider().images(names),
             // Images belong to the state folder, and errors about them name sandboxes of every pool.
             PoolCaller::Tenant => Err(SandboxOperationUnsupported::new("images", self.name(), &[]).into()),
+        }
+    }
+
+    fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
+        // Those of all pools. A pool has its own: see `branch.rs`.
+        match self.caller {
+            PoolCaller::Owner => self.pool.provider().snapshots(),
+            PoolCaller::Tenant => Err(SandboxOperationUnsupported::new("snapshots", self.name(), &[]).into()),
         }
     }
 
@@ -224,7 +237,7 @@ impl SandboxPool {
             id: spec.id().clone(),
             provider: self.provider().name().to_owned(),
             lives_with_its_process: self.provider().lives_with_its_process(),
-            image: spec.spec().image.clone().or_else(|| self.options().default_image.clone()),
+            image: self.image_of_new(spec).await?,
             spec: recorded,
             services: Vec::new(),
             sleep_after_ms: None,
@@ -242,6 +255,17 @@ impl SandboxPool {
         let message =
             format!("create sandbox: the name `{}` appears and vanishes again and again", spec.name());
         Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    /// Returns the image of a new sandbox, as lists show it.
+    async fn image_of_new(&self, spec: &ValidSpec) -> Result<Option<String>> {
+        match &spec.spec().snapshot {
+            Some(id) => {
+                let all = self.provider().snapshots()?.list().await?;
+                Ok(all.into_iter().find(|snapshot| snapshot.id == *id).and_then(|found| found.spec.image))
+            }
+            None => Ok(spec.spec().image.clone().or_else(|| self.options().default_image.clone())),
+        }
     }
 
     /// Returns whether a name is about to be free: its sandbox is being removed, or its maker could
@@ -292,6 +316,9 @@ impl SandboxPool {
             *id = self.workspace_id(id, caller).await?;
         }
         self.options().unless_limited.fill(&mut inner.limits);
+        if inner.snapshot.is_some() {
+            return inner.validate();
+        }
         let image = inner.image.or_else(|| self.options().default_image.clone());
         inner.image = image.map(|named| self.options().images.get(&named).cloned().unwrap_or(named));
         inner.validate()

@@ -73,7 +73,7 @@ pub(crate) async fn wake_in_turn(
     woken.map(Some)
 }
 
-async fn wake_unless_awake(
+pub(super) async fn wake_unless_awake(
     records: &PoolRecords,
     provider: &dyn SandboxProvider,
     row: &SandboxRow,
