@@ -8,6 +8,7 @@ mod attach;
 mod backup;
 mod bars;
 mod bench;
+mod branch_names;
 mod build_info;
 mod client_folder;
 mod command_end;

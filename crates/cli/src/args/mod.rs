@@ -4,6 +4,7 @@
 mod agent;
 mod backup;
 mod bench;
+mod branches;
 mod docker;
 mod environment;
 mod events;
@@ -39,6 +40,7 @@ use crate::build_info::VERSION_IN_WORDS;
 pub use agent::{AgentArgs, AgentCommand, AgentLsArgs, AgentWorkArgs};
 pub use backup::{BackupArgs, RestoreArgs};
 pub use bench::{BenchArgs, BenchImage};
+pub use branches::{DiffArgs, ForkArgs, RollbackArgs, SnapshotArgs, SnapshotCommand};
 pub use docker::with_our_word;
 pub use events::EventsArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
@@ -236,6 +238,12 @@ commands! {
         Grep(GrepArgs), "grep", "Find lines by pattern";
         Watch(WatchArgs), "watch", "Print changes of files as they happen";
         Transfer(TransferArgs), "transfer", "Copy a file or a tree from one sandbox to another";
+    }
+    "Branches" {
+        Snapshot(SnapshotArgs), "snapshot", "Keep the files of a sandbox as they are; list and remove what is kept";
+        Fork(ForkArgs), "fork", "Make sandboxes from a snapshot or from another sandbox";
+        Rollback(RollbackArgs), "rollback", "Give a sandbox the files of a snapshot again";
+        Diff(DiffArgs), "diff", "List the files that differ between snapshots and sandboxes";
     }
     "Network" {
         Net(NetArgs), "net", "Show and change where a sandbox may connect to";

@@ -11,9 +11,11 @@ mod completions;
 mod cp;
 mod create;
 mod dial;
+mod diff;
 mod doctor;
 mod events;
 mod exec;
+mod fork;
 mod glob;
 mod grep;
 mod help;
@@ -34,10 +36,12 @@ mod ps;
 mod read;
 mod restore;
 mod rm;
+mod rollback;
 mod run;
 mod serve;
 mod sh;
 mod sleep;
+mod snapshot;
 mod start;
 mod tools;
 mod top;
@@ -172,6 +176,10 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Adopt(args) => adopt::run(&args, context).await,
         CliCommand::Update(args) => update::run(&args, context).await,
         CliCommand::Rm(args) => rm::run(&args, context).await,
+        CliCommand::Snapshot(args) => snapshot::run(args, context).await,
+        CliCommand::Fork(args) => fork::run(args, context).await,
+        CliCommand::Rollback(args) => rollback::run(args, context).await,
+        CliCommand::Diff(args) => diff::run(args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,
         CliCommand::Transfer(args) => transfer::run(args, context).await,
         CliCommand::Preview(args) => preview::run(&args, context).await,

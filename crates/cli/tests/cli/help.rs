@@ -2,7 +2,11 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 49] = [
+const COMMANDS: [&str; 53] = [
+    "snapshot",
+    "fork",
+    "rollback",
+    "diff",
     "run",
     "create",
     "ls",

@@ -6,6 +6,7 @@ mod agents_served;
 mod as_json;
 mod backup;
 mod bench;
+mod branches;
 mod configuration;
 mod copying;
 mod events;

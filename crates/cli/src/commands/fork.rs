@@ -1,0 +1,23 @@
+//! `eyot fork`: makes sandboxes that begin with the files of a snapshot or of another sandbox.
+
+use eyot_engine::ForkOptions;
+use serde_json::json;
+
+use crate::args::ForkArgs;
+use crate::branch_names::in_pool;
+use crate::context::Context;
+use crate::errors::Failure;
+
+pub async fn run(args: ForkArgs, context: &Context) -> Result<u8, Failure> {
+    let (pool, from) = in_pool(&args.from, context).await?;
+    let options = ForkOptions { count: args.count, name: args.name, stop: args.stop.stop };
+    let forked = pool.as_host_provider().fork(&from, &options).await;
+    let names = forked.map_err(|error| context.explained(error, &args.from))?;
+    let shown = names.iter().map(|name| eyot_engine::shown_name(pool.name(), name)).collect::<Vec<_>>();
+    if context.output.json {
+        context.output.value(&json!({ "forks": shown }))?;
+    } else {
+        context.output.text(&shown.iter().map(|name| format!("{name}\n")).collect::<String>())?;
+    }
+    Ok(0)
+}

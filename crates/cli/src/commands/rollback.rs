@@ -1,0 +1,21 @@
+//! `eyot rollback`: gives a sandbox the files of a snapshot again.
+
+use serde_json::json;
+
+use super::snapshot::note_stopped;
+use crate::args::RollbackArgs;
+use crate::branch_names::in_pool;
+use crate::context::Context;
+use crate::errors::Failure;
+
+pub async fn run(args: RollbackArgs, context: &Context) -> Result<u8, Failure> {
+    let (pool, name) = in_pool(&args.sandbox, context).await?;
+    let rolled_back = pool.roll_back(&name, &args.snapshot, args.stop.stop).await;
+    let stopped = rolled_back.map_err(|error| context.explained(error, &args.sandbox))?;
+    note_stopped(&stopped, context);
+    if context.output.json {
+        let facts = json!({ "sandbox": args.sandbox, "snapshot": args.snapshot, "stopped": stopped });
+        context.output.value(&facts)?;
+    }
+    Ok(0)
+}
