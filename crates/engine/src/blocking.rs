@@ -73,7 +73,12 @@ mod tests {
                 .collect();
             tokio::task::yield_now().await;
             // The second thread is free for it.
-            blocking(move || Ok(end.send(()).unwrap())).await.unwrap();
+            blocking(move || {
+                end.send(()).unwrap();
+                Ok(())
+            })
+            .await
+            .unwrap();
             assert_eq!(first.await.unwrap().unwrap(), 1);
             for (number, other) in others.into_iter().enumerate() {
                 assert_eq!(other.await.unwrap().unwrap(), number);
@@ -93,7 +98,7 @@ mod tests {
         });
         tokio::select! {
             _ = abandoned => unreachable!("it waits for its end"),
-            seen = blocking(move || Ok(has_begun.recv().unwrap())) => seen.unwrap(),
+            seen = tokio::task::spawn_blocking(move || has_begun.recv()) => seen.unwrap().unwrap(),
         }
         assert!(turns.0.try_acquire().is_err());
         end.send(()).unwrap();

@@ -14,6 +14,7 @@ mod make;
 mod member;
 mod names;
 mod resolve;
+mod snapshots;
 mod wake;
 mod workspaces;
 

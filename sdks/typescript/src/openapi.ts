@@ -1237,7 +1237,7 @@ export interface components {
          * @description One thing that a provider may or may not do beyond the required methods.
          * @enum {string}
          */
-        Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep";
+        Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep" | "snapshots";
         /** @description A tool that the caller of a run answers itself. */
         ClientTool: {
             /** @description The description that the model is shown. */
@@ -2145,6 +2145,8 @@ export interface components {
             require?: components["schemas"]["Requirement"][];
             /** @description Restrictions on its programs. */
             security?: components["schemas"]["Security"];
+            /** @description The snapshot whose files it begins with, in place of an image. */
+            snapshot?: string | null;
             /**
              * @description The user who runs commands: by default the image's, else `user` (1000); `root` only with an
              *     identity range. A name or a number, with another group behind a colon.

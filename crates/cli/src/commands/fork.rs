@@ -1,6 +1,6 @@
 //! `eyot fork`: makes sandboxes that begin with the files of a snapshot or of another sandbox.
 
-use eyot_engine::ForkOptions;
+use eyot_engine::{DEFAULT_SANDBOX, ForkOptions};
 use serde_json::json;
 
 use crate::args::ForkArgs;
@@ -11,7 +11,10 @@ use crate::errors::Failure;
 pub async fn run(args: ForkArgs, context: &Context) -> Result<u8, Failure> {
     let (pool, from) = in_pool(&args.from, context).await?;
     let options = ForkOptions { count: args.count, name: args.name, stop: args.stop.stop };
-    let forked = pool.as_host_provider().fork(&from, &options).await;
+    // As `create` does: only the pool `default` tells the provider below the names.
+    let is_default = pool.name().as_str() == DEFAULT_SANDBOX;
+    let provider = if is_default { pool.as_host_provider() } else { pool.as_provider() };
+    let forked = provider.fork(&from, &options).await;
     let names = forked.map_err(|error| context.explained(error, &args.from))?;
     let shown = names.iter().map(|name| eyot_engine::shown_name(pool.name(), name)).collect::<Vec<_>>();
     if context.output.json {

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::internal::{SandboxInternals, refuse_another_id, renamed_sleeping, run_detached};
 use eyot::{
-    Capabilities, Capability, Created, Error, ErrorKind, Isolation, ProviderTools, Result, Sandbox,
-    SandboxId, SandboxImages, SandboxInfo, SandboxKeeper, SandboxNamer, SandboxOperationUnsupported,
-    SandboxProvider, SandboxSnapshots, SandboxSpec, SandboxStatus, Usage, ValidSpec, WorkspaceSpec,
+    Capabilities, Created, Error, ErrorKind, Isolation, ProviderTools, Result, Sandbox, SandboxId,
+    SandboxImages, SandboxInfo, SandboxKeeper, SandboxNamer, SandboxOperationUnsupported, SandboxProvider,
+    SandboxSnapshots, SandboxSpec, SandboxStatus, Usage, ValidSpec, WorkspaceSpec,
 };
 use tokio::time::Instant;
 
 use super::keeper::PoolKeeper;
 use super::make::{ClaimedReservation, NewMember, create, without_file_contents};
+use super::snapshots::PoolSnapshots;
 use super::{PATIENCE, SandboxPool};
 use crate::events::EventKind;
 use crate::records::{UNREQUESTED_SLEEP, require_own_provider};
@@ -27,7 +28,6 @@ use crate::store::{NewSandbox, RowState, SandboxRow};
 pub struct PoolProvider {
     pool: SandboxPool,
     caller: PoolCaller,
-    capabilities: Capabilities,
 }
 
 /// The caller of a pool as a provider, who decides what the provider below is told.
@@ -42,17 +42,13 @@ pub(super) enum PoolCaller {
 impl SandboxPool {
     /// This pool as a provider.
     pub fn as_provider(&self) -> Arc<PoolProvider> {
-        // Snapshots of other pools would be found by their ids; and a server has no routes for them yet.
-        let all = self.provider().capabilities().iter();
-        let capabilities = Capabilities::new(all.filter(|one| *one != Capability::Snapshots));
-        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Tenant, capabilities })
+        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Tenant })
     }
 
     /// This pool as a provider, for the owner of the state folder: the provider below is told the
     /// names as they are asked for, and persistent workspaces of every pool can be named.
     pub fn as_host_provider(&self) -> Arc<PoolProvider> {
-        let capabilities = self.provider().capabilities().clone();
-        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Owner, capabilities })
+        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Owner })
     }
 }
 
@@ -65,7 +61,7 @@ impl SandboxProvider for PoolProvider {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+        self.pool.provider().capabilities()
     }
 
     fn lives_with_its_process(&self) -> bool {
@@ -148,11 +144,8 @@ impl SandboxProvider for PoolProvider {
     }
 
     fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
-        // Those of all pools. A pool has its own: see `branch.rs`.
-        match self.caller {
-            PoolCaller::Owner => self.pool.provider().snapshots(),
-            PoolCaller::Tenant => Err(SandboxOperationUnsupported::new("snapshots", self.name(), &[]).into()),
-        }
+        let all = self.pool.provider().snapshots()?;
+        Ok(Arc::new(PoolSnapshots { pool: self.pool.clone(), all }))
     }
 
     fn tools(&self) -> Option<Arc<dyn ProviderTools>> {
@@ -260,10 +253,7 @@ impl SandboxPool {
     /// Returns the image of a new sandbox, as lists show it.
     async fn image_of_new(&self, spec: &ValidSpec) -> Result<Option<String>> {
         match &spec.spec().snapshot {
-            Some(id) => {
-                let all = self.provider().snapshots()?.list().await?;
-                Ok(all.into_iter().find(|snapshot| snapshot.id == *id).and_then(|found| found.spec.image))
-            }
+            Some(snapshot) => Ok(self.find_snapshot(snapshot.as_str()).await?.spec.image),
             None => Ok(spec.spec().image.clone().or_else(|| self.options().default_image.clone())),
         }
     }
@@ -316,7 +306,9 @@ impl SandboxPool {
             *id = self.workspace_id(id, caller).await?;
         }
         self.options().unless_limited.fill(&mut inner.limits);
-        if inner.snapshot.is_some() {
+        if let Some(snapshot) = &inner.snapshot {
+            // Of this pool, and of no other.
+            self.find_snapshot(snapshot.as_str()).await?;
             return inner.validate();
         }
         let image = inner.image.or_else(|| self.options().default_image.clone());

@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Created, ErrorKind, ExecOptions, Isolation, PoolStatus, ProviderTools, SandboxImages,
-    SandboxInfo, SandboxName, SandboxNamer, SandboxProvider, SandboxSpec, Service, Usage, ValidSpec,
+    SandboxInfo, SandboxName, SandboxNamer, SandboxProvider, SandboxSnapshots, SandboxSpec, Service, Usage,
+    ValidSpec,
 };
 use eyot_engine::{Engine, PoolCreate, PoolOptions, PoolQuotas, SandboxPool};
 use libtest_mimic::{Failed, Trial};
@@ -339,6 +340,10 @@ impl SandboxProvider for Shortsighted {
 
     fn images(&self, names: SandboxNamer) -> eyot::Result<Arc<dyn SandboxImages>> {
         self.0.images(names)
+    }
+
+    fn snapshots(&self) -> eyot::Result<Arc<dyn SandboxSnapshots>> {
+        self.0.snapshots()
     }
 
     fn tools(&self) -> Option<Arc<dyn ProviderTools>> {

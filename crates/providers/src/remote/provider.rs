@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::wire::{CapabilitiesAnswer, CreateSandbox, PreviewAnswer, PreviewBody, SandboxAnswer, SandboxList};
 use eyot::{
-    Capabilities, Created, Error, ErrorKind, Isolation, Manifest, ProviderTools, Result, SandboxImages,
-    SandboxInfo, SandboxNamer, SandboxProvider, Usage, ValidSpec,
+    Capabilities, Capability, Created, Error, ErrorKind, Isolation, Manifest, ProviderTools, Result,
+    SandboxImages, SandboxInfo, SandboxNamer, SandboxOperationUnsupported, SandboxProvider, SandboxSnapshots,
+    Usage, ValidSpec,
 };
 use reqwest::Method;
 
@@ -31,7 +32,9 @@ impl RemoteProvider {
     pub async fn open(options: RemoteOptions) -> Result<Arc<Self>> {
         let server = ServerClient::new(options)?;
         let told = capabilities(&server).await?;
-        let capabilities = Capabilities::new(told.capabilities);
+        // The API has no routes for snapshots.
+        let told_of = told.capabilities.into_iter().filter(|one| *one != Capability::Snapshots);
+        let capabilities = Capabilities::new(told_of);
         Ok(Arc::new(Self { server, name: told.provider, capabilities }))
     }
 
@@ -92,6 +95,10 @@ impl SandboxProvider for RemoteProvider {
 
     fn images(&self, _: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
         Ok(Arc::new(RemoteImages(self.server.clone())))
+    }
+
+    fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
+        Err(SandboxOperationUnsupported::new("snapshots", self.name(), &[]).into())
     }
 
     async fn isolation(&self) -> Result<Isolation> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Created, ExecOptions, Isolation, ProviderTool, ProviderToolAnswer, ProviderTools, Result,
-    Sandbox, SandboxImages, SandboxInfo, SandboxNamer, SandboxProvider, Usage, ValidSpec,
+    Sandbox, SandboxImages, SandboxInfo, SandboxNamer, SandboxProvider, SandboxSnapshots, Usage, ValidSpec,
 };
 use eyot_native::NativeProvider;
 use serde_json::{Value, json};
@@ -83,6 +83,10 @@ impl SandboxProvider for Greeters {
 
     fn images(&self, names: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
         self.0.images(names)
+    }
+
+    fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
+        self.0.snapshots()
     }
 
     async fn sleep(&self, id_or_name: &str) -> Result<()> {
