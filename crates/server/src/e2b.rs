@@ -9,8 +9,8 @@
 mod connect;
 mod entry;
 mod envd;
-mod filesystem;
 mod files;
+mod filesystem;
 mod gateway;
 mod input;
 mod port;
@@ -41,7 +41,7 @@ const ENVD_PORT: u16 = 49_983;
 
 /// The settings of E2B's API.
 #[derive(Clone)]
-pub struct E2bOptions {
+pub struct E2bServerOptions {
     /// The key that clients give in `X-API-Key`.
     pub api_key: String,
     /// The domain in the names of ports, `{port}-{id}.DOMAIN`.
@@ -50,7 +50,7 @@ pub struct E2bOptions {
     pub clock_skew_s: i64,
 }
 
-impl std::fmt::Debug for E2bOptions {
+impl std::fmt::Debug for E2bServerOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("E2bOptions");
         debug.field("domain", &self.domain).field("clock_skew_s", &self.clock_skew_s).finish_non_exhaustive()
@@ -61,19 +61,20 @@ impl std::fmt::Debug for E2bOptions {
 #[derive(Clone)]
 pub struct E2bApi {
     provider: Arc<dyn SandboxProvider>,
-    options: Arc<E2bOptions>,
+    options: Arc<E2bServerOptions>,
     records: Arc<Records>,
 }
 
 impl E2bApi {
     /// Makes the API. Nothing is served yet.
-    pub fn new(provider: Arc<dyn SandboxProvider>, options: E2bOptions) -> Self {
+    pub fn new(provider: Arc<dyn SandboxProvider>, options: E2bServerOptions) -> Self {
         Self { provider, options: Arc::new(options), records: Arc::default() }
     }
 
     /// Returns the routes: the REST calls, envd's calls, and the ports of sandboxes.
     pub fn router(&self) -> Router {
-        let control = sandboxes::routes().route_layer(from_fn_with_state(self.clone(), sandboxes::require_key));
+        let control =
+            sandboxes::routes().route_layer(from_fn_with_state(self.clone(), sandboxes::require_key));
         let inside = process::routes().merge(filesystem::routes()).merge(envd::routes());
         let inside = inside.layer(DefaultBodyLimit::max(MAX_JSON_BYTES)).merge(files::routes());
         let inside = inside.route_layer(from_fn_with_state(self.clone(), gateway::enter));

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use super::E2bApi;
 use super::gateway::Entered;
 use super::process::absolute;
-use super::refusal::Refusal;
+use super::refusal::E2bRefusal;
 use super::signature::parameter;
 
 /// Returns the routes. Files have no limit but the disk's.
@@ -27,13 +27,13 @@ pub(super) fn routes() -> Router<E2bApi> {
 }
 
 /// Refuses to act as somebody else: the files of this API are the sandbox's own user's.
-fn check_user(entered: &Entered, uri: &Uri) -> Result<(), Refusal> {
+fn check_user(entered: &Entered, uri: &Uri) -> Result<(), E2bRefusal> {
     let named = parameter(uri, "username").filter(|name| name != "user");
     match named.or_else(|| entered.user.clone()) {
         None => Ok(()),
         Some(user) => {
             let message = format!("files of the user '{user}' are not supported; use the user 'user'");
-            Err(Refusal::new(StatusCode::BAD_REQUEST, message))
+            Err(E2bRefusal::new(StatusCode::BAD_REQUEST, message))
         }
     }
 }
@@ -42,20 +42,21 @@ fn path_of(uri: &Uri) -> Option<String> {
     parameter(uri, "path").map(|path| absolute(&path))
 }
 
-async fn read(Extension(entered): Extension<Entered>, uri: Uri) -> Result<Response, Refusal> {
+async fn read(Extension(entered): Extension<Entered>, uri: Uri) -> Result<Response, E2bRefusal> {
     check_user(&entered, &uri)?;
-    let no_path = || Refusal::new(StatusCode::BAD_REQUEST, "the request names no path");
+    let no_path = || E2bRefusal::new(StatusCode::BAD_REQUEST, "the request names no path");
     let path = path_of(&uri).ok_or_else(no_path)?;
     let sandbox = entered.record.sandbox();
-    let content = sandbox.read_stream(&path, ByteRange::default()).await.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            Refusal::new(StatusCode::NOT_FOUND, format!("path '{path}' does not exist"))
-        }
-        ErrorKind::IsDirectory => {
-            Refusal::new(StatusCode::BAD_REQUEST, format!("path '{path}' is a directory"))
-        }
-        _ => Refusal::from(error),
-    })?;
+    let content =
+        sandbox.read_stream(&path, ByteRange::default()).await.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                E2bRefusal::new(StatusCode::NOT_FOUND, format!("path '{path}' does not exist"))
+            }
+            ErrorKind::IsDirectory => {
+                E2bRefusal::new(StatusCode::BAD_REQUEST, format!("path '{path}' is a directory"))
+            }
+            _ => E2bRefusal::from(error),
+        })?;
     let body = Body::from_stream(content.map_err(io::Error::other));
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], body).into_response())
 }
@@ -65,10 +66,10 @@ async fn write(
     uri: Uri,
     headers: HeaderMap,
     request: Request,
-) -> Result<Json<Vec<Value>>, Refusal> {
+) -> Result<Json<Vec<Value>>, E2bRefusal> {
     check_user(&entered, &uri)?;
     let sandbox = entered.record.sandbox();
-    let refused = |message: &str| Refusal::new(StatusCode::BAD_REQUEST, message);
+    let refused = |message: &str| E2bRefusal::new(StatusCode::BAD_REQUEST, message);
     if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(refused("compressed uploads are not supported"));
     }
@@ -95,7 +96,7 @@ async fn write(
 
 /// Writes a part of a request as it comes: the part borrows from the request, and a file's content
 /// must own what it has.
-async fn written_part(sandbox: &Sandbox, path: &str, mut part: Field<'_>) -> Result<Value, Refusal> {
+async fn written_part(sandbox: &Sandbox, path: &str, mut part: Field<'_>) -> Result<Value, E2bRefusal> {
     let (sender, receiver) = mpsc::channel::<Result<Bytes, axum::Error>>(1);
     let content = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (piece, receiver))
@@ -117,7 +118,7 @@ async fn written(
     sandbox: &Sandbox,
     path: &str,
     content: impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static,
-) -> Result<Value, Refusal> {
+) -> Result<Value, E2bRefusal> {
     let cut = |error| Error::new(ErrorKind::Cancelled, "the upload was cut off").with_source(error);
     let content = content.map_err(cut).boxed();
     sandbox.write_stream(path, content, WriteOptions::default()).await?;

@@ -10,8 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq;
 
-use super::records::Record;
-use super::refusal::Refusal;
+use super::records::SandboxRecord;
+use super::refusal::E2bRefusal;
 use super::signature;
 use super::{E2bApi, ENVD_PORT};
 
@@ -23,7 +23,7 @@ const NOT_FOUND: &str = "The sandbox was not found";
 /// A request that has entered a sandbox.
 #[derive(Clone)]
 pub(super) struct Entered {
-    pub record: Arc<Record>,
+    pub record: Arc<SandboxRecord>,
     /// The user who acts; `None`: the sandbox's own.
     pub user: Option<String>,
 }
@@ -41,9 +41,9 @@ pub(super) fn target(headers: &HeaderMap, uri: &Uri) -> Option<(String, u16)> {
 }
 
 /// Finds a sandbox that runs.
-pub(super) fn running(api: &E2bApi, id: &str) -> Result<Arc<Record>, Refusal> {
+pub(super) fn running(api: &E2bApi, id: &str) -> Result<Arc<SandboxRecord>, E2bRefusal> {
     let record = api.records.get(id).filter(|record| !record.is_paused());
-    record.ok_or_else(|| Refusal::new(StatusCode::BAD_GATEWAY, NOT_FOUND))
+    record.ok_or_else(|| E2bRefusal::new(StatusCode::BAD_GATEWAY, NOT_FOUND))
 }
 
 /// Lets a request into its sandbox.
@@ -57,8 +57,8 @@ pub(super) async fn enter(State(api): State<E2bApi>, mut request: Request, next:
     }
 }
 
-fn entered(api: &E2bApi, request: &Request) -> Result<Entered, Refusal> {
-    let no_target = || Refusal::new(StatusCode::BAD_REQUEST, "the request names no sandbox");
+fn entered(api: &E2bApi, request: &Request) -> Result<Entered, E2bRefusal> {
+    let no_target = || E2bRefusal::new(StatusCode::BAD_REQUEST, "the request names no sandbox");
     let (id, _) = target(request.headers(), request.uri()).ok_or_else(no_target)?;
     let record = running(api, &id)?;
     check_token(&record, request)?;
@@ -66,7 +66,7 @@ fn entered(api: &E2bApi, request: &Request) -> Result<Entered, Refusal> {
     Ok(Entered { record, user })
 }
 
-fn check_token(record: &Record, request: &Request) -> Result<(), Refusal> {
+fn check_token(record: &SandboxRecord, request: &Request) -> Result<(), E2bRefusal> {
     let path = request.uri().path();
     if path == "/health" && request.method() == Method::GET {
         return Ok(());
@@ -76,7 +76,7 @@ fn check_token(record: &Record, request: &Request) -> Result<(), Refusal> {
         None if path == "/files" => signature::check(record, request.method(), request.uri()),
         _ => {
             let message = "unauthorized access, please provide a valid access token";
-            Err(Refusal::new(StatusCode::UNAUTHORIZED, message))
+            Err(E2bRefusal::new(StatusCode::UNAUTHORIZED, message))
         }
     }
 }

@@ -8,9 +8,9 @@ use tokio::sync::{Mutex, mpsc};
 use super::connect::{Code, RpcError};
 
 /// The input. Without one, or once it was closed, nothing can be written.
-pub(super) struct Input(Mutex<Option<mpsc::Sender<eyot::Result<Bytes>>>>);
+pub(super) struct ProcessStdin(Mutex<Option<mpsc::Sender<eyot::Result<Bytes>>>>);
 
-impl Input {
+impl ProcessStdin {
     /// Makes an input that gives nothing.
     pub fn none() -> (Self, Stdin) {
         (Self(Mutex::new(None)), Stdin::Closed)

@@ -10,7 +10,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use super::gateway::{running, target};
-use super::refusal::Refusal;
+use super::refusal::E2bRefusal;
 use super::{E2bApi, ENVD_PORT};
 
 /// Sends a request for another port than envd's into its sandbox, and lets others pass.
@@ -23,11 +23,11 @@ pub(super) async fn divert(State(api): State<E2bApi>, request: Request, next: Ne
     }
 }
 
-async fn forwarded(api: &E2bApi, id: &str, port: u16, request: Request) -> Result<Response, Refusal> {
+async fn forwarded(api: &E2bApi, id: &str, port: u16, request: Request) -> Result<Response, E2bRefusal> {
     let record = running(api, id)?;
     let closed = |error: &dyn std::fmt::Display| {
         tracing::debug!(%error, id, port, "a port did not answer");
-        Refusal::new(StatusCode::BAD_GATEWAY, "The sandbox is running but port is not open")
+        E2bRefusal::new(StatusCode::BAD_GATEWAY, "The sandbox is running but port is not open")
     };
     let stream = record.sandbox().dial(port).await.map_err(|error| closed(&error))?;
     let (mut sender, connection) =

@@ -20,9 +20,9 @@ use tokio::sync::mpsc;
 use super::E2bApi;
 use super::connect::{self, Code, Envelopes, RpcError};
 use super::gateway::Entered;
-use super::input::Input;
+use super::input::ProcessStdin;
 use super::process_table::Selector;
-use super::started::{End, NewProcess, Output, Process, first_line};
+use super::started::{E2bProcess, OutputPiece, ProcessExit, ProcessParts, first_line};
 
 /// The time between two signs of life in a stream without output, unless the client names another.
 const KEEPALIVE: Duration = Duration::from_secs(90);
@@ -67,11 +67,11 @@ struct ProcessConfig {
 
 #[derive(Deserialize)]
 struct Pty {
-    size: Size,
+    size: TerminalSize,
 }
 
 #[derive(Deserialize)]
-struct Size {
+struct TerminalSize {
     #[serde(default)]
     cols: u16,
     #[serde(default)]
@@ -107,11 +107,12 @@ async fn start(Extension(entered): Extension<Entered>, headers: HeaderMap, body:
 async fn started(
     entered: &Entered,
     request: StartRequest,
-) -> Result<(Arc<Process>, mpsc::Receiver<Output>), RpcError> {
+) -> Result<(Arc<E2bProcess>, mpsc::Receiver<OutputPiece>), RpcError> {
     let StartRequest { process, pty, tag, stdin } = request;
-    let config = json!({ "cmd": process.cmd, "args": process.args, "envs": process.envs, "cwd": process.cwd });
+    let config =
+        json!({ "cmd": process.cmd, "args": process.args, "envs": process.envs, "cwd": process.cwd });
     let has_input = pty.is_some() || stdin.unwrap_or(true);
-    let (input, stdin) = if has_input { Input::open() } else { Input::none() };
+    let (input, stdin) = if has_input { ProcessStdin::open() } else { ProcessStdin::none() };
     let mut env = entered.record.variables.clone();
     env.extend(process.envs);
     let pty: Option<PtySize> = pty.map(Into::into);
@@ -144,12 +145,12 @@ async fn started(
     let pid = line.parse().map_err(no_number)?;
     let is_pty = pty.is_some();
     let user = entered.user.clone();
-    let new = NewProcess { pid, tag, config, is_pty, input, user, sandbox };
-    Ok(Process::take_over(new, events, first))
+    let new = ProcessParts { pid, tag, config, is_pty, input, user, sandbox };
+    Ok(E2bProcess::take_over(new, events, first))
 }
 
 /// Kills a process that has not ended in time, as envd does, which goes by the deadline of the call.
-async fn end_in_time(process: Arc<Process>, timeout: Duration) {
+async fn end_in_time(process: Arc<E2bProcess>, timeout: Duration) {
     if tokio::time::timeout(timeout, process.ended()).await.is_err()
         && let Err(error) = process.signal("KILL").await
     {
@@ -164,8 +165,8 @@ fn keepalive(headers: &HeaderMap) -> Duration {
 
 /// Returns the events of a process: its number, its output, its end.
 fn events(
-    process: Arc<Process>,
-    output: mpsc::Receiver<Output>,
+    process: Arc<E2bProcess>,
+    output: mpsc::Receiver<OutputPiece>,
     keepalive: Duration,
 ) -> impl Stream<Item = Result<Value, RpcError>> {
     let number = event(json!({ "start": { "pid": process.pid } }));
@@ -192,16 +193,16 @@ fn event(event: Value) -> Value {
     json!({ "event": event })
 }
 
-fn data(piece: Output, is_pty: bool) -> Value {
+fn data(piece: OutputPiece, is_pty: bool) -> Value {
     let (name, bytes) = match &piece {
-        Output::Stdout(bytes) | Output::Stderr(bytes) if is_pty => ("pty", bytes),
-        Output::Stdout(bytes) => ("stdout", bytes),
-        Output::Stderr(bytes) => ("stderr", bytes),
+        OutputPiece::Stdout(bytes) | OutputPiece::Stderr(bytes) if is_pty => ("pty", bytes),
+        OutputPiece::Stdout(bytes) => ("stdout", bytes),
+        OutputPiece::Stderr(bytes) => ("stderr", bytes),
     };
     json!({ "data": { name: STANDARD.encode(bytes) } })
 }
 
-fn told_end(end: &End) -> Value {
+fn told_end(end: &ProcessExit) -> Value {
     let mut told = json!({ "exitCode": end.exit_code, "exited": end.exited, "status": end.status });
     if end.exit_code != 0 {
         told["error"] = json!(end.status);
@@ -231,7 +232,7 @@ async fn connect(Extension(entered): Extension<Entered>, headers: HeaderMap, bod
 }
 
 async fn list(Extension(entered): Extension<Entered>) -> Answer {
-    let told = |process: Arc<Process>| {
+    let told = |process: Arc<E2bProcess>| {
         let mut told = json!({ "config": process.config, "pid": process.pid });
         if let Some(tag) = &process.tag {
             told["tag"] = json!(tag);
@@ -254,7 +255,7 @@ async fn update(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
     Ok(connect::answer(json!({})))
 }
 
-async fn give(process: &Process, input: Option<InputBytes>) -> Result<(), RpcError> {
+async fn give(process: &E2bProcess, input: Option<InputBytes>) -> Result<(), RpcError> {
     let text = match input {
         Some(InputBytes { pty: Some(text), .. }) if process.is_pty => text,
         Some(InputBytes { stdin: Some(text), .. }) if !process.is_pty => text,

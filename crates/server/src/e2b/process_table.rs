@@ -7,14 +7,14 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::connect::{Code, RpcError};
-use super::started::Process;
+use super::started::E2bProcess;
 
 /// The time for which the end of a process is kept, so that a late client hears of it.
 const KEPT: Duration = Duration::from_secs(30);
 
 /// The processes.
 #[derive(Default)]
-pub(super) struct ProcessTable(Arc<Mutex<BTreeMap<u32, Arc<Process>>>>);
+pub(super) struct ProcessTable(Arc<Mutex<BTreeMap<u32, Arc<E2bProcess>>>>);
 
 /// The choice of a process in a request.
 #[derive(Debug, Deserialize)]
@@ -24,12 +24,12 @@ pub(super) struct Selector {
 }
 
 impl ProcessTable {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Process>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<E2bProcess>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a process, and forgets it a while after its end.
-    pub fn add(&self, process: &Arc<Process>) {
+    pub fn add(&self, process: &Arc<E2bProcess>) {
         self.lock().insert(process.pid, Arc::clone(process));
         let (table, process) = (Arc::downgrade(&self.0), Arc::clone(process));
         tokio::spawn(async move {
@@ -44,12 +44,12 @@ impl ProcessTable {
     }
 
     /// Lists the processes that run.
-    pub fn running(&self) -> Vec<Arc<Process>> {
+    pub fn running(&self) -> Vec<Arc<E2bProcess>> {
         self.lock().values().filter(|process| process.runs()).cloned().collect()
     }
 
     /// Finds a process, also one that has just ended.
-    pub fn find(&self, selector: &Selector) -> Result<Arc<Process>, RpcError> {
+    pub fn find(&self, selector: &Selector) -> Result<Arc<E2bProcess>, RpcError> {
         let table = self.lock();
         let found = match (selector.pid, &selector.tag) {
             (Some(pid), _) => table.get(&pid),
@@ -65,7 +65,7 @@ impl ProcessTable {
     }
 
     /// Finds a process that runs.
-    pub fn find_running(&self, selector: &Selector) -> Result<Arc<Process>, RpcError> {
+    pub fn find_running(&self, selector: &Selector) -> Result<Arc<E2bProcess>, RpcError> {
         let process = self.find(selector)?;
         if process.runs() {
             return Ok(process);

@@ -8,14 +8,14 @@ use eyot::{Sandbox, SandboxId};
 use tokio::sync::Notify;
 
 use super::process_table::ProcessTable;
-use super::watch::Watchers;
+use super::watch::KeptWatches;
 
 /// The sandboxes.
 #[derive(Default)]
-pub(super) struct Records(Mutex<BTreeMap<String, Arc<Record>>>);
+pub(super) struct Records(Mutex<BTreeMap<String, Arc<SandboxRecord>>>);
 
 /// One sandbox.
-pub(super) struct Record {
+pub(super) struct SandboxRecord {
     pub id: String,
     pub template: String,
     pub metadata: BTreeMap<String, String>,
@@ -29,7 +29,7 @@ pub(super) struct Record {
     /// The key that the request for its create had.
     pub idempotency_key: Option<String>,
     pub processes: ProcessTable,
-    pub watchers: Watchers,
+    pub watchers: KeptWatches,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -42,7 +42,7 @@ struct State {
 }
 
 /// The parts of a new record.
-pub(super) struct NewRecord {
+pub(super) struct NewSandboxRecord {
     pub sandbox: Sandbox,
     pub template: String,
     pub metadata: BTreeMap<String, String>,
@@ -59,8 +59,8 @@ pub(super) fn e2b_id(id: &SandboxId) -> String {
     id.as_str().replacen("sb_", "i", 1)
 }
 
-impl Record {
-    pub fn new(new: NewRecord) -> Self {
+impl SandboxRecord {
+    pub fn new(new: NewSandboxRecord) -> Self {
         let started = SystemTime::now();
         let ends = started + Duration::from_secs(new.timeout_s);
         Self {
@@ -74,7 +74,7 @@ impl Record {
             auto_pause: new.auto_pause,
             idempotency_key: new.idempotency_key,
             processes: ProcessTable::default(),
-            watchers: Watchers::default(),
+            watchers: KeptWatches::default(),
             state: Mutex::new(State { sandbox: new.sandbox, ends, is_paused: false }),
             changed: Notify::new(),
         }
@@ -141,33 +141,33 @@ impl Record {
 }
 
 impl Records {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Record>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SandboxRecord>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn add(&self, record: Arc<Record>) {
+    pub fn add(&self, record: Arc<SandboxRecord>) {
         self.lock().insert(record.id.clone(), record);
     }
 
-    pub fn get(&self, id: &str) -> Option<Arc<Record>> {
+    pub fn get(&self, id: &str) -> Option<Arc<SandboxRecord>> {
         self.lock().get(id).cloned()
     }
 
     /// Finds the sandbox that a request with this key has made.
-    pub fn by_idempotency_key(&self, key: &str) -> Option<Arc<Record>> {
+    pub fn by_idempotency_key(&self, key: &str) -> Option<Arc<SandboxRecord>> {
         self.lock().values().find(|record| record.idempotency_key.as_deref() == Some(key)).cloned()
     }
 
-    pub fn take(&self, id: &str) -> Option<Arc<Record>> {
+    pub fn take(&self, id: &str) -> Option<Arc<SandboxRecord>> {
         self.lock().remove(id)
     }
 
-    pub fn take_all(&self) -> Vec<Arc<Record>> {
+    pub fn take_all(&self) -> Vec<Arc<SandboxRecord>> {
         std::mem::take(&mut *self.lock()).into_values().collect()
     }
 
     /// Lists them, the youngest first, as E2B does by default.
-    pub fn list(&self) -> Vec<Arc<Record>> {
+    pub fn list(&self) -> Vec<Arc<SandboxRecord>> {
         let mut all: Vec<_> = self.lock().values().cloned().collect();
         all.sort_by(|one, other| (other.started, &other.id).cmp(&(one.started, &one.id)));
         all

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 
-use super::records::{NewRecord, Record};
-use super::refusal::Refusal;
+use super::records::{NewSandboxRecord, SandboxRecord};
+use super::refusal::E2bRefusal;
 use super::{E2bApi, ENVD_VERSION};
 use crate::random_hex::random_hex;
 
@@ -28,7 +28,7 @@ const MAX_TIMEOUT_S: u64 = 24 * 60 * 60;
 /// The sandboxes on a page of a list, at most and by default.
 const MAX_PAGE: usize = 100;
 
-type Answer<T = Response> = Result<T, Refusal>;
+type Answer<T = Response> = Result<T, E2bRefusal>;
 
 /// Returns the routes.
 pub(super) fn routes() -> Router<E2bApi> {
@@ -49,18 +49,19 @@ pub(super) async fn require_key(State(api): State<E2bApi>, request: Request, nex
     if bool::from(key.ct_eq(api.options.api_key.as_bytes())) {
         next.run(request).await
     } else {
-        Refusal::new(StatusCode::UNAUTHORIZED, "Invalid API key").into_response()
+        E2bRefusal::new(StatusCode::UNAUTHORIZED, "Invalid API key").into_response()
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct NewSandbox {
+struct CreateBody {
     #[serde(rename = "templateID")]
     template: String,
     timeout: Option<u64>,
     #[serde(default)]
     auto_pause: bool,
+    #[serde(rename = "allow_internet_access")]
     allow_internet_access: Option<bool>,
     #[serde(default)]
     metadata: BTreeMap<String, String>,
@@ -68,11 +69,7 @@ struct NewSandbox {
     env_vars: BTreeMap<String, String>,
 }
 
-async fn create(
-    State(api): State<E2bApi>,
-    headers: HeaderMap,
-    Json(new): Json<NewSandbox>,
-) -> Answer {
+async fn create(State(api): State<E2bApi>, headers: HeaderMap, Json(new): Json<CreateBody>) -> Answer {
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
     let before = key.as_deref().and_then(|key| api.records.by_idempotency_key(key));
     if let Some(record) = before {
@@ -84,7 +81,7 @@ async fn create(
         if new.allow_internet_access == Some(true) { NetworkMode::Egress } else { NetworkMode::None };
     let spec = SandboxSpec { network, ..SandboxSpec::default() };
     let sandbox = Sandbox::create(&*api.provider, spec).await?;
-    let record = Arc::new(Record::new(NewRecord {
+    let record = Arc::new(SandboxRecord::new(NewSandboxRecord {
         sandbox,
         template: new.template,
         metadata: new.metadata,
@@ -105,20 +102,17 @@ fn checked_timeout(timeout_s: Option<u64>) -> Answer<u64> {
         timeout_s if timeout_s <= MAX_TIMEOUT_S => Ok(timeout_s),
         _ => {
             let message = format!("Timeout cannot be greater than {} hours", MAX_TIMEOUT_S / 3600);
-            Err(Refusal::new(StatusCode::BAD_REQUEST, message))
+            Err(E2bRefusal::new(StatusCode::BAD_REQUEST, message))
         }
     }
 }
 
 /// Pauses or kills a sandbox when its time is over.
-async fn end_in_time(api: E2bApi, record: Arc<Record>) {
+async fn end_in_time(api: E2bApi, record: Arc<SandboxRecord>) {
     loop {
         record.wait_for_end().await;
-        let ended = if record.auto_pause {
-            paused(&api, &record).await
-        } else {
-            killed(&api, &record.id).await
-        };
+        let ended =
+            if record.auto_pause { paused(&api, &record).await } else { killed(&api, &record.id).await };
         if let Err(refusal) = ended {
             tracing::warn!(id = record.id, message = refusal.message, "a sandbox could not be ended in time");
             return;
@@ -129,12 +123,12 @@ async fn end_in_time(api: E2bApi, record: Arc<Record>) {
     }
 }
 
-fn find(api: &E2bApi, id: &str) -> Answer<Arc<Record>> {
-    api.records.get(id).ok_or_else(|| Refusal::no_sandbox(id))
+fn find(api: &E2bApi, id: &str) -> Answer<Arc<SandboxRecord>> {
+    api.records.get(id).ok_or_else(|| E2bRefusal::no_sandbox(id))
 }
 
 /// Returns what a client needs to reach a sandbox.
-fn session(api: &E2bApi, record: &Record) -> Value {
+fn session(api: &E2bApi, record: &SandboxRecord) -> Value {
     json!({
         "templateID": record.template,
         "sandboxID": record.id,
@@ -152,7 +146,7 @@ fn time(api: &E2bApi, time: SystemTime) -> String {
 }
 
 /// Describes a sandbox. A limit that it does not have is 0.
-fn listed(api: &E2bApi, record: &Record) -> Value {
+fn listed(api: &E2bApi, record: &SandboxRecord) -> Value {
     let sandbox = record.sandbox();
     let limits = &sandbox.info().spec.limits;
     json!({
@@ -181,7 +175,7 @@ async fn detail(State(api): State<E2bApi>, Path(id): Path<String>) -> Answer<Jso
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ListQuery {
+struct SandboxQuery {
     metadata: Option<String>,
     state: Option<String>,
     next_token: Option<String>,
@@ -189,10 +183,10 @@ struct ListQuery {
     order: Option<String>,
 }
 
-async fn list(State(api): State<E2bApi>, Query(query): Query<ListQuery>) -> Answer {
+async fn list(State(api): State<E2bApi>, Query(query): Query<SandboxQuery>) -> Answer {
     let wanted = query.metadata.as_deref().map(pairs).unwrap_or_default();
     let states: Option<Vec<&str>> = query.state.as_deref().map(|states| states.split(',').collect());
-    let fits = |record: &Arc<Record>| {
+    let fits = |record: &Arc<SandboxRecord>| {
         let state = if record.is_paused() { "paused" } else { "running" };
         states.as_ref().is_none_or(|states| states.contains(&state))
             && wanted.iter().all(|(key, value)| record.metadata.get(key) == Some(value))
@@ -202,7 +196,7 @@ async fn list(State(api): State<E2bApi>, Query(query): Query<ListQuery>) -> Answ
         all.reverse();
     }
     let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
-    let wrong = |_| Refusal::new(StatusCode::BAD_REQUEST, "Invalid next token");
+    let wrong = |_| E2bRefusal::new(StatusCode::BAD_REQUEST, "Invalid next token");
     let from = query.next_token.as_deref().map_or(Ok(0), str::parse::<usize>).map_err(wrong)?;
     let page: Vec<_> = all.iter().skip(from).take(limit).map(|record| listed(&api, record)).collect();
     let next = from.saturating_add(limit);
@@ -226,19 +220,19 @@ async fn kill(State(api): State<E2bApi>, Path(id): Path<String>) -> Answer<Statu
 }
 
 async fn killed(api: &E2bApi, id: &str) -> Answer<()> {
-    let record = api.records.take(id).ok_or_else(|| Refusal::no_sandbox(id))?;
+    let record = api.records.take(id).ok_or_else(|| E2bRefusal::no_sandbox(id))?;
     Ok(record.sandbox().destroy().await?)
 }
 
 #[derive(Deserialize)]
-struct Timeout {
+struct TimeoutBody {
     timeout: Option<u64>,
 }
 
 async fn set_timeout(
     State(api): State<E2bApi>,
     Path(id): Path<String>,
-    Json(body): Json<Timeout>,
+    Json(body): Json<TimeoutBody>,
 ) -> Answer<StatusCode> {
     let record = find(&api, &id)?;
     record.set_timeout(checked_timeout(body.timeout)?, false);
@@ -248,13 +242,13 @@ async fn set_timeout(
 async fn pause(State(api): State<E2bApi>, Path(id): Path<String>) -> Answer<StatusCode> {
     let record = find(&api, &id)?;
     if record.is_paused() {
-        return Err(Refusal::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is already paused")));
+        return Err(E2bRefusal::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is already paused")));
     }
     paused(&api, &record).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn paused(api: &E2bApi, record: &Record) -> Answer<()> {
+async fn paused(api: &E2bApi, record: &SandboxRecord) -> Answer<()> {
     record.set_paused(true);
     let slept = api.provider.sleep(record.sandbox().id().as_str()).await;
     if slept.is_err() {
@@ -264,11 +258,7 @@ async fn paused(api: &E2bApi, record: &Record) -> Answer<()> {
 }
 
 /// Gives a sandbox more time, and wakes it if it is paused.
-async fn connect(
-    State(api): State<E2bApi>,
-    Path(id): Path<String>,
-    Json(body): Json<Timeout>,
-) -> Answer {
+async fn connect(State(api): State<E2bApi>, Path(id): Path<String>, Json(body): Json<TimeoutBody>) -> Answer {
     let record = find(&api, &id)?;
     let timeout_s = checked_timeout(body.timeout)?;
     if !record.is_paused() {

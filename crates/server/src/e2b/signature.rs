@@ -9,13 +9,14 @@ use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::records::Record;
-use super::refusal::Refusal;
+use super::records::SandboxRecord;
+use super::refusal::E2bRefusal;
 
 /// Refuses a request for a file whose signature is missing, wrong or out of date.
-pub(super) fn check(record: &Record, method: &Method, uri: &Uri) -> Result<(), Refusal> {
-    let refused = |message: &str| Refusal::new(StatusCode::UNAUTHORIZED, message);
-    let signature = parameter(uri, "signature").ok_or_else(|| refused("missing signature query parameter"))?;
+pub(super) fn check(record: &SandboxRecord, method: &Method, uri: &Uri) -> Result<(), E2bRefusal> {
+    let refused = |message: &str| E2bRefusal::new(StatusCode::UNAUTHORIZED, message);
+    let signature =
+        parameter(uri, "signature").ok_or_else(|| refused("missing signature query parameter"))?;
     let expiration = parameter(uri, "signature_expiration");
     let operation = if method == Method::GET { "read" } else { "write" };
     let path = parameter(uri, "path").unwrap_or_default();

@@ -12,7 +12,7 @@ use eyot::{Command, ExecControl, ExecEvent, ExecOptions, ExecResult, ExecStream,
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::input::Input;
+use super::input::ProcessStdin;
 
 /// The pieces of output that may wait for a client.
 const WAITING_PIECES: usize = 16;
@@ -20,18 +20,18 @@ const WAITING_PIECES: usize = 16;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// A process.
-pub(super) struct Process {
+pub(super) struct E2bProcess {
     pub pid: u32,
     pub tag: Option<String>,
     /// The request for it, as `List` tells it.
     pub config: serde_json::Value,
     pub is_pty: bool,
-    pub input: Input,
+    pub input: ProcessStdin,
     pub control: ExecControl,
     user: Option<String>,
     sandbox: Sandbox,
     /// `None`: no more output comes.
-    clients: Mutex<Option<Vec<mpsc::Sender<Output>>>>,
+    clients: Mutex<Option<Vec<mpsc::Sender<OutputPiece>>>>,
     /// It was sent a signal: nobody waits for its output any more.
     signaled: CancellationToken,
     fate: watch::Sender<Fate>,
@@ -41,21 +41,21 @@ pub(super) struct Process {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
     Runs,
-    Ended(End),
+    Ended(ProcessExit),
     /// Its sandbox was lost.
     Lost,
 }
 
 /// A piece of output.
 #[derive(Debug, Clone)]
-pub(super) enum Output {
+pub(super) enum OutputPiece {
     Stdout(Bytes),
     Stderr(Bytes),
 }
 
 /// The end of a process, in envd's terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct ProcessExit {
     /// The exit code; -1 if a signal ended it.
     pub exit_code: i32,
     pub exited: bool,
@@ -63,19 +63,23 @@ pub(super) struct End {
 }
 
 /// The parts of a new process.
-pub(super) struct NewProcess {
+pub(super) struct ProcessParts {
     pub pid: u32,
     pub tag: Option<String>,
     pub config: serde_json::Value,
     pub is_pty: bool,
-    pub input: Input,
+    pub input: ProcessStdin,
     pub user: Option<String>,
     pub sandbox: Sandbox,
 }
 
-impl Process {
+impl E2bProcess {
     /// Takes over a command that runs. The output that has come already goes to the first client.
-    pub fn take_over(new: NewProcess, events: ExecStream, first: Bytes) -> (Arc<Self>, mpsc::Receiver<Output>) {
+    pub fn take_over(
+        new: ProcessParts,
+        events: ExecStream,
+        first: Bytes,
+    ) -> (Arc<Self>, mpsc::Receiver<OutputPiece>) {
         let (sender, receiver) = mpsc::channel(WAITING_PIECES);
         let process = Arc::new(Self {
             pid: new.pid,
@@ -95,7 +99,7 @@ impl Process {
     }
 
     /// Connects a client. Output that comes from now on is its own, too.
-    pub fn connect(&self) -> mpsc::Receiver<Output> {
+    pub fn connect(&self) -> mpsc::Receiver<OutputPiece> {
         let (sender, receiver) = mpsc::channel(WAITING_PIECES);
         if let Some(clients) = &mut *self.clients() {
             clients.push(sender);
@@ -104,7 +108,7 @@ impl Process {
     }
 
     /// Returns the end, once it has come.
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<ProcessExit> {
         match &*self.fate.borrow() {
             Fate::Ended(end) => Some(end.clone()),
             Fate::Runs | Fate::Lost => None,
@@ -116,7 +120,7 @@ impl Process {
         *self.fate.borrow() == Fate::Runs
     }
 
-    fn clients(&self) -> MutexGuard<'_, Option<Vec<mpsc::Sender<Output>>>> {
+    fn clients(&self) -> MutexGuard<'_, Option<Vec<mpsc::Sender<OutputPiece>>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,7 +135,8 @@ impl Process {
     pub async fn signal(&self, name: &str) -> eyot::Result<()> {
         self.signaled.cancel();
         let pid = self.pid.to_string();
-        let command = Command::argv(["/bin/sh", "-c", "kill -s \"$0\" -- \"$1\" 2>/dev/null || :", name, &pid]);
+        let command =
+            Command::argv(["/bin/sh", "-c", "kill -s \"$0\" -- \"$1\" 2>/dev/null || :", name, &pid]);
         self.sandbox.exec(command, self.options()).await?;
         Ok(())
     }
@@ -142,13 +147,13 @@ impl Process {
 
     async fn pump(self: Arc<Self>, mut events: ExecStream, first: Bytes) {
         if !first.is_empty() {
-            self.send(Output::Stdout(first)).await;
+            self.send(OutputPiece::Stdout(first)).await;
         }
         let mut end = None;
         while let Some(event) = events.next().await {
             match event {
-                Ok(ExecEvent::Stdout(bytes)) => self.send(Output::Stdout(bytes)).await,
-                Ok(ExecEvent::Stderr(bytes)) => self.send(Output::Stderr(bytes)).await,
+                Ok(ExecEvent::Stdout(bytes)) => self.send(OutputPiece::Stdout(bytes)).await,
+                Ok(ExecEvent::Stderr(bytes)) => self.send(OutputPiece::Stderr(bytes)).await,
                 Ok(ExecEvent::End(result)) => end = Some(result),
                 // The sandbox is gone: its clients are cut off without an end.
                 Err(error) => tracing::debug!(%error, pid = self.pid, "a process was lost"),
@@ -157,7 +162,7 @@ impl Process {
         if end.as_ref().is_some_and(|result| result.output_open) {
             self.wait_until_nothing_holds_it().await;
         }
-        self.fate.send_replace(end.map_or(Fate::Lost, |result| Fate::Ended(End::of(&result))));
+        self.fate.send_replace(end.map_or(Fate::Lost, |result| Fate::Ended(ProcessExit::of(&result))));
         self.clients().take();
     }
 
@@ -174,7 +179,7 @@ impl Process {
         }
     }
 
-    async fn send(&self, output: Output) {
+    async fn send(&self, output: OutputPiece) {
         let clients = self.clients().clone().unwrap_or_default();
         for client in clients {
             if client.send(output.clone()).await.is_err()
@@ -186,7 +191,7 @@ impl Process {
     }
 }
 
-impl End {
+impl ProcessExit {
     fn of(result: &ExecResult) -> Self {
         match result.outcome {
             Outcome::Exited(code) => {

@@ -17,14 +17,14 @@ const MAX_KEPT_EVENTS: usize = 10_000;
 
 /// The watches of one sandbox that clients ask for their events.
 #[derive(Default)]
-pub(super) struct Watchers(Mutex<BTreeMap<String, Watcher>>);
+pub(super) struct KeptWatches(Mutex<BTreeMap<String, KeptWatch>>);
 
-struct Watcher {
+struct KeptWatch {
     kept: Arc<Mutex<Vec<Value>>>,
     task: AbortHandle,
 }
 
-impl Drop for Watcher {
+impl Drop for KeptWatch {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -73,8 +73,8 @@ pub(super) fn streamed(
     start.chain(events.map(|event| Ok(json!({ "filesystem": event.map_err(RpcError::from)? }))))
 }
 
-impl Watchers {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Watcher>> {
+impl KeptWatches {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, KeptWatch>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -91,7 +91,7 @@ impl Watchers {
                 }
             }
         });
-        self.lock().insert(id.clone(), Watcher { kept, task: task.abort_handle() });
+        self.lock().insert(id.clone(), KeptWatch { kept, task: task.abort_handle() });
         Ok(id)
     }
 

@@ -5,8 +5,6 @@
 mod npm;
 mod pip;
 mod server;
-#[path = "../shared/state_folder.rs"]
-mod state_folder;
 
 use std::process::Command;
 
@@ -15,7 +13,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use npm::NpmPackages;
 use pip::PipPackages;
 
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2b/clients");
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2b_sdks/clients");
 const JAVASCRIPT: &str = "sdk.mjs";
 const PYTHON: &str = "sdk.py";
 

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use eyot::SandboxProvider;
 use eyot_native::{NativeOptions, NativeProvider};
-use eyot_server::e2b::{E2bApi, E2bOptions};
+use eyot_server::e2b::{E2bApi, E2bServerOptions};
 use libtest_mimic::Failed;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-
-use crate::state_folder::StateFolder;
 
 /// The key of the tests. It has the form of E2B's keys.
 const KEY: &str = "e2b_0123456789abcdef0123456789abcdef01234567";
@@ -20,17 +18,17 @@ pub struct Server {
     api: E2bApi,
     native: Arc<NativeProvider>,
     runtime: Runtime,
-    _state: StateFolder,
+    _state: tempfile::TempDir,
 }
 
 impl Server {
     pub fn start() -> Result<Self, Failed> {
-        let state = StateFolder::new();
+        let state = tempfile::tempdir()?;
         let runtime = Runtime::new()?;
-        let options = NativeOptions { state: state.path(), ..NativeOptions::default() };
+        let options = NativeOptions { state: state.path().join("state"), ..NativeOptions::default() };
         let native = NativeProvider::new(options)?;
         let options =
-            E2bOptions { api_key: KEY.to_owned(), domain: "e2b.test".to_owned(), clock_skew_s: 0 };
+            E2bServerOptions { api_key: KEY.to_owned(), domain: "e2b.test".to_owned(), clock_skew_s: 0 };
         let api = E2bApi::new(native.clone(), options);
         let router = api.router();
         let url = runtime.block_on(async {
@@ -49,11 +47,19 @@ impl Server {
 
     /// Looks that no sandbox is left.
     pub fn end(self) -> Result<(), Failed> {
-        let left = self.runtime.block_on(async {
-            let left = self.native.list().await?;
-            self.api.end().await?;
-            Ok::<_, eyot::Error>(left)
-        })?;
+        let left = self.runtime.block_on(self.native.list())?;
         if left.is_empty() { Ok(()) } else { Err(format!("{} sandboxes are left", left.len()).into()) }
+    }
+}
+
+impl Drop for Server {
+    /// Removes what a case that failed has left.
+    fn drop(&mut self) {
+        self.runtime.block_on(async {
+            self.api.end().await.expect("sandboxes that can be destroyed");
+            for left in self.native.list().await.expect("a list") {
+                self.native.remove(left.id.as_str()).await.expect("a sandbox that can be removed");
+            }
+        });
     }
 }

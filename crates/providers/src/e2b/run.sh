@@ -1,0 +1,42 @@
+# Runs a command. The first line of its output is `ok` or the kind of an error; the command's own output follows.
+# The arguments are the directory, the number of variables, the variables, and the command.
+dir=$1 count=$2
+shift 2
+variables=("${@:1:count}")
+shift "$count"
+
+fail() {
+  printf '%s\n' "$1"
+  exit 0
+}
+
+if ! cd -P -- "$dir" 2>/dev/null; then
+  while [ ! -e "$dir" ] && [ "$dir" != / ]; do
+    dir=${dir%/*}
+    dir=${dir:-/}
+    missing=1
+  done
+  if [ ! -d "$dir" ]; then fail not_directory; fi
+  if [ ! -x "$dir" ]; then fail permission; fi
+  [ -n "$missing" ] && fail not_found
+  fail permission
+fi
+PATH=$HOME/.local/bin:$PATH
+for variable in "${variables[@]}"; do
+  case $variable in
+    PATH=*) PATH=${variable#PATH=} ;;
+    HOME=*) HOME=${variable#HOME=} ;;
+  esac
+done
+case $1 in
+  */*)
+    [ -e "$1" ] || fail not_found
+    [ -f "$1" ] && [ -x "$1" ] || fail permission
+    ;;
+  *)
+    type -P -- "$1" >/dev/null || fail not_found
+    ;;
+esac
+env=$(PATH=/usr/local/bin:/usr/bin:/bin type -P env)
+printf 'ok\n'
+exec "$env" -u OLDPWD -- "${variables[@]}" "$@"

@@ -1,0 +1,166 @@
+//! Short scripts that the driver runs in a sandbox, as its user. The first line of the output says
+//! whether they can do what is asked.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use eyot::{ByteStream, Error, ErrorKind, Result};
+use futures_util::StreamExt;
+
+use super::envd::{ProcessRequest, SILENCE, SystemUser};
+use super::events::{ProcessEvent, ProcessEvents};
+use super::link::Link;
+
+/// The operations on files.
+const FILES: &str = include_str!("files.sh");
+/// The most bytes of a script's answer that is kept whole.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+
+/// A script that runs and has said that it can do what is asked.
+pub(super) struct RunningScript {
+    pub pid: u32,
+    pub events: ProcessEvents,
+    /// The output that came with the first line.
+    pub first: Bytes,
+}
+
+/// Returns the command of a script. `bash` is in every sandbox: templates must be based on Debian.
+pub(super) fn bash(script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    let bash = ["/bin/bash", "--norc", "--noprofile", "-p", "-c", script, "eyot"].map(str::to_owned);
+    bash.into_iter().chain(arguments).collect()
+}
+
+/// Returns the command of an operation on files.
+pub(super) fn on_files(operation: &str, arguments: &[&str]) -> Vec<String> {
+    bash(FILES, std::iter::once(operation).chain(arguments.iter().copied()).map(str::to_owned))
+}
+
+/// Waits for the next event of a process. After a long silence it is looked whether the sandbox still lives.
+pub(super) async fn next_event(link: &Link, events: &mut ProcessEvents) -> Result<ProcessEvent> {
+    loop {
+        let next = tokio::select! {
+            next = tokio::time::timeout(SILENCE, events.next()) => next,
+            () = link.destroyed.cancelled() => return Err(Error::destroyed(&link.name)),
+        };
+        match next {
+            Ok(Ok(event)) => return Ok(event),
+            Ok(Err(cut)) => return Err(link.cut(cut).await),
+            Err(_) => {
+                let silent = Error::new(ErrorKind::Timeout, "the sandbox is silent");
+                let why = link.why(silent).await;
+                if why.kind() != ErrorKind::Timeout {
+                    return Err(why);
+                }
+            }
+        }
+    }
+}
+
+/// Starts a script, and returns once it has said that it can do what is asked.
+pub(super) async fn start(link: &Link, new: &ProcessRequest) -> Result<RunningScript> {
+    let (pid, mut events) = link.start(new).await?;
+    let mut read = BytesMut::new();
+    loop {
+        if let Some(at) = read.iter().position(|byte| *byte == b'\n') {
+            let line = read.split_to(at + 1);
+            let first = read.freeze();
+            return match line.trim_ascii() {
+                b"ok" => Ok(RunningScript { pid, events, first }),
+                kind => Err(reason(&String::from_utf8_lossy(kind))),
+            };
+        }
+        match next_event(link, &mut events).await? {
+            ProcessEvent::Stdout(bytes) => read.extend_from_slice(&bytes),
+            ProcessEvent::End(end) => {
+                let message = format!("a script of Eyot's failed in the sandbox: {}", end.status);
+                return Err(Error::new(ErrorKind::Internal, message).with_hint(
+                    "E2B's templates are based on Debian, with bash and coreutils: is this one?",
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Makes the error of the kind that a script names.
+fn reason(kind: &str) -> Error {
+    let kind = ErrorKind::from_name(kind).unwrap_or(ErrorKind::Internal);
+    let words = match kind {
+        ErrorKind::NotFound => "no such file or directory",
+        ErrorKind::NotDirectory => "not a directory",
+        ErrorKind::IsDirectory => "is a directory",
+        ErrorKind::AlreadyExists => "it already exists",
+        ErrorKind::Permission => "permission denied",
+        ErrorKind::Invalid => "not a regular file, or not possible there",
+        ErrorKind::TooLarge => "the file would be larger than the limit",
+        ErrorKind::Quota => "the disk is full",
+        _ => "a script of Eyot's failed in the sandbox",
+    };
+    Error::new(kind, words)
+}
+
+/// Runs an operation on files as a user, and returns what it printed.
+pub(super) async fn answer(link: &Link, argv: Vec<String>, user: SystemUser) -> Result<Vec<u8>> {
+    let new = ProcessRequest { argv, user, stdin: false, pty: None };
+    let RunningScript { mut events, first, .. } = start(link, &new).await?;
+    let mut answer = first.to_vec();
+    loop {
+        match next_event(link, &mut events).await? {
+            ProcessEvent::Stdout(bytes) if answer.len() + bytes.len() > MAX_ANSWER_BYTES => {
+                let message = format!("the answer has more than {MAX_ANSWER_BYTES} bytes");
+                return Err(Error::new(ErrorKind::TooLarge, message));
+            }
+            ProcessEvent::Stdout(bytes) => answer.extend_from_slice(&bytes),
+            ProcessEvent::End(_) => return Ok(answer),
+            _ => {}
+        }
+    }
+}
+
+/// Streams what a script prints. Dropping the stream ends the script.
+pub(super) async fn streamed(link: &Arc<Link>, argv: Vec<String>) -> Result<ByteStream> {
+    let new = ProcessRequest { argv, user: SystemUser::Own, stdin: false, pty: None };
+    let RunningScript { pid, events, first } = start(link, &new).await?;
+    let ending = EndOnDrop { link: Arc::clone(link), pid: Some(pid) };
+    let first = futures_util::stream::iter(Some(first).filter(|first| !first.is_empty()).map(Ok));
+    let rest = futures_util::stream::unfold(Some((events, ending)), |state| async {
+        let (mut events, mut ending) = state?;
+        loop {
+            match next_event(&ending.link, &mut events).await {
+                Ok(ProcessEvent::Stdout(bytes)) => return Some((Ok(bytes), Some((events, ending)))),
+                Ok(ProcessEvent::End(end)) => {
+                    ending.pid = None;
+                    // `tar` ends with 1 when a file has changed while it was read.
+                    let failed = !end.exited || end.exit_code > 1;
+                    return failed.then(|| (Err(unfinished(&end.status)), None));
+                }
+                Ok(_) => {}
+                Err(error) => return Some((Err(error), None)),
+            }
+        }
+    });
+    Ok(first.chain(rest).fuse().boxed())
+}
+
+fn unfinished(status: &str) -> Error {
+    Error::new(ErrorKind::Permission, "not all of it could be read")
+        .with_source(format!("the script in the sandbox ended with {status}"))
+}
+
+/// Kills a process when it is dropped before the process has ended.
+pub(super) struct EndOnDrop {
+    pub link: Arc<Link>,
+    pub pid: Option<u32>,
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        let (Some(pid), Ok(runtime)) = (self.pid, tokio::runtime::Handle::try_current()) else { return };
+        let link = Arc::clone(&self.link);
+        runtime.spawn(async move {
+            if let Err(error) = link.kill_process(pid).await {
+                tracing::debug!(%error, "a script that nobody reads could not be ended");
+            }
+        });
+    }
+}
