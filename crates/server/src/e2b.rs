@@ -29,6 +29,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use eyot::SandboxProvider;
+use tokio::net::TcpListener;
 
 use records::Records;
 
@@ -83,6 +84,14 @@ impl E2bApi {
             .merge(inside)
             .layer(from_fn_with_state(self.clone(), port::divert))
             .with_state(self.clone())
+    }
+
+    /// Serves the API on a port.
+    ///
+    /// # Errors
+    /// Those of the port.
+    pub async fn serve(&self, listener: TcpListener) -> std::io::Result<()> {
+        axum::serve(listener, self.router()).await
     }
 
     /// Destroys every sandbox that is left.

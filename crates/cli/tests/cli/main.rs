@@ -8,6 +8,7 @@ mod backup;
 mod bench;
 mod configuration;
 mod copying;
+mod e2b;
 mod events;
 mod files;
 mod habits;

@@ -30,11 +30,11 @@ impl Server {
         let options =
             E2bServerOptions { api_key: KEY.to_owned(), domain: "e2b.test".to_owned(), clock_skew_s: 0 };
         let api = E2bApi::new(native.clone(), options);
-        let router = api.router();
+        let served = api.clone();
         let url = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             let url = format!("http://{}", listener.local_addr()?);
-            tokio::spawn(async move { axum::serve(listener, router).await });
+            tokio::spawn(async move { served.serve(listener).await });
             Ok::<_, std::io::Error>(url)
         })?;
         Ok(Self { url, api, native, runtime, _state: state })
