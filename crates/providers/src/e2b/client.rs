@@ -111,6 +111,23 @@ impl E2bClient {
         }
     }
 
+    /// Pauses a sandbox: its files are kept, and its processes end. One that is paused is fine.
+    pub async fn pause(&self, id: &str) -> Result<()> {
+        let path = format!("/sandboxes/{id}/pause");
+        let body = json!({ "memory": false });
+        match self.send(|| Ok(with_json(self.request(Method::POST, &path)?, &body))).await {
+            Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Resumes a sandbox that is paused, and gives one that runs as much time if it has less.
+    pub async fn connect(&self, id: &str, timeout_s: u64) -> Result<()> {
+        let path = format!("/v2/sandboxes/{id}/connect");
+        let body = json!({ "timeout": timeout_s });
+        self.send(|| Ok(with_json(self.request(Method::POST, &path)?, &body))).await.map(drop)
+    }
+
     /// Kills a sandbox. One that is gone is fine.
     pub async fn kill(&self, id: &str) -> Result<()> {
         let path = format!("/sandboxes/{id}");

@@ -24,7 +24,7 @@ use super::envd::{InputKind, ProcessRequest, SystemUser};
 use super::events::{ProcessEnd, ProcessEvent, ProcessEvents};
 use super::exit;
 use super::link::Link;
-use super::script::{RunningScript, answer, bash, next_event, start};
+use super::script::{RunningScript, answer, bash, in_life, next_event, start};
 
 const RUN: &str = include_str!("run.sh");
 const KILL: &str = include_str!("kill.sh");
@@ -61,7 +61,7 @@ pub(super) async fn exec(link: &Arc<Link>, request: ExecRequest) -> Result<Execu
         return refused("beneath");
     }
     let (stdin, pty) = (request.stdin, request.pty);
-    let new = ProcessRequest { argv: arguments(request)?, user: SystemUser::Own, stdin, pty };
+    let new = ProcessRequest { argv: arguments(link, request)?, user: SystemUser::Own, stdin, pty };
     let running = start(link, &new).await?;
     let (pid, link) = (running.pid, Arc::clone(link));
     let kind = if pty.is_some() { InputKind::Terminal } else { InputKind::Stdin };
@@ -81,7 +81,14 @@ pub(super) async fn exec(link: &Arc<Link>, request: ExecRequest) -> Result<Execu
 }
 
 /// Returns the command of a request, with the script that says whether it can be run.
-fn arguments(request: ExecRequest) -> Result<Vec<String>> {
+fn arguments(link: &Link, request: ExecRequest) -> Result<Vec<String>> {
+    let all = in_life(link, RUN, words(request));
+    check_lengths(&all)?;
+    Ok(all)
+}
+
+/// Returns what the script is told: the directory, the variables, the command.
+fn words(request: ExecRequest) -> Vec<String> {
     let ExecRequest { command, cwd, mut env, pty, .. } = request;
     if pty.is_some() {
         env.entry("TERM".to_owned()).or_insert_with(|| "xterm-256color".to_owned());
@@ -90,8 +97,12 @@ fn arguments(request: ExecRequest) -> Result<Vec<String>> {
         Command::Argv(argv) => argv,
         Command::Shell(line) => vec!["bash".to_owned(), "-c".to_owned(), line],
     };
-    let arguments = [cwd.path.as_str().to_owned(), env.len().to_string()].into_iter();
-    let all = bash(RUN, arguments.chain(variables(env)).chain(command));
+    let before = [cwd.path.as_str().to_owned(), env.len().to_string()].into_iter();
+    before.chain(variables(env)).chain(command).collect()
+}
+
+/// Refuses arguments that Linux would not take.
+fn check_lengths(all: &[String]) -> Result<()> {
     if all.iter().any(|argument| argument.len() > MAX_ARGUMENT_BYTES) {
         let message = format!("an argument or a variable has more than {MAX_ARGUMENT_BYTES} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
@@ -100,7 +111,7 @@ fn arguments(request: ExecRequest) -> Result<Vec<String>> {
         let message = format!("the arguments and variables have more than {MAX_ARGUMENTS_BYTES} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
     }
-    Ok(all)
+    Ok(())
 }
 
 fn variables(env: BTreeMap<String, String>) -> impl Iterator<Item = String> {
@@ -324,26 +335,24 @@ async fn watched(link: &Link, pid: u32, stopped: &CancellationToken) -> Result<b
 
 #[cfg(test)]
 mod tests {
-    use eyot::{ConfinedPath, SandboxPath};
-
     use super::*;
-
-    fn request(command: Command) -> ExecRequest {
-        let cwd = ConfinedPath { path: SandboxPath::root(), beneath: None };
-        ExecRequest { command, cwd, env: BTreeMap::new(), user: None, stdin: false, pty: None }
-    }
 
     #[test]
     fn an_argument_as_long_as_the_limit_is_taken_and_one_byte_more_is_refused() {
-        let of = |length: usize| arguments(request(Command::argv(["echo".to_owned(), "x".repeat(length)])));
+        let of = |length: usize| check_lengths(&["echo".to_owned(), "x".repeat(length)]);
         assert!(of(MAX_ARGUMENT_BYTES).is_ok());
         assert_eq!(of(MAX_ARGUMENT_BYTES + 1).unwrap_err().kind(), ErrorKind::TooLarge);
     }
 
     #[test]
-    fn arguments_past_the_limit_together_are_refused() {
-        let of = |count: usize| arguments(request(Command::argv(vec!["x".repeat(100_000); count])));
-        assert!(of(18).is_ok());
-        assert_eq!(of(19).unwrap_err().kind(), ErrorKind::TooLarge);
+    fn arguments_as_long_as_the_limit_together_are_taken_and_one_byte_more_is_refused() {
+        let of = |last: usize| {
+            let mut all = vec!["x".repeat(100_000 - PER_ARGUMENT_BYTES); 18];
+            all.push("x".repeat(last));
+            check_lengths(&all)
+        };
+        let last = MAX_ARGUMENTS_BYTES - 1_800_000 - PER_ARGUMENT_BYTES;
+        assert!(of(last).is_ok());
+        assert_eq!(of(last + 1).unwrap_err().kind(), ErrorKind::TooLarge);
     }
 }

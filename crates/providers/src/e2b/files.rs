@@ -31,7 +31,7 @@ pub(super) fn free<'a>(operation: &str, path: &'a ConfinedPath) -> Result<&'a Sa
 }
 
 async fn asked(link: &Link, operation: &str, arguments: &[&str]) -> Result<Vec<u8>> {
-    answer(link, on_files(operation, arguments), SystemUser::Own).await
+    answer(link, on_files(link, operation, arguments), SystemUser::Own).await
 }
 
 pub(super) async fn read(link: &Arc<Link>, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
@@ -39,7 +39,7 @@ pub(super) async fn read(link: &Arc<Link>, file: &ConfinedPath, range: ByteRange
     // A shell counts to 2^63, and no file is as long.
     let from = range.offset.min(i64::MAX as u64 - 1) + 1;
     let limit = range.limit.map_or("-".to_owned(), |limit| limit.min(i64::MAX as u64).to_string());
-    streamed(link, on_files("read", &[path.as_str(), &from.to_string(), &limit])).await
+    streamed(link, on_files(link, "read", &[path.as_str(), &from.to_string(), &limit])).await
 }
 
 pub(super) async fn stat(link: &Link, file: &ConfinedPath) -> Result<FileStat> {

@@ -1,5 +1,6 @@
 # The files of a sandbox, as its user sees them. The first line of the output is `ok` or the kind of an error; what
-# was asked for follows. The arguments are the operation and what it is about. Paths are absolute and normalised.
+# was asked for follows. The arguments are the life of the sandbox, the operation, and what it is about. Paths are
+# absolute and normalised.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
 # The most symbolic links that the kernel follows.
@@ -250,6 +251,13 @@ op_unpack() {
   printf 'ok\n'
 }
 
-op=$1
-shift
+if [ "$1" != "$life" ]; then
+  # Nothing that was uploaded for this stays.
+  for argument; do
+    case $argument in /tmp/.eyot-*) rm -f -- "$argument" ;; esac
+  done
+  fail sleeping
+fi
+op=$2
+shift 2
 "op_$op" "$@"

@@ -23,12 +23,14 @@ pub(super) struct Link {
     pub token: Option<Secret>,
     /// The address of envd.
     pub url: String,
+    /// The life of the sandbox that this is the way to.
+    pub life: String,
     /// It was destroyed by a handle of this process.
     pub destroyed: CancellationToken,
 }
 
 impl Link {
-    /// Makes the way to a sandbox that runs.
+    /// Makes the way to a sandbox that runs, whose life is not known yet.
     ///
     /// # Errors
     /// `unsupported` if its envd is too old.
@@ -43,7 +45,8 @@ impl Link {
         let own = || format!("https://{ENVD_PORT}-{}.{domain}", session.id);
         let url = client.options.sandbox_url.clone().unwrap_or_else(own);
         let (id, token, destroyed) = (session.id.clone(), session.token(), CancellationToken::new());
-        Ok(Self { client, id, name, token, url: url.trim_end_matches('/').to_owned(), destroyed })
+        let (url, life) = (url.trim_end_matches('/').to_owned(), String::new());
+        Ok(Self { client, id, name, token, url, life, destroyed })
     }
 
     /// Refuses once the sandbox was destroyed here.

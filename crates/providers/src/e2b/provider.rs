@@ -21,18 +21,18 @@ use super::envd::SystemUser;
 use super::link::Link;
 use super::options::E2bOptions;
 use super::record::{OWNER, SandboxNote, isolation};
-use super::script::{answer, bash};
+use super::script::life_after;
 
 /// The fields of a spec that are honoured. Limits are the template's: they are reported as not enforced, and refused
 /// where they are required.
 const HONOURED: [&str; 5] = ["image", "limits", "network", "require", "security.drop_capabilities"];
 /// Makes a directory for the sandbox's user.
-const MAKE_WORKDIR: &str = "mkdir -p -- \"$1\" && chown user: -- \"$1\" && printf 'ok\\n'";
+const MAKE_WORKDIR: &str = "mkdir -p -- \"$1\" && chown user: -- \"$1\" || exit\n";
 
 /// Returns what every sandbox can do.
 pub fn capabilities() -> Capabilities {
-    use Capability::{Append, Argv, AtomicWrite, Pty, RangedRead, Reopen, Shell, Symlinks, Tar};
-    Capabilities::new([Append, Argv, AtomicWrite, Pty, RangedRead, Reopen, Shell, Symlinks, Tar])
+    use Capability::{Append, Argv, AtomicWrite, Pty, RangedRead, Reopen, Shell, Sleep, Symlinks, Tar};
+    Capabilities::new([Append, Argv, AtomicWrite, Pty, RangedRead, Reopen, Shell, Sleep, Symlinks, Tar])
 }
 
 /// The provider.
@@ -158,7 +158,8 @@ impl E2bProvider {
     }
 
     fn created(&self, found: FoundSandbox, link: Arc<Link>) -> Created {
-        let info = found.record.info(found.state);
+        let mut info = found.record.info(found.state);
+        info.life = link.life.clone();
         let driver = E2bDriver {
             link,
             capabilities: self.capabilities.clone(),
@@ -186,6 +187,15 @@ impl FoundSandbox {
     fn age(&self) -> (i64, SandboxId) {
         (self.record.created_ms, self.record.id.clone())
     }
+}
+
+/// Refuses to change the life of a sandbox that was handed in.
+fn refuse_adopted(operation: &str, found: &FoundSandbox) -> Result<()> {
+    if !found.is_adopted {
+        return Ok(());
+    }
+    let error = Error::from(SandboxOperationUnsupported::new(operation, NAME, &["adopted"]));
+    Err(error.with_hint("who has made the sandbox at E2B pauses and resumes it"))
 }
 
 fn in_use(key: &str) -> Error {
@@ -230,7 +240,8 @@ fn check(spec: &ValidSpec) -> Result<()> {
 
 /// A sandbox that is being made. It is killed when it is dropped before it is done.
 struct UnfinishedCreate {
-    link: Arc<Link>,
+    client: E2bClient,
+    e2b_id: String,
     is_done: bool,
     _names: Reservation,
 }
@@ -241,10 +252,10 @@ impl Drop for UnfinishedCreate {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let link = Arc::clone(&self.link);
+        let (client, e2b_id) = (self.client.clone(), self.e2b_id.clone());
         runtime.spawn(async move {
-            if let Err(error) = link.client.kill(&link.id).await {
-                tracing::warn!(%error, id = link.id, "a sandbox of E2B's that was not finished could not be killed");
+            if let Err(error) = client.kill(&e2b_id).await {
+                tracing::warn!(%error, e2b_id, "a sandbox of E2B's that was not finished could not be killed");
             }
         });
     }
@@ -256,21 +267,32 @@ async fn make(
     new: CreateCall,
     spec: ValidSpec,
     names: Reservation,
-) -> Result<UnfinishedCreate> {
+) -> Result<(UnfinishedCreate, Arc<Link>)> {
     let session = client.create(&new).await?;
-    let link = match Link::new(client.clone(), spec.name().to_string(), &session) {
-        Ok(link) => Arc::new(link),
-        Err(error) => {
-            client.kill(&session.id).await?;
-            return Err(error);
-        }
+    let mut unfinished = UnfinishedCreate {
+        client: client.clone(),
+        e2b_id: session.id.clone(),
+        is_done: false,
+        _names: names,
     };
-    let unfinished = UnfinishedCreate { link, is_done: false, _names: names };
-    let argv = bash(MAKE_WORKDIR, [spec.workdir().as_str().to_owned()]);
-    answer(&unfinished.link, argv, SystemUser::Root).await.map_err(|error| {
-        Error::new(ErrorKind::Setup, "create sandbox: make its working directory").with_source(error)
-    })?;
-    Ok(unfinished)
+    let made = async {
+        let mut link = Link::new(client, spec.name().to_string(), &session)?;
+        let workdir = [spec.workdir().as_str()];
+        let life = life_after(&link, MAKE_WORKDIR, &workdir, SystemUser::Root).await;
+        link.life = life.map_err(|error| {
+            Error::new(ErrorKind::Setup, "create sandbox: make its working directory").with_source(error)
+        })?;
+        Ok(Arc::new(link))
+    };
+    match made.await {
+        Ok(link) => Ok((unfinished, link)),
+        Err(error) => {
+            // A failed create has left nothing when it is told.
+            unfinished.client.kill(&unfinished.e2b_id).await?;
+            unfinished.is_done = true;
+            Err(error)
+        }
+    }
 }
 
 #[async_trait]
@@ -305,16 +327,16 @@ impl SandboxProvider for E2bProvider {
         };
         // A create whose caller leaves goes on until it is known what there is to kill.
         let made = tokio::spawn(make(self.client.clone(), new, spec.clone(), names)).await;
-        let mut made = made.map_err(|error| {
+        let (mut made, link) = made.map_err(|error| {
             Error::new(ErrorKind::Internal, "create sandbox: a task ended early").with_source(error)
         })??;
-        let e2b_id = made.link.id.clone();
+        let e2b_id = made.e2b_id.clone();
         let mut record = record;
         record.spec = spec.spec().clone();
         let found = FoundSandbox { record, e2b_id, state: State::Running, is_adopted: false };
         self.refuse_younger(spec, &found).await?;
         made.is_done = true;
-        Ok(self.created(found, Arc::clone(&made.link)))
+        Ok(self.created(found, link))
     }
 
     async fn open(&self, id_or_name: &str) -> Result<Created> {
@@ -325,10 +347,29 @@ impl SandboxProvider for E2bProvider {
         if listed.state == State::Paused {
             return Err(Error::sleeping(&found.record.name));
         }
-        let link = Arc::new(Link::new(self.client.clone(), found.record.name.to_string(), &session)?);
+        let mut link = Link::new(self.client.clone(), found.record.name.to_string(), &session)?;
         let values: BTreeMap<String, String> = link.variables().await?;
         found.record = found.record.with_variables(&values);
-        Ok(self.created(found, link))
+        link.life = life_after(&link, "", &[], SystemUser::Own).await?;
+        Ok(self.created(found, Arc::new(link)))
+    }
+
+    async fn sleep(&self, id_or_name: &str) -> Result<()> {
+        let found = self.find(id_or_name).await?;
+        refuse_adopted("sleep", &found)?;
+        match found.state {
+            State::Paused => Ok(()),
+            _ => self.client.pause(&found.e2b_id).await,
+        }
+    }
+
+    async fn wake(&self, id_or_name: &str) -> Result<Created> {
+        let found = self.find(id_or_name).await?;
+        if found.state == State::Paused {
+            refuse_adopted("wake", &found)?;
+            self.client.connect(&found.e2b_id, self.client.options.timeout_s).await?;
+        }
+        self.open(id_or_name).await
     }
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {

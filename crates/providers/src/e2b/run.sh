@@ -1,7 +1,7 @@
 # Runs a command. The first line of its output is `ok` or the kind of an error; the command's own output follows.
-# The arguments are the directory, the number of variables, the variables, and the command.
-dir=$1 count=$2
-shift 2
+# The arguments are the life of the sandbox, the directory, the number of variables, the variables, and the command.
+its_life=$1 dir=$2 count=$3
+shift 3
 variables=("${@:1:count}")
 shift "$count"
 
@@ -10,6 +10,7 @@ fail() {
   exit 0
 }
 
+[ "$its_life" = "$life" ] || fail sleeping
 if ! cd -P -- "$dir" 2>/dev/null; then
   while [ ! -e "$dir" ] && [ "$dir" != / ]; do
     dir=${dir%/*}

@@ -11,6 +11,8 @@ use super::envd::{ProcessRequest, SILENCE, SystemUser};
 use super::events::{ProcessEvent, ProcessEvents};
 use super::link::Link;
 
+/// Says which life of the sandbox this is.
+const LIFE: &str = include_str!("life.sh");
 /// The operations on files.
 const FILES: &str = include_str!("files.sh");
 /// The most bytes of a script's answer that is kept whole.
@@ -30,9 +32,26 @@ pub(super) fn bash(script: &str, arguments: impl IntoIterator<Item = String>) ->
     bash.into_iter().chain(arguments).collect()
 }
 
+/// Returns the command of a script that is for one life of the sandbox alone, its first argument.
+pub(super) fn in_life(link: &Link, script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    bash(&format!("{LIFE}{script}"), std::iter::once(link.life.clone()).chain(arguments))
+}
+
 /// Returns the command of an operation on files.
-pub(super) fn on_files(operation: &str, arguments: &[&str]) -> Vec<String> {
-    bash(FILES, std::iter::once(operation).chain(arguments.iter().copied()).map(str::to_owned))
+pub(super) fn on_files(link: &Link, operation: &str, arguments: &[&str]) -> Vec<String> {
+    in_life(link, FILES, std::iter::once(operation).chain(arguments.iter().copied()).map(str::to_owned))
+}
+
+/// Runs a script as a user, and returns the life of the sandbox.
+pub(super) async fn life_after(
+    link: &Link,
+    script: &str,
+    arguments: &[&str],
+    user: SystemUser,
+) -> Result<String> {
+    let script = format!("{LIFE}{script}printf 'ok\n%s' \"$life\"\n");
+    let told = answer(link, bash(&script, arguments.iter().copied().map(str::to_owned)), user).await?;
+    Ok(String::from_utf8_lossy(&told).into_owned())
 }
 
 /// Waits for the next event of a process. After a long silence it is looked whether the sandbox still lives.
@@ -66,6 +85,7 @@ pub(super) async fn start(link: &Link, new: &ProcessRequest) -> Result<RunningSc
             let first = read.freeze();
             return match line.trim_ascii() {
                 b"ok" => Ok(RunningScript { pid, events, first }),
+                b"sleeping" => Err(Error::sleeping(&link.name)),
                 kind => Err(reason(&String::from_utf8_lossy(kind))),
             };
         }

@@ -26,7 +26,7 @@ const WAITING_BYTES: usize = 64 << 10;
 /// Packs a tree.
 pub(super) async fn tar_out(link: &Arc<Link>, root: &ConfinedPath) -> Result<ByteStream> {
     let path = free("tar_out", root)?;
-    streamed(link, on_files("pack", &[path.as_str()])).await
+    streamed(link, on_files(link, "pack", &[path.as_str()])).await
 }
 
 /// Unpacks a tree. Nothing is made unless all of it is fine.
@@ -43,14 +43,14 @@ pub(super) async fn tar_in(
     let written = SyncIoBridge::new(written);
     let checking = tokio::task::spawn_blocking(move || Checked::write(tar, written, options));
     let content = ReaderStream::new(read).map_err(|error| Error::host("read an archive", error)).boxed();
-    let uploaded = link.upload(&archive.path, content).await;
+    // An archive that is refused ends the upload as if it were whole, so a failed upload has another reason.
+    link.upload(&archive.path, content).await?;
     let checked = checking
         .await
         .map_err(|error| Error::new(ErrorKind::Internal, "check an archive").with_source(error))??;
-    uploaded?;
     let names = futures_util::stream::iter([Ok(checked.list().into())]).boxed();
     link.upload(&list.path, names).await?;
-    let command = on_files("unpack", &[path.as_str(), &archive.path, &list.path]);
+    let command = on_files(link, "unpack", &[path.as_str(), &archive.path, &list.path]);
     answer(link, command, SystemUser::Own).await?;
     // The script has removed both.
     archive.finish();

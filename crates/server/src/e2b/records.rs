@@ -30,6 +30,8 @@ pub(super) struct SandboxRecord {
     pub idempotency_key: Option<String>,
     pub processes: ProcessTable,
     pub watchers: KeptWatches,
+    /// Held by whoever pauses, resumes or kills it.
+    pub turn: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -75,6 +77,7 @@ impl SandboxRecord {
             idempotency_key: new.idempotency_key,
             processes: ProcessTable::default(),
             watchers: KeptWatches::default(),
+            turn: tokio::sync::Mutex::default(),
             state: Mutex::new(State { sandbox: new.sandbox, ends, is_paused: false }),
             changed: Notify::new(),
         }

@@ -111,6 +111,7 @@ fn checked_timeout(timeout_s: Option<u64>) -> Answer<u64> {
 async fn end_in_time(api: E2bApi, record: Arc<SandboxRecord>) {
     loop {
         record.wait_for_end().await;
+        let _turn = record.turn.lock().await;
         let ended =
             if record.auto_pause { paused(&api, &record).await } else { killed(&api, &record.id).await };
         if let Err(refusal) = ended {
@@ -241,6 +242,7 @@ async fn set_timeout(
 
 async fn pause(State(api): State<E2bApi>, Path(id): Path<String>) -> Answer<StatusCode> {
     let record = find(&api, &id)?;
+    let _turn = record.turn.lock().await;
     if record.is_paused() {
         return Err(E2bRefusal::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is already paused")));
     }
@@ -261,6 +263,7 @@ async fn paused(api: &E2bApi, record: &SandboxRecord) -> Answer<()> {
 async fn connect(State(api): State<E2bApi>, Path(id): Path<String>, Json(body): Json<TimeoutBody>) -> Answer {
     let record = find(&api, &id)?;
     let timeout_s = checked_timeout(body.timeout)?;
+    let _turn = record.turn.lock().await;
     if !record.is_paused() {
         record.set_timeout(timeout_s, true);
         return Ok(Json(session(&api, &record)).into_response());
