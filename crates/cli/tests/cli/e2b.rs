@@ -84,6 +84,8 @@ fn a_sandbox_of_e2b_is_made_used_found_by_later_commands_and_removed() {
     vendor.run(&["cp", "job:in/f", &back]).success();
     assert_eq!(std::fs::read_to_string(&back).unwrap(), "from here\n");
     assert_eq!(vendor.run(&["ls", "-q"]).success(), "job\n");
+    vendor.run(&["sleep", "job"]).success();
+    assert_eq!(vendor.run(&["exec", "job", "--", "cat", "in/f"]).success(), "from here\n");
     let shown = vendor.run(&["inspect", "job"]).success();
     assert!(shown.contains("e2b"), "{shown}");
     vendor.run(&["rm", "job"]).success();
@@ -96,8 +98,7 @@ fn what_e2b_does_not_have_is_refused_with_the_reason() {
     let vendor = Vendor::new();
     vendor.run(&["create", "--name", "job"]).success();
     for (arguments, reason) in [
-        (&["sleep", "job"][..], "e2b does not support sleep"),
-        (&["create", "--ttl", "1h"], "lifecycle.ttl_ms"),
+        (&["create", "--ttl", "1h"][..], "lifecycle.ttl_ms"),
         (&["create", "--net", "host"], "network"),
         (&["create", "--user", "root"], "user"),
         (&["create", "--require", "memory", "--memory", "1g"], "require"),

@@ -33,8 +33,7 @@ pub(super) struct E2bClient {
     pub options: E2bOptions,
 }
 
-/// What a new sandbox is made from.
-#[derive(Debug)]
+/// The request for a new sandbox.
 pub(super) struct CreateCall {
     pub template: String,
     pub timeout_s: u64,

@@ -1,5 +1,6 @@
 //! The calls of envd, which runs in every sandbox.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -32,12 +33,19 @@ pub(super) enum SystemUser {
 }
 
 /// A process to start.
-#[derive(Debug)]
 pub(super) struct ProcessRequest {
     pub argv: Vec<String>,
+    pub env: BTreeMap<String, String>,
     pub user: SystemUser,
     pub stdin: bool,
     pub pty: Option<PtySize>,
+}
+
+impl ProcessRequest {
+    /// Makes the request for a process of a user, without a command.
+    pub fn of(user: SystemUser) -> Self {
+        Self { argv: Vec::new(), env: BTreeMap::new(), user, stdin: false, pty: None }
+    }
 }
 
 /// The kinds of input.
@@ -61,7 +69,7 @@ impl Link {
         let (program, arguments) =
             new.argv.split_first().ok_or_else(|| Error::invalid("command", "is empty"))?;
         let mut message = json!({
-            "process": { "cmd": program, "args": arguments, "cwd": "/" },
+            "process": { "cmd": program, "args": arguments, "envs": new.env, "cwd": "/" },
             "stdin": new.stdin,
         });
         if let Some(size) = new.pty {
@@ -138,7 +146,7 @@ impl Link {
     }
 
     /// Returns the variables of every command.
-    pub async fn variables(&self) -> Result<std::collections::BTreeMap<String, String>> {
+    pub async fn variables(&self) -> Result<BTreeMap<String, String>> {
         let response = self.answered(self.request(Method::GET, "/envs")?.timeout(PATIENCE)).await?;
         let bytes = response.bytes().await.map_err(unreachable)?;
         serde_json::from_slice(&bytes).map_err(|error| {
@@ -188,18 +196,19 @@ impl Link {
             _ => {
                 let body = response.bytes().await.unwrap_or_default();
                 let told: RpcErrorBody = serde_json::from_slice(&body).unwrap_or_default();
-                Err(self.cut(StreamFailure::Refused { code: told.code, message: String::new() }).await)
+                Err(self.cut(StreamFailure::Refused { code: told.code }).await)
             }
         }
     }
 
     /// Makes the error of a stream that gave no more.
     pub async fn cut(&self, cut: StreamFailure) -> Error {
-        let (code, message) = match cut {
+        let code = match cut {
             StreamFailure::Broken(error) => return self.why(error).await,
-            StreamFailure::Refused { code, message } => (code, message),
+            StreamFailure::Refused { code } => code,
         };
-        let told = |kind, words: &str| Error::new(kind, words).with_source(message.clone());
+        // envd's own words may have the command in them, and are left out.
+        let told = |kind, words: &str| Error::new(kind, words).with_source(format!("envd said {code}"));
         match code.as_str() {
             "not_found" => told(ErrorKind::NotFound, "the sandbox has no such process"),
             "invalid_argument" => told(ErrorKind::Invalid, "the sandbox refused the command"),

@@ -47,7 +47,7 @@ pub(super) struct ProcessEnd {
 #[derive(Debug)]
 pub(super) enum StreamFailure {
     /// envd ended it with this code.
-    Refused { code: String, message: String },
+    Refused { code: String },
     /// It broke off.
     Broken(Error),
 }
@@ -95,8 +95,6 @@ struct EndOfStream {
 struct StreamError {
     #[serde(default)]
     code: String,
-    #[serde(default)]
-    message: String,
 }
 
 impl ProcessEvents {
@@ -154,7 +152,7 @@ fn unreadable() -> Error {
 fn ended(message: &[u8]) -> StreamFailure {
     let end: EndOfStream = serde_json::from_slice(message).unwrap_or_default();
     match end.error {
-        Some(StreamError { code, message }) => StreamFailure::Refused { code, message },
+        Some(StreamError { code }) => StreamFailure::Refused { code },
         None => StreamFailure::Broken(broken()),
     }
 }
@@ -221,7 +219,7 @@ mod tests {
     async fn the_end_of_a_stream_has_envds_code() {
         let mut end = envelope(br#"{"error":{"code":"not_found","message":"no process"}}"#).to_vec();
         end[0] = END_STREAM;
-        let Err(StreamFailure::Refused { code, .. }) = events(vec![end.into()]).next().await else {
+        let Err(StreamFailure::Refused { code }) = events(vec![end.into()]).next().await else {
             panic!("no end")
         };
         assert_eq!(code, "not_found");

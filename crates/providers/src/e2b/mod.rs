@@ -9,6 +9,7 @@
 mod adopt;
 mod api;
 mod client;
+mod create;
 mod driver;
 mod envd;
 mod events;
@@ -17,12 +18,15 @@ mod exit;
 mod files;
 mod link;
 mod options;
+mod process_io;
 mod provider;
+mod pump;
 mod record;
 mod row;
 mod script;
 mod secret;
 mod tar;
+mod turns;
 
 pub use options::E2bOptions;
 pub use provider::{E2bProvider, capabilities};

@@ -1,14 +1,13 @@
 //! The provider: sandboxes are found by their metadata, and adopted ones by their notes.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::internal::now_ms;
 use eyot::{
-    Capabilities, Capability, Created, EgressRules, Error, ErrorKind, Isolation, NetworkMode, Result,
-    SandboxId, SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec,
-    ValidSpec,
+    Capabilities, Capability, Created, Error, ErrorKind, Isolation, NetworkMode, Result, SandboxId,
+    SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec, ValidSpec,
 };
 use uuid::Uuid;
 
@@ -16,18 +15,14 @@ use super::NAME;
 use super::adopt::AdoptionNotes;
 use super::api::{EnvdAccess, Listed, State};
 use super::client::{CreateCall, E2bClient};
+use super::create::{ReservedNames, check, in_use, make};
 use super::driver::E2bDriver;
 use super::envd::SystemUser;
 use super::link::Link;
 use super::options::E2bOptions;
 use super::record::{OWNER, SandboxNote, isolation};
 use super::script::life_after;
-
-/// The fields of a spec that are honoured. Limits are the template's: they are reported as not enforced, and refused
-/// where they are required.
-const HONOURED: [&str; 5] = ["image", "limits", "network", "require", "security.drop_capabilities"];
-/// Makes a directory for the sandbox's user.
-const MAKE_WORKDIR: &str = "mkdir -p -- \"$1\" && chown user: -- \"$1\" || exit\n";
+use super::turns::LifeTurns;
 
 /// Returns what every sandbox can do.
 pub fn capabilities() -> Capabilities {
@@ -41,8 +36,8 @@ pub struct E2bProvider {
     client: E2bClient,
     notes: AdoptionNotes,
     capabilities: Capabilities,
-    /// The names and ids that creates of this process are about to take.
-    reserved: Arc<Mutex<BTreeSet<String>>>,
+    turns: LifeTurns,
+    names: ReservedNames,
 }
 
 /// A sandbox that was found.
@@ -60,8 +55,14 @@ impl E2bProvider {
     /// `internal` if this machine can make no requests.
     pub fn new(options: E2bOptions) -> Result<Arc<Self>> {
         let notes = AdoptionNotes { folder: options.notes.clone() };
-        let (capabilities, reserved) = (capabilities(), Arc::default());
-        Ok(Arc::new(Self { client: E2bClient::new(options)?, notes, capabilities, reserved }))
+        let (turns, names) = (LifeTurns::default(), ReservedNames::default());
+        Ok(Arc::new(Self {
+            client: E2bClient::new(options)?,
+            notes,
+            capabilities: capabilities(),
+            turns,
+            names,
+        }))
     }
 
     fn owner(&self) -> &str {
@@ -135,17 +136,6 @@ impl E2bProvider {
         Ok(None)
     }
 
-    fn reserve(&self, spec: &ValidSpec) -> Result<Reservation> {
-        let keys = [spec.id().to_string(), spec.name().to_string()];
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(taken) = keys.iter().find(|key| reserved.contains(*key)) {
-            return Err(in_use(taken));
-        }
-        reserved.extend(keys.clone());
-        drop(reserved);
-        Ok(Reservation { reserved: Arc::clone(&self.reserved), keys })
-    }
-
     async fn refuse_taken(&self, spec: &ValidSpec) -> Result<()> {
         for key in [spec.id().as_str(), spec.name().as_str()] {
             match self.find(key).await {
@@ -171,12 +161,6 @@ impl E2bProvider {
     }
 }
 
-impl SandboxNote {
-    fn is(&self, key: &str) -> bool {
-        self.id.as_str() == key || self.name.as_str() == key
-    }
-}
-
 impl FoundSandbox {
     fn is(&self, key: &str) -> bool {
         self.record.is(key)
@@ -198,103 +182,6 @@ fn refuse_adopted(operation: &str, found: &FoundSandbox) -> Result<()> {
     Err(error.with_hint("who has made the sandbox at E2B pauses and resumes it"))
 }
 
-fn in_use(key: &str) -> Error {
-    Error::new(ErrorKind::AlreadyExists, format!("create sandbox: `{key}` is in use"))
-}
-
-/// Names that a create is about to take.
-struct Reservation {
-    reserved: Arc<Mutex<BTreeSet<String>>>,
-    keys: [String; 2],
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-        self.keys.iter().for_each(|key| {
-            reserved.remove(key);
-        });
-    }
-}
-
-/// Refuses a spec that asks for more than E2B has.
-fn check(spec: &ValidSpec) -> Result<()> {
-    spec.refuse_all_but(NAME, &HONOURED)?;
-    let spec = spec.spec();
-    let refused = |options: &[&str]| Err(SandboxOperationUnsupported::new("create", NAME, options).into());
-    if matches!(spec.network, NetworkMode::Host | NetworkMode::Bridge) {
-        return refused(&["network"]);
-    }
-    if spec.egress != EgressRules::default() {
-        return refused(&["egress"]);
-    }
-    if spec.security.drop_capabilities != SandboxSpec::default().security.drop_capabilities {
-        return refused(&["security.drop_capabilities"]);
-    }
-    let isolation = isolation(spec);
-    match spec.require.iter().find(|requirement| !isolation.holds(**requirement)) {
-        Some(_) => refused(&["require"]),
-        None => Ok(()),
-    }
-}
-
-/// A sandbox that is being made. It is killed when it is dropped before it is done.
-struct UnfinishedCreate {
-    client: E2bClient,
-    e2b_id: String,
-    is_done: bool,
-    _names: Reservation,
-}
-
-impl Drop for UnfinishedCreate {
-    fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (client, e2b_id) = (self.client.clone(), self.e2b_id.clone());
-        runtime.spawn(async move {
-            if let Err(error) = client.kill(&e2b_id).await {
-                tracing::warn!(%error, e2b_id, "a sandbox of E2B's that was not finished could not be killed");
-            }
-        });
-    }
-}
-
-/// Makes a sandbox, with its working directory.
-async fn make(
-    client: E2bClient,
-    new: CreateCall,
-    spec: ValidSpec,
-    names: Reservation,
-) -> Result<(UnfinishedCreate, Arc<Link>)> {
-    let session = client.create(&new).await?;
-    let mut unfinished = UnfinishedCreate {
-        client: client.clone(),
-        e2b_id: session.id.clone(),
-        is_done: false,
-        _names: names,
-    };
-    let made = async {
-        let mut link = Link::new(client, spec.name().to_string(), &session)?;
-        let workdir = [spec.workdir().as_str()];
-        let life = life_after(&link, MAKE_WORKDIR, &workdir, SystemUser::Root).await;
-        link.life = life.map_err(|error| {
-            Error::new(ErrorKind::Setup, "create sandbox: make its working directory").with_source(error)
-        })?;
-        Ok(Arc::new(link))
-    };
-    match made.await {
-        Ok(link) => Ok((unfinished, link)),
-        Err(error) => {
-            // A failed create has left nothing when it is told.
-            unfinished.client.kill(&unfinished.e2b_id).await?;
-            unfinished.is_done = true;
-            Err(error)
-        }
-    }
-}
-
 #[async_trait]
 impl SandboxProvider for E2bProvider {
     fn name(&self) -> &str {
@@ -311,7 +198,7 @@ impl SandboxProvider for E2bProvider {
 
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
         check(spec)?;
-        let names = self.reserve(spec)?;
+        let names = self.names.reserve(spec)?;
         self.refuse_taken(spec).await?;
         let record = SandboxNote::new(spec, now_ms());
         let options = &self.client.options;
@@ -357,17 +244,18 @@ impl SandboxProvider for E2bProvider {
     async fn sleep(&self, id_or_name: &str) -> Result<()> {
         let found = self.find(id_or_name).await?;
         refuse_adopted("sleep", &found)?;
-        match found.state {
-            State::Paused => Ok(()),
-            _ => self.client.pause(&found.e2b_id).await,
-        }
+        let _turn = self.turns.take(&found.e2b_id).await;
+        self.client.pause(&found.e2b_id).await
     }
 
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
         let found = self.find(id_or_name).await?;
-        if found.state == State::Paused {
-            refuse_adopted("wake", &found)?;
-            self.client.connect(&found.e2b_id, self.client.options.timeout_s).await?;
+        let _turn = self.turns.take(&found.e2b_id).await;
+        // It may have been put to sleep while the turn was awaited.
+        let now = self.find(id_or_name).await?;
+        if now.state == State::Paused {
+            refuse_adopted("wake", &now)?;
+            self.client.connect(&now.e2b_id, self.client.options.timeout_s).await?;
         }
         self.open(id_or_name).await
     }

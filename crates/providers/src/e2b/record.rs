@@ -71,6 +71,11 @@ impl SandboxNote {
         serde_json::from_str(metadata.get(RECORD)?).ok()
     }
 
+    /// Returns whether this is the sandbox of an id or a name.
+    pub fn is(&self, key: &str) -> bool {
+        self.id.as_str() == key || self.name.as_str() == key
+    }
+
     /// Returns the query for the sandbox of an id or a name.
     pub fn query<'a>(owner: &'a str, key: &'a str) -> [(&'a str, &'a str); 2] {
         let by = if SandboxId::parse(key).is_ok() { ID } else { SANDBOX_NAME };

@@ -1,9 +1,14 @@
 # Runs a command. The first line of its output is `ok` or the kind of an error; the command's own output follows.
-# The arguments are the life of the sandbox, the directory, the number of variables, the variables, and the command.
+# The arguments are the life of the sandbox, the directory, the number of the command's variables, and the command. The
+# variables have other names on their way here, so that they are the command's alone.
 its_life=$1 dir=$2 count=$3
 shift 3
-variables=("${@:1:count}")
-shift "$count"
+variables=()
+for ((number = 0; number < count; number++)); do
+  name=EYOT_VARIABLE_$number
+  variables+=("${!name}")
+  unset "$name"
+done
 
 fail() {
   printf '%s\n' "$1"

@@ -24,6 +24,8 @@ pub(super) struct RunningScript {
     pub events: ProcessEvents,
     /// The output that came with the first line.
     pub first: Bytes,
+    /// Ends it when it is dropped.
+    pub ending: EndOnDrop,
 }
 
 /// Returns the command of a script. `bash` is in every sandbox: templates must be based on Debian.
@@ -76,20 +78,26 @@ pub(super) async fn next_event(link: &Link, events: &mut ProcessEvents) -> Resul
 }
 
 /// Starts a script, and returns once it has said that it can do what is asked.
-pub(super) async fn start(link: &Link, new: &ProcessRequest) -> Result<RunningScript> {
+pub(super) async fn start(link: &Arc<Link>, new: &ProcessRequest) -> Result<RunningScript> {
     let (pid, mut events) = link.start(new).await?;
+    let ending = EndOnDrop { link: Arc::clone(link), pid: Some(pid) };
+    let first = first_output(link, &mut events).await?;
+    Ok(RunningScript { pid, events, first, ending })
+}
+
+/// Reads the first line of a script. Returns the output that came with it.
+async fn first_output(link: &Link, events: &mut ProcessEvents) -> Result<Bytes> {
     let mut read = BytesMut::new();
     loop {
         if let Some(at) = read.iter().position(|byte| *byte == b'\n') {
             let line = read.split_to(at + 1);
-            let first = read.freeze();
             return match line.trim_ascii() {
-                b"ok" => Ok(RunningScript { pid, events, first }),
+                b"ok" => Ok(read.freeze()),
                 b"sleeping" => Err(Error::sleeping(&link.name)),
                 kind => Err(reason(&String::from_utf8_lossy(kind))),
             };
         }
-        match next_event(link, &mut events).await? {
+        match next_event(link, events).await? {
             ProcessEvent::Stdout(bytes) => read.extend_from_slice(&bytes),
             ProcessEvent::End(end) => {
                 let message = format!("a script of Eyot's failed in the sandbox: {}", end.status);
@@ -119,11 +127,11 @@ fn reason(kind: &str) -> Error {
     Error::new(kind, words)
 }
 
-/// Runs an operation on files as a user, and returns what it printed.
+/// Runs a short script as a user, and returns what it printed. A script whose caller leaves comes to its end all the same:
+/// it may be halfway through a change.
 pub(super) async fn answer(link: &Link, argv: Vec<String>, user: SystemUser) -> Result<Vec<u8>> {
-    let new = ProcessRequest { argv, user, stdin: false, pty: None };
-    let RunningScript { mut events, first, .. } = start(link, &new).await?;
-    let mut answer = first.to_vec();
+    let (_, mut events) = link.start(&ProcessRequest { argv, ..ProcessRequest::of(user) }).await?;
+    let mut answer = first_output(link, &mut events).await?.to_vec();
     loop {
         match next_event(link, &mut events).await? {
             ProcessEvent::Stdout(bytes) if answer.len() + bytes.len() > MAX_ANSWER_BYTES => {
@@ -139,9 +147,8 @@ pub(super) async fn answer(link: &Link, argv: Vec<String>, user: SystemUser) -> 
 
 /// Streams what a script prints. Dropping the stream ends the script.
 pub(super) async fn streamed(link: &Arc<Link>, argv: Vec<String>) -> Result<ByteStream> {
-    let new = ProcessRequest { argv, user: SystemUser::Own, stdin: false, pty: None };
-    let RunningScript { pid, events, first } = start(link, &new).await?;
-    let ending = EndOnDrop { link: Arc::clone(link), pid: Some(pid) };
+    let new = ProcessRequest { argv, ..ProcessRequest::of(SystemUser::Own) };
+    let RunningScript { events, first, ending, .. } = start(link, &new).await?;
     let first = futures_util::stream::iter(Some(first).filter(|first| !first.is_empty()).map(Ok));
     let rest = futures_util::stream::unfold(Some((events, ending)), |state| async {
         let (mut events, mut ending) = state?;
