@@ -164,7 +164,7 @@ impl E2bClient {
                 Err(error) => (unreachable(error), None),
             };
             let waits = asked.unwrap_or(wait);
-            if tries == MAX_TRIES || waits > Duration::from_secs(MAX_WAIT_S) {
+            if gives_up(tries, waits) {
                 return Err(error);
             }
             tokio::time::sleep(waits).await;
@@ -172,6 +172,11 @@ impl E2bClient {
         }
         Err(unreadable())
     }
+}
+
+/// Tells whether a call that has failed so many times is not sent again, since it would have to wait for so long.
+fn gives_up(tries: u32, wait: Duration) -> bool {
+    tries >= MAX_TRIES || wait > Duration::from_secs(MAX_WAIT_S)
 }
 
 /// Tells whether a refused call may be sent again: the server's word, else the status.
@@ -270,6 +275,14 @@ mod tests {
     fn a_query_is_encoded_byte_by_byte() {
         let query = with_query("/a", &[("metadata", "k=v&ü"), ("limit", "5")]);
         assert_eq!(query, "/a?metadata=k%3Dv%26%C3%BC&limit=5");
+    }
+
+    #[test]
+    fn a_call_is_sent_as_often_as_allowed_and_waits_no_longer_than_allowed() {
+        let longest = Duration::from_secs(MAX_WAIT_S);
+        assert!(!gives_up(MAX_TRIES - 1, longest));
+        assert!(gives_up(MAX_TRIES, longest));
+        assert!(gives_up(1, longest + Duration::from_secs(1)));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) struct RunningScript {
     pub ending: EndOnDrop,
 }
 
-/// Returns the command of a script. `bash` is in every sandbox: templates must be based on Debian.
+/// Returns the command of a script.
 pub(super) fn bash(script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let bash = ["/bin/bash", "--norc", "--noprofile", "-p", "-c", script, "eyot"].map(str::to_owned);
     bash.into_iter().chain(arguments).collect()
@@ -102,7 +102,7 @@ async fn first_output(link: &Link, events: &mut ProcessEvents) -> Result<Bytes> 
             ProcessEvent::End(end) => {
                 let message = format!("a script of Eyot's failed in the sandbox: {}", end.status);
                 return Err(Error::new(ErrorKind::Internal, message).with_hint(
-                    "E2B's templates are based on Debian, with bash and coreutils: is this one?",
+                    "the template must have bash and GNU's tools, as those have that are based on Debian",
                 ));
             }
             _ => {}
@@ -134,15 +134,21 @@ pub(super) async fn answer(link: &Link, argv: Vec<String>, user: SystemUser) -> 
     let mut answer = first_output(link, &mut events).await?.to_vec();
     loop {
         match next_event(link, &mut events).await? {
-            ProcessEvent::Stdout(bytes) if answer.len() + bytes.len() > MAX_ANSWER_BYTES => {
-                let message = format!("the answer has more than {MAX_ANSWER_BYTES} bytes");
-                return Err(Error::new(ErrorKind::TooLarge, message));
-            }
-            ProcessEvent::Stdout(bytes) => answer.extend_from_slice(&bytes),
+            ProcessEvent::Stdout(bytes) => add(&mut answer, &bytes)?,
             ProcessEvent::End(_) => return Ok(answer),
             _ => {}
         }
     }
+}
+
+/// Adds bytes to an answer that is kept whole.
+fn add(answer: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+    if answer.len() + bytes.len() > MAX_ANSWER_BYTES {
+        let message = format!("the answer has more than {MAX_ANSWER_BYTES} bytes");
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    answer.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// Streams what a script prints. Dropping the stream ends the script.
@@ -189,5 +195,17 @@ impl Drop for EndOnDrop {
                 tracing::debug!(%error, "a script that nobody reads could not be ended");
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_as_long_as_the_limit_is_kept_and_one_byte_more_is_refused() {
+        let mut answer = vec![0; MAX_ANSWER_BYTES - 1];
+        add(&mut answer, b"x").unwrap();
+        assert_eq!(add(&mut answer, b"x").unwrap_err().kind(), ErrorKind::TooLarge);
     }
 }

@@ -1,6 +1,7 @@
 //! The REST calls: create, find, list, pause, resume and kill sandboxes, and set their time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -196,16 +197,22 @@ async fn list(State(api): State<E2bApi>, Query(query): Query<SandboxQuery>) -> A
     if query.order.as_deref() == Some("asc") {
         all.reverse();
     }
-    let limit = query.limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
     let wrong = |_| E2bRefusal::new(StatusCode::BAD_REQUEST, "Invalid next token");
     let from = query.next_token.as_deref().map_or(Ok(0), str::parse::<usize>).map_err(wrong)?;
-    let page: Vec<_> = all.iter().skip(from).take(limit).map(|record| listed(&api, record)).collect();
-    let next = from.saturating_add(limit);
-    let mut answer = Json(page).into_response();
-    if next < all.len() {
+    let (page, next) = page(all.len(), from, query.limit);
+    let told: Vec<_> = all[page].iter().map(|record| listed(&api, record)).collect();
+    let mut answer = Json(told).into_response();
+    if let Some(next) = next {
         answer.headers_mut().insert("x-next-token", next.into());
     }
     Ok(answer)
+}
+
+/// Returns a page of a list, and where the next one begins.
+fn page(total: usize, from: usize, limit: Option<usize>) -> (Range<usize>, Option<usize>) {
+    let from = from.min(total);
+    let to = total.min(from.saturating_add(limit.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE)));
+    (from..to, Some(to).filter(|to| *to < total))
 }
 
 /// Reads the metadata of a query, whose names and values are encoded once more.
@@ -282,6 +289,14 @@ mod tests {
     fn metadata_in_a_query_are_decoded_twice() {
         let pairs = pairs("a%2520b=c%252Fd&plain=e");
         assert_eq!(pairs, [("a b".to_owned(), "c/d".to_owned()), ("plain".to_owned(), "e".to_owned())]);
+    }
+
+    #[test]
+    fn a_page_has_as_many_as_the_limit_and_the_next_one_begins_behind_it() {
+        assert_eq!(page(MAX_PAGE, 0, None), (0..MAX_PAGE, None));
+        assert_eq!(page(MAX_PAGE + 1, 0, Some(MAX_PAGE + 1)), (0..MAX_PAGE, Some(MAX_PAGE)));
+        assert_eq!(page(5, 4, Some(0)), (4..5, None));
+        assert_eq!(page(5, 9, None), (5..5, None));
     }
 
     #[test]

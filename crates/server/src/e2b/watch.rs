@@ -85,10 +85,7 @@ impl KeptWatches {
         let filled = Arc::clone(&kept);
         let task = tokio::spawn(async move {
             while let Some(Ok(event)) = events.next().await {
-                let mut kept = filled.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.len() < MAX_KEPT_EVENTS {
-                    kept.push(event);
-                }
+                keep(&mut filled.lock().unwrap_or_else(PoisonError::into_inner), event);
             }
         });
         self.lock().insert(id.clone(), KeptWatch { kept, task: task.abort_handle() });
@@ -111,6 +108,27 @@ impl KeptWatches {
     }
 }
 
+/// Keeps an event, unless so many are kept that the client can't be reading them.
+fn keep(kept: &mut Vec<Value>, event: Value) {
+    if kept.len() < MAX_KEPT_EVENTS {
+        kept.push(event);
+    }
+}
+
 fn missing(id: &str) -> RpcError {
     RpcError::new(Code::NotFound, format!("watcher with id {id} not found"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_events_as_the_limit_are_kept_and_one_more_is_not() {
+        let mut kept = vec![Value::Null; MAX_KEPT_EVENTS - 1];
+        keep(&mut kept, Value::Null);
+        assert_eq!(kept.len(), MAX_KEPT_EVENTS);
+        keep(&mut kept, Value::Null);
+        assert_eq!(kept.len(), MAX_KEPT_EVENTS);
+    }
 }
