@@ -12,9 +12,11 @@ use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::api::State;
 use super::client::{refused, unreachable, with_json, with_query};
 use super::events::{ProcessEvent, ProcessEvents, StreamFailure, envelope};
 use super::link::{ENVD_PORT, Link};
+use super::shell::{LIFE, bash};
 
 /// The time between two signs of life that envd is asked for, in seconds.
 const KEEPALIVE_S: u64 = 10;
@@ -22,6 +24,11 @@ const KEEPALIVE_S: u64 = 10;
 pub(super) const SILENCE: Duration = Duration::from_secs(3 * KEEPALIVE_S);
 /// The longest wait for an answer that is no stream.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest wait for a sandbox to say which life it is in.
+const LIFE_PATIENCE: Duration = Duration::from_secs(10);
+/// The length of that answer from which on no more of it is read, in bytes.
+const MAX_LIFE_BYTES: usize = 1024;
 
 /// A user of the sandbox's system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +73,17 @@ impl Link {
     /// Starts a process. Returns its number and its events.
     pub async fn start(&self, new: &ProcessRequest) -> Result<(u32, ProcessEvents)> {
         self.check()?;
+        let mut events = ProcessEvents::new(self.answered(self.start_request(new)?).await?);
+        loop {
+            match events.next().await {
+                Ok(ProcessEvent::Start(pid)) => return Ok((pid, events)),
+                Ok(_) => {}
+                Err(cut) => return Err(self.cut(cut).await),
+            }
+        }
+    }
+
+    fn start_request(&self, new: &ProcessRequest) -> Result<RequestBuilder> {
         let (program, arguments) =
             new.argv.split_first().ok_or_else(|| Error::invalid("command", "is empty"))?;
         let mut message = json!({
@@ -80,18 +98,46 @@ impl Link {
             SystemUser::Root => "root:",
         };
         let request = self.request(Method::POST, "/process.Process/Start")?;
-        let request = request
+        Ok(request
             .header(CONTENT_TYPE, "application/connect+json")
             .header("Connect-Protocol-Version", "1")
             .header("Keepalive-Ping-Interval", KEEPALIVE_S.to_string())
             .header(AUTHORIZATION, format!("Basic {}", STANDARD.encode(user)))
-            .body(envelope(message.to_string().as_bytes()));
-        let mut events = ProcessEvents::new(self.answered(request).await?);
+            .body(envelope(message.to_string().as_bytes())))
+    }
+
+    /// Finds the reason of a failed call: the sandbox may have ended under it, or was put to sleep. A question that is not
+    /// answered says nothing, and the sandbox counts as alive.
+    pub async fn why(&self, failed: Error) -> Error {
+        if self.destroyed.is_cancelled() {
+            return Error::destroyed(&self.name);
+        }
+        match self.client.get(&self.id).await {
+            Ok(None) => Error::destroyed(&self.name),
+            Ok(Some((listed, _))) if listed.state == State::Paused => Error::sleeping(&self.name),
+            Ok(Some(_)) if self.is_past().await => Error::sleeping(&self.name),
+            Ok(Some(_)) | Err(_) => failed,
+        }
+    }
+
+    /// Tells whether the sandbox has slept since this way to it was made, and was woken. Only its own answer counts.
+    async fn is_past(&self) -> bool {
+        let argv = bash(&format!("{LIFE}printf %s \"$life\"\n"), []);
+        let request = self.start_request(&ProcessRequest { argv, ..ProcessRequest::of(SystemUser::Own) });
+        let Ok(request) = request else { return false };
+        let Ok(response) = request.timeout(LIFE_PATIENCE).send().await else { return false };
+        if !response.status().is_success() || self.life.is_empty() {
+            return false;
+        }
+        let (mut events, mut told) = (ProcessEvents::new(response), Vec::new());
         loop {
             match events.next().await {
-                Ok(ProcessEvent::Start(pid)) => return Ok((pid, events)),
-                Ok(_) => {}
-                Err(cut) => return Err(self.cut(cut).await),
+                Ok(ProcessEvent::Stdout(bytes)) if told.len() < MAX_LIFE_BYTES => {
+                    told.extend_from_slice(&bytes);
+                }
+                Ok(ProcessEvent::End(_)) => return !told.is_empty() && told != self.life.as_bytes(),
+                Ok(ProcessEvent::Start(_) | ProcessEvent::Other) => {}
+                Ok(_) | Err(_) => return false,
             }
         }
     }

@@ -3,7 +3,7 @@
 use eyot::{Error, ErrorKind, Result};
 use tokio_util::sync::CancellationToken;
 
-use super::api::{EnvdAccess, State};
+use super::api::EnvdAccess;
 use super::client::E2bClient;
 use super::secret::Secret;
 
@@ -52,18 +52,5 @@ impl Link {
     /// Refuses once the sandbox was destroyed here.
     pub fn check(&self) -> Result<()> {
         if self.destroyed.is_cancelled() { Err(Error::destroyed(&self.name)) } else { Ok(()) }
-    }
-
-    /// Finds the reason of a failed call: the sandbox may have ended under it. A question that is not answered says
-    /// nothing, and the sandbox counts as alive.
-    pub async fn why(&self, failed: Error) -> Error {
-        if self.destroyed.is_cancelled() {
-            return Error::destroyed(&self.name);
-        }
-        match self.client.get(&self.id).await {
-            Ok(None) => Error::destroyed(&self.name),
-            Ok(Some((listed, _))) if listed.state == State::Paused => Error::sleeping(&self.name),
-            Ok(Some(_)) | Err(_) => failed,
-        }
     }
 }

@@ -25,6 +25,7 @@ mod record;
 mod row;
 mod script;
 mod secret;
+mod shell;
 mod tar;
 mod turns;
 

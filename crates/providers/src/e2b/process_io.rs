@@ -9,7 +9,8 @@ use eyot::{ExecutionControl, ExecutionInput, PtySize, Result, SandboxOperationUn
 use super::NAME;
 use super::envd::{InputKind, SystemUser};
 use super::link::Link;
-use super::script::{answer, bash};
+use super::script::answer;
+use super::shell::bash;
 
 const KILL: &str = include_str!("kill.sh");
 

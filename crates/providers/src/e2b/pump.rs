@@ -17,7 +17,8 @@ use super::events::{ProcessEnd, ProcessEvent, ProcessEvents};
 use super::exit;
 use super::link::Link;
 use super::process_io::kill;
-use super::script::{RunningScript, bash, next_event};
+use super::script::{RunningScript, next_event};
+use super::shell::bash;
 
 const WATCH: &str = include_str!("watch.sh");
 

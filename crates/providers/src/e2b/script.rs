@@ -10,9 +10,8 @@ use futures_util::StreamExt;
 use super::envd::{ProcessRequest, SILENCE, SystemUser};
 use super::events::{ProcessEvent, ProcessEvents};
 use super::link::Link;
+use super::shell::{LIFE, bash};
 
-/// Says which life of the sandbox this is.
-const LIFE: &str = include_str!("life.sh");
 /// The operations on files.
 const FILES: &str = include_str!("files.sh");
 /// The most bytes of a script's answer that is kept whole.
@@ -26,12 +25,6 @@ pub(super) struct RunningScript {
     pub first: Bytes,
     /// Ends it when it is dropped.
     pub ending: EndOnDrop,
-}
-
-/// Returns the command of a script.
-pub(super) fn bash(script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
-    let bash = ["/bin/bash", "--norc", "--noprofile", "-p", "-c", script, "eyot"].map(str::to_owned);
-    bash.into_iter().chain(arguments).collect()
 }
 
 /// Returns the command of a script that is for one life of the sandbox alone, its first argument.
