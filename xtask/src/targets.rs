@@ -85,6 +85,8 @@ pub const TARGETS: &[Target] = &[
     ci("agent", "flue", ANYBODY),
     ci("probes", "threats", User::All),
     ci("providers", "remote", ABOVE),
+    ci("providers", "e2b", ABOVE),
+    ci("server", "e2b_sdks", ABOVE),
     Target { threads: 8, ..ci("providers", "memory", ANYBODY) },
     ci("native", "conformance", User::All),
     ci("native", "slots", User::None("only root has slots")),

@@ -12,7 +12,8 @@ pub fn with_provider_hint(failure: Failure, context: &Context) -> Failure {
     if failure.has_hint() || context.names_a_server() || !row.lives_with_its_process {
         return failure;
     }
-    let others = names_where(|row| !row.lives_with_its_process);
+    // Another provider is at hand if it needs nothing but this machine.
+    let others = names_where(|row| !row.lives_with_its_process && !row.is_of_vendor);
     match &failure {
         Failure::Error { exit_code: COMMAND_NOT_FOUND, .. } => failure.hint(format!(
             "there are the programs that `ls /usr/bin` lists; others need --provider {others}"

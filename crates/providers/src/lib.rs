@@ -4,6 +4,8 @@
 
 #[cfg(feature = "docker")]
 pub mod docker;
+#[cfg(feature = "e2b")]
+pub mod e2b;
 #[cfg(feature = "memory")]
 pub mod memory;
 #[cfg(feature = "native")]

@@ -15,6 +15,8 @@ static ROWS: &[ProviderRow] = &[
     crate::docker::ROW,
     #[cfg(feature = "memory")]
     crate::memory::ROW,
+    #[cfg(feature = "e2b")]
+    crate::e2b::ROW,
 ];
 
 /// Returns every provider of this build. The first is the default.

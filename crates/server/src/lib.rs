@@ -7,6 +7,7 @@
 
 pub mod api;
 mod browse;
+pub mod e2b;
 mod http;
 pub mod mcp;
 mod page;

@@ -9,6 +9,7 @@ mod bench;
 mod branches;
 mod configuration;
 mod copying;
+mod e2b;
 mod events;
 mod files;
 mod habits;

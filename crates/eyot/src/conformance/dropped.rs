@@ -106,7 +106,11 @@ async fn sandbox(fixture: &dyn Fixture) -> Check<(Disposable, SandboxName)> {
 async fn used(provider: &dyn SandboxProvider, name: &SandboxName) -> Check<Sandbox> {
     loop {
         let read = async {
-            let sandbox = Sandbox::wake(provider, name.as_str()).await?;
+            let sandbox = if provider.capabilities().has(Capability::Sleep) {
+                Sandbox::wake(provider, name.as_str()).await?
+            } else {
+                Sandbox::open(provider, name.as_str()).await?
+            };
             let read = sandbox.exec("cat kept", ExecOptions::default()).await?;
             Ok((sandbox, read))
         };

@@ -137,11 +137,12 @@ impl StateFacts {
 const MARKS: [&str; 2] = ["sandboxes", "eyot.db"];
 
 /// The entries that a state folder may have before the first sandbox: Eyot's own files, and those of a new disk.
-const OWN: [&str; 18] = [
+const OWN: [&str; 19] = [
     "agents",
     "blocks",
     "cgroups",
     "docker",
+    "e2b",
     "events",
     "eyot.db-shm",
     "eyot.db-wal",

@@ -35,6 +35,8 @@ pub enum ForeignKind {
     Container,
     /// The volume of a persistent workspace.
     Volume,
+    /// A virtual machine.
+    Machine,
 }
 
 impl ForeignKind {
@@ -43,6 +45,7 @@ impl ForeignKind {
         match self {
             Self::Container => "container",
             Self::Volume => "volume",
+            Self::Machine => "machine",
         }
     }
 }

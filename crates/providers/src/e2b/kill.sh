@@ -1,0 +1,16 @@
+# Kills a process with all that it has started and that has still a parent among them. The argument is its number. Each is
+# stopped before its children are looked for, so that it starts no more.
+PATH=/usr/local/bin:/usr/bin:/bin
+tree=("$1")
+for ((next = 0; next < ${#tree[@]}; next++)); do
+  parent=${tree[next]}
+  kill -s STOP -- "$parent" 2>/dev/null
+  for file in /proc/[0-9]*/stat; do
+    { read -r stat <"$file"; } 2>/dev/null || continue
+    rest=${stat##*) }
+    set -- $rest
+    [ "$2" = "$parent" ] && tree+=("${stat%% *}")
+  done
+done
+kill -s KILL -- "${tree[@]}" 2>/dev/null
+printf 'ok\n'

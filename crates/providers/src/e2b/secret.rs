@@ -1,0 +1,42 @@
+//! A secret: it is sent, and shown nowhere.
+
+use std::fmt;
+
+use eyot::{Error, Result};
+use reqwest::header::HeaderValue;
+
+/// A key or a token. Its debug form hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Makes a secret of a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the value of a header that carries it.
+    pub(super) fn header(&self) -> Result<HeaderValue> {
+        let mut value = HeaderValue::from_str(&self.0)
+            .map_err(|_| Error::invalid("E2B_API_KEY", "has what no header can carry"))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let secret = Secret::new("e2b_0123");
+        assert!(!format!("{secret:?} {:?}", secret.header().unwrap()).contains("0123"));
+    }
+}

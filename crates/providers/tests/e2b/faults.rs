@@ -1,0 +1,307 @@
+//! Faults of the service: it throttles, fails, cuts streams, loses a sandbox under a call, and has a clock of its own.
+//! The vendor does all of it now and then; the driver tells the truth each time.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use eyot::{Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
+use futures_util::StreamExt;
+use libtest_mimic::{Failed, Trial};
+
+use crate::ground::{Ground, KEY, block_on};
+
+/// A fault of one request.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// It is refused with this status, and perhaps told when to come again, in seconds.
+    Refused(StatusCode, Option<u32>),
+    /// It is carried out, and its answer is lost.
+    AnswerLost,
+    /// The answer is cut off after so many bytes.
+    Cut(usize),
+}
+
+/// A fault for the next request of a method and a path.
+type Planned = (Method, &'static str, Fault);
+/// A case.
+type NamedCase = (&'static str, fn() -> Tried);
+
+/// The faults to come.
+#[derive(Clone, Default)]
+struct Faults {
+    planned: Arc<Mutex<VecDeque<Planned>>>,
+    /// Every request that came, as `METHOD path`.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().expect("no case panics while it holds it")
+}
+
+impl Faults {
+    fn plan(&self, method: Method, path: &'static str, fault: Fault) {
+        locked(&self.planned).push_back((method, path, fault));
+    }
+
+    fn take(&self, request: &Request) -> Option<Fault> {
+        let path = request.uri().path();
+        locked(&self.asked).push(format!("{} {path}", request.method()));
+        let mut planned = locked(&self.planned);
+        let at = planned
+            .iter()
+            .position(|(method, begin, _)| request.method() == method && path.starts_with(begin))?;
+        planned.remove(at).map(|(_, _, fault)| fault)
+    }
+
+    fn count(&self, asked: &str) -> usize {
+        locked(&self.asked).iter().filter(|one| one.starts_with(asked)).count()
+    }
+
+    async fn pass(self, request: Request, next: Next) -> Response {
+        match self.take(&request) {
+            None => next.run(request).await,
+            Some(Fault::Refused(status, None)) => status.into_response(),
+            Some(Fault::Refused(status, Some(wait_s))) => {
+                (status, [(header::RETRY_AFTER, wait_s.to_string())]).into_response()
+            }
+            Some(Fault::AnswerLost) => {
+                drop(next.run(request).await);
+                StatusCode::BAD_GATEWAY.into_response()
+            }
+            Some(Fault::Cut(bytes)) => next.run(request).await.map(|body| cut(body, bytes)),
+        }
+    }
+}
+
+/// Returns the beginning of a body, and then a connection that breaks.
+fn cut(body: Body, bytes: usize) -> Body {
+    let mut left = bytes;
+    let pieces = body.into_data_stream().map(move |piece| {
+        let piece = piece.map_err(std::io::Error::other)?;
+        if left == 0 {
+            return Err(std::io::Error::other("the connection is cut"));
+        }
+        let kept: Bytes = piece.slice(..piece.len().min(left));
+        left -= kept.len();
+        Ok(kept)
+    });
+    Body::from_stream(pieces)
+}
+
+fn ground(clock_skew_s: i64) -> (Ground, Faults) {
+    let faults = Faults::default();
+    let passed = faults.clone();
+    let around =
+        |router: axum::Router| router.layer(from_fn(move |request, next| passed.clone().pass(request, next)));
+    (Ground::with(clock_skew_s, around), faults)
+}
+
+type Tried = Result<(), Failed>;
+
+fn ensure(holds: bool, otherwise: impl Into<String>) -> Tried {
+    if holds { Ok(()) } else { Err(otherwise.into().into()) }
+}
+
+/// Returns the error that was due.
+fn failed<T>(result: eyot::Result<T>) -> Result<Error, Failed> {
+    result.err().ok_or_else(|| "it succeeded; an error was due".into())
+}
+
+pub fn trials() -> Vec<Trial> {
+    let cases: [NamedCase; 11] = [
+        ("a_throttled_question_is_asked_again_after_the_wait_that_was_asked_for", throttled),
+        ("a_wait_that_is_too_long_is_told_and_not_waited_for", throttled_for_long),
+        ("a_question_is_asked_again_after_a_failure_of_the_service", failing),
+        ("a_create_whose_answer_is_lost_makes_one_sandbox", lost_answer),
+        ("a_throttled_command_is_not_run_twice_and_told_as_not_run", throttled_command),
+        ("a_command_that_was_perhaps_started_is_not_started_again", lost_command),
+        ("a_stream_that_is_cut_is_an_error_and_the_sandbox_lives", cut_stream),
+        ("a_read_that_is_cut_is_an_error_and_no_short_file", cut_read),
+        ("a_sandbox_that_dies_under_a_command_ends_it_as_destroyed", dies),
+        ("a_clock_that_is_wrong_changes_nothing", skewed),
+        ("no_secret_is_in_an_error_or_in_what_is_shown_of_the_provider", secrets),
+    ];
+    cases.into_iter().map(|(name, case)| Trial::test(format!("faults::{name}"), case)).collect()
+}
+
+fn throttled() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        faults.plan(Method::GET, "/v2/sandboxes", Fault::Refused(StatusCode::TOO_MANY_REQUESTS, Some(1)));
+        let begun = Instant::now();
+        ground.provider().list().await?;
+        ensure(begun.elapsed() >= Duration::from_secs(1), "it did not wait")?;
+        ensure(faults.count("GET /v2/sandboxes") == 2, "it was not asked twice")
+    })
+}
+
+fn throttled_for_long() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        faults.plan(Method::GET, "/v2/sandboxes", Fault::Refused(StatusCode::TOO_MANY_REQUESTS, Some(3600)));
+        let error = failed(ground.provider().list().await)?;
+        ensure(error.kind() == ErrorKind::Unavailable && error.had_no_effect(), format!("{error:?}"))?;
+        ensure(error.hint() == Some("try again in 3600 s"), format!("{:?}", error.hint()))?;
+        ensure(faults.count("GET /v2/sandboxes") == 1, "it was asked again")
+    })
+}
+
+fn failing() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        for status in [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE] {
+            faults.plan(Method::GET, "/v2/sandboxes", Fault::Refused(status, None));
+        }
+        ground.provider().list().await?;
+        for _ in 0..4 {
+            faults.plan(Method::GET, "/v2/sandboxes", Fault::Refused(StatusCode::SERVICE_UNAVAILABLE, None));
+        }
+        let error = failed(ground.provider().list().await)?;
+        ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))?;
+        ensure(faults.count("GET /v2/sandboxes") == 3 + 4, "it was asked more or less often")
+    })
+}
+
+fn lost_answer() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        faults.plan(Method::POST, "/v2/sandboxes", Fault::AnswerLost);
+        let sandbox = Sandbox::create(&*ground.provider(), SandboxSpec::default()).await?;
+        ensure(faults.count("POST /v2/sandboxes") == 2, "it was not asked twice")?;
+        ensure(ground.native.list().await?.len() == 1, "two sandboxes were made")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn throttled_command() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        let sandbox = Sandbox::create(&*ground.provider(), SandboxSpec::default()).await?;
+        let before = faults.count("POST /process.Process/Start");
+        let refused = Fault::Refused(StatusCode::TOO_MANY_REQUESTS, Some(2));
+        faults.plan(Method::POST, "/process.Process/Start", refused);
+        let error = failed(sandbox.exec("touch ran", ExecOptions::default()).await)?;
+        ensure(error.kind() == ErrorKind::Unavailable && error.had_no_effect(), format!("{error:?}"))?;
+        ensure(faults.count("POST /process.Process/Start") == before + 1, "it was sent again")?;
+        ensure(!sandbox.exists("ran").await?, "it was run")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn lost_command() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        let sandbox = Sandbox::create(&*ground.provider(), SandboxSpec::default()).await?;
+        faults.plan(Method::POST, "/process.Process/Start", Fault::AnswerLost);
+        let error = failed(sandbox.exec("echo x >> ran", ExecOptions::default()).await)?;
+        ensure(error.kind() == ErrorKind::Unavailable && !error.had_no_effect(), format!("{error:?}"))?;
+        while !sandbox.exists("ran").await? || sandbox.read("ran").await?.is_empty() {}
+        ensure(sandbox.read_text("ran").await? == "x\n", "it was run twice")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn cut_stream() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        let sandbox = Sandbox::create(&*ground.provider(), SandboxSpec::default()).await?;
+        faults.plan(Method::POST, "/process.Process/Start", Fault::Cut(400));
+        let line = "for i in $(seq 100); do echo $i; sleep 0.01; done";
+        let error = failed(sandbox.exec(line, ExecOptions::default()).await)?;
+        ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))?;
+        let next = sandbox.exec("echo alive", ExecOptions::default()).await?;
+        ensure(next.stdout_text() == "alive\n", format!("{next:?}"))?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn cut_read() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        let sandbox = Sandbox::create(&*ground.provider(), SandboxSpec::default()).await?;
+        sandbox.write("f", vec![7_u8; 1 << 20]).await?;
+        faults.plan(Method::POST, "/process.Process/Start", Fault::Cut(100_000));
+        let error = failed(sandbox.read("f").await)?;
+        ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))?;
+        ensure(sandbox.read("f").await?.len() == 1 << 20, "the file is not whole")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn dies() -> Tried {
+    let (ground, _) = ground(0);
+    block_on(async {
+        let sandbox = Sandbox::create(&*ground.provider(), SandboxSpec::default()).await?;
+        let mut running = sandbox.exec_stream("echo up; sleep 86400", ExecOptions::default()).await?;
+        let first = running.next().await;
+        ensure(matches!(first, Some(Ok(ExecEvent::Stdout(_)))), format!("{first:?}"))?;
+        // E2B's id is the native one's, in another form.
+        let native = ground.native.list().await?.remove(0).id;
+        let id = native.as_str().replacen("sb_", "i", 1);
+        ground.api.lose(&id).await?;
+        let ended = loop {
+            match running.next().await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => break error,
+                None => return Err("the events stopped without an end".into()),
+            }
+        };
+        ensure(ended.kind() == ErrorKind::Destroyed, format!("{ended:?}"))?;
+        let next = failed(sandbox.exec("true", ExecOptions::default()).await)?;
+        ensure(next.kind() == ErrorKind::Destroyed, format!("{next:?}"))
+    })
+}
+
+fn skewed() -> Tried {
+    for skew_s in [-86_400, 86_400] {
+        let (ground, _) = ground(skew_s);
+        block_on(async {
+            let provider = ground.provider();
+            let first = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+            let second = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+            let listed: Vec<_> = provider.list().await?.into_iter().map(|info| info.id).collect();
+            ensure(listed == [first.id().clone(), second.id().clone()], format!("{listed:?}"))?;
+            let opened = Sandbox::open(&*provider, first.name().as_str()).await?;
+            ensure(opened.info().created_ms == first.info().created_ms, "it was made at another time")?;
+            let ran = opened.exec("echo on", ExecOptions::default()).await?;
+            ensure(ran.success(), format!("{ran:?}"))?;
+            first.destroy().await?;
+            Ok::<_, Failed>(second.destroy().await?)
+        })?;
+    }
+    Ok(())
+}
+
+fn secrets() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        let provider = ground.provider();
+        let mut spec = SandboxSpec::default();
+        spec.env.insert("TOKEN".to_owned(), "a-secret-of-the-spec".to_owned());
+        let sandbox = Sandbox::create(&*provider, spec).await?;
+        let mut shown = vec![format!("{provider:?} {:?}", ground.options())];
+        for status in [StatusCode::UNAUTHORIZED, StatusCode::INTERNAL_SERVER_ERROR] {
+            faults.plan(Method::POST, "/process.Process/Start", Fault::Refused(status, None));
+            shown.push(format!("{:?}", failed(sandbox.exec("true", ExecOptions::default()).await)?));
+            faults.plan(Method::GET, "/v2/sandboxes", Fault::Refused(status, None));
+            shown.push(format!("{:?}", failed(provider.list().await)?));
+        }
+        faults.plan(Method::POST, "/process.Process/Start", Fault::Cut(3));
+        shown.push(format!("{:?}", failed(sandbox.exec("true", ExecOptions::default()).await)?));
+        let listed = provider.list().await?;
+        shown.push(format!("{listed:?}"));
+        for text in shown {
+            ensure(!text.contains(KEY) && !text.contains("a-secret-of-the-spec"), text.clone())?;
+        }
+        let opened = Sandbox::open(&*provider, sandbox.name().as_str()).await?;
+        let ran = opened.exec("echo $TOKEN", ExecOptions::default()).await?;
+        ensure(ran.stdout_text() == "a-secret-of-the-spec\n", "the variable is lost")?;
+        Ok(sandbox.destroy().await?)
+    })
+}

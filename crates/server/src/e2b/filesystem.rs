@@ -1,0 +1,126 @@
+//! The service `filesystem.Filesystem` of envd.
+
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::routing::post;
+use axum::{Extension, Router};
+use eyot::{CreateDirOptions, RemoveOptions};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::connect::{self, Code, Envelopes, RpcError};
+use super::gateway::Entered;
+use super::process::absolute;
+use super::{E2bApi, entry, watch};
+
+type Answer = Result<Response, RpcError>;
+
+/// Returns the routes.
+pub(super) fn routes() -> Router<E2bApi> {
+    Router::new()
+        .route("/filesystem.Filesystem/Stat", post(stat))
+        .route("/filesystem.Filesystem/ListDir", post(list))
+        .route("/filesystem.Filesystem/MakeDir", post(make))
+        .route("/filesystem.Filesystem/Move", post(rename))
+        .route("/filesystem.Filesystem/Remove", post(remove))
+        .route("/filesystem.Filesystem/WatchDir", post(watch_dir))
+        .route("/filesystem.Filesystem/CreateWatcher", post(create_watcher))
+        .route("/filesystem.Filesystem/GetWatcherEvents", post(watcher_events))
+        .route("/filesystem.Filesystem/RemoveWatcher", post(remove_watcher))
+}
+
+#[derive(Deserialize)]
+struct OfPath {
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    depth: u32,
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Deserialize)]
+struct MoveRequest {
+    source: String,
+    destination: String,
+}
+
+async fn stat(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
+    let path = absolute(&connect::read::<OfPath>(&body)?.path);
+    let entry = entry::one(&entered.record.sandbox(), entered.user.as_ref(), &path).await?;
+    Ok(connect::answer(json!({ "entry": entry })))
+}
+
+async fn list(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
+    let OfPath { path, depth, .. } = connect::read(&body)?;
+    let (sandbox, path) = (entered.record.sandbox(), absolute(&path));
+    let entries = entry::below(&sandbox, entered.user.as_ref(), &path, depth.max(1)).await?;
+    Ok(connect::answer(json!({ "entries": entries })))
+}
+
+async fn make(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
+    let path = absolute(&connect::read::<OfPath>(&body)?.path);
+    let sandbox = entered.record.sandbox();
+    if sandbox.exists(&path).await? {
+        return Err(if sandbox.stat(&path).await?.is_directory {
+            RpcError::new(Code::AlreadyExists, format!("directory already exists: {path}"))
+        } else {
+            let message = format!("path already exists but it is not a directory: {path}");
+            RpcError::new(Code::InvalidArgument, message)
+        });
+    }
+    sandbox.create_dir(&path, CreateDirOptions { recursive: true }).await?;
+    let entry = entry::one(&sandbox, entered.user.as_ref(), &path).await?;
+    Ok(connect::answer(json!({ "entry": entry })))
+}
+
+async fn rename(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
+    let MoveRequest { source, destination } = connect::read(&body)?;
+    let (source, destination) = (absolute(&source), absolute(&destination));
+    let sandbox = entered.record.sandbox();
+    let parent = sandbox.resolve_path(&destination)?.parent();
+    sandbox.create_dir(parent.as_str(), CreateDirOptions { recursive: true }).await?;
+    sandbox.rename(&source, &destination).await?;
+    let entry = entry::one(&sandbox, entered.user.as_ref(), &destination).await?;
+    Ok(connect::answer(json!({ "entry": entry })))
+}
+
+async fn remove(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
+    let path = absolute(&connect::read::<OfPath>(&body)?.path);
+    let options = RemoveOptions { recursive: true, force: true };
+    entered.record.sandbox().remove(&path, options).await?;
+    Ok(connect::answer(json!({})))
+}
+
+async fn watch_dir(Extension(entered): Extension<Entered>, _headers: HeaderMap, body: Bytes) -> Answer {
+    let OfPath { path, recursive, .. } = connect::read(&Envelopes::only(&body)?)?;
+    let path = absolute(&path);
+    let events = watch::events(&entered.record.sandbox(), &path, recursive).await?;
+    Ok(connect::stream(watch::streamed(events)))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfWatcher {
+    watcher_id: String,
+}
+
+async fn create_watcher(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
+    let OfPath { path, recursive, .. } = connect::read(&body)?;
+    let events = watch::events(&entered.record.sandbox(), &absolute(&path), recursive).await?;
+    let watcher_id = entered.record.watchers.add(events)?;
+    Ok(connect::answer(json!({ "watcherId": watcher_id })))
+}
+
+async fn watcher_events(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
+    let OfWatcher { watcher_id } = connect::read(&body)?;
+    let events = entered.record.watchers.take_events(&watcher_id)?;
+    Ok(connect::answer(json!({ "events": events })))
+}
+
+async fn remove_watcher(Extension(entered): Extension<Entered>, body: Bytes) -> Answer {
+    let OfWatcher { watcher_id } = connect::read(&body)?;
+    entered.record.watchers.remove(&watcher_id)?;
+    Ok(connect::answer(json!({})))
+}
