@@ -26,6 +26,11 @@ impl CancelFlags {
         }
     }
 
+    /// Forgets all of them: what they belong to may serve another command.
+    pub(super) fn forget(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).flags.clear();
+    }
+
     /// Sets all of them, and those that come later.
     pub(super) fn set(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,5 +53,15 @@ mod tests {
         flags.set();
         flags.add(&late);
         assert!(early.load(Ordering::Relaxed) && late.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_flag_that_is_forgotten_is_not_set() {
+        let flags = CancelFlags::default();
+        let flag = Arc::new(AtomicBool::new(false));
+        flags.add(&flag);
+        flags.forget();
+        flags.set();
+        assert!(!flag.load(Ordering::Relaxed));
     }
 }

@@ -131,7 +131,19 @@ pub(super) fn blank(
     live_bytes: u64,
     timeout: Duration,
 ) -> BashBuilder {
-    let limits = ExecutionLimits::new()
+    let variables = usize::try_from(live_bytes).unwrap_or(usize::MAX);
+    factory()
+        .fs(Arc::new(files))
+        .limits(limits(live_bytes, timeout))
+        .memory_limits(MemoryLimits::new().max_total_variable_bytes(variables))
+        .session_limits(SessionLimits::unlimited())
+        .username(USER)
+        .hostname(host_name)
+}
+
+/// Returns the limits of an interpreter.
+pub(super) fn limits(live_bytes: u64, timeout: Duration) -> ExecutionLimits {
+    ExecutionLimits::new()
         .max_work_units(u64::MAX)
         .max_aggregate_input_bytes(u64::MAX)
         .max_live_intermediate_bytes(live_bytes)
@@ -141,15 +153,7 @@ pub(super) fn blank(
         .max_parser_operations(10_000_000)
         .max_stdout_bytes(MAX_OUTPUT_BYTES)
         .max_stderr_bytes(MAX_OUTPUT_BYTES)
-        .timeout(timeout);
-    let variables = usize::try_from(live_bytes).unwrap_or(usize::MAX);
-    factory()
-        .fs(Arc::new(files))
-        .limits(limits)
-        .memory_limits(MemoryLimits::new().max_total_variable_bytes(variables))
-        .session_limits(SessionLimits::unlimited())
-        .username(USER)
-        .hostname(host_name)
+        .timeout(timeout)
 }
 
 #[cfg(test)]

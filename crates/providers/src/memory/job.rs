@@ -1,9 +1,8 @@
 //! A command: the interpreter on a thread of its own, and the way of its output.
 
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::future::{IntoFuture, poll_fn};
 use std::path::Path;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
@@ -19,7 +18,7 @@ use super::known_programs::KnownPrograms;
 use super::not_found::without_guess;
 use super::odd_names::NameDecoder;
 use super::plain::{LineKind, line_kind};
-use super::prepared::PreparedShells;
+use super::prepared::{PreparedShells, ShellParts};
 use super::programs;
 use super::running_job::{EndOnPanic, JobEnd, JobSink, RunningJob};
 use super::script_text::{failure, quoted};
@@ -27,6 +26,15 @@ use super::scripts::{adapt, lets_go_of_outputs, may_name_bytes};
 use super::shell_factory::ShellFactory;
 use super::tasks::Tasks;
 use super::threads::{self, SpareWork};
+use super::traceless::leaves_no_trace;
+
+/// The interpreter of a command, and the script that it runs.
+struct CommandShell {
+    bash: Bash,
+    script: String,
+    /// Set if the interpreter can serve again.
+    parts: Option<ShellParts>,
+}
 
 /// The most of a command that is shown in lists.
 const MAX_SHOWN_BYTES: usize = 1024;
@@ -110,16 +118,21 @@ impl ShellJob {
         }
     }
 
-    /// Returns the interpreter for the command, and its script.
-    fn shell(&self, running: &RunningJob, mark: &Arc<EndMark>) -> (Bash, String) {
+    /// Returns the interpreter for the command.
+    fn shell(&self, running: &RunningJob, mark: &Arc<EndMark>) -> CommandShell {
         let shells = self.interpreters(running);
         let cwd = Path::new(&self.cwd);
         let mut script = None;
         if let Some(line) = self.line() {
+            if leaves_no_trace(line, &self.programs) {
+                let (bash, parts) = self.prepared.take_for_traceless().give(shells, cwd, self.env.iter());
+                return CommandShell { bash, script: line.clone(), parts: Some(parts) };
+            }
             let prepared = self.prepared.take();
             let kind = line_kind(&prepared.bash, line, &self.programs);
             if kind == LineKind::Plain {
-                return (prepared.give(shells, cwd, self.env.iter()), line.clone());
+                let (bash, _) = prepared.give(shells, cwd, self.env.iter());
+                return CommandShell { bash, script: line.clone(), parts: None };
             }
             self.prepared.put_back(prepared);
             script = (kind == LineKind::Telling).then(|| line.clone());
@@ -127,7 +140,7 @@ impl ShellJob {
         let builder = shells.builder(cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
         let builder = programs::install(builder, &programs::children_of(shells).into(), None);
         let builder = programs::install_frame(builder, self.input.as_ref(), mark, &running.stop);
-        (builder.build(), script.unwrap_or_else(|| self.script()))
+        CommandShell { bash: builder.build(), script: script.unwrap_or_else(|| self.script()), parts: None }
     }
 
     fn interpreters(&self, running: &RunningJob) -> Interpreters {
@@ -176,13 +189,19 @@ fn run(job: &ShellJob, running: &RunningJob) {
             return running.kill();
         }
     };
-    runtime.block_on(async {
+    let traceless = runtime.block_on(async {
         tokio::select! {
             biased;
-            () = running.stop.cancelled() => {}
-            () = interpret(job, running) => {}
+            () = running.stop.cancelled() => None,
+            traceless = interpret(job, running) => traceless,
         }
     });
+    if let Some((bash, parts)) = traceless {
+        // Whoever kills the command from now on must not hit the next one.
+        running.cancels.forget();
+        job.prepared.take_back(bash, parts);
+        job.prepared.take_runtime_back(runtime);
+    }
     if let Some(input) = &job.input {
         input.close();
     }
@@ -221,9 +240,10 @@ impl WrittenStream {
     }
 }
 
-async fn interpret(job: &ShellJob, running: &RunningJob) {
+/// Runs a command in its interpreter. Returns the interpreter if it can serve again.
+async fn interpret(job: &ShellJob, running: &RunningJob) -> Option<(Bash, ShellParts)> {
     let mark = Arc::new(EndMark::new());
-    let (mut bash, script) = job.shell(running, &mark);
+    let CommandShell { mut bash, script, parts } = job.shell(running, &mark);
     running.cancels.add(&bash.cancellation_token());
     let streams = [mark.stdout(), mark.stderr()].map(|mark| Arc::new(Mutex::new(job.stream(mark))));
     let send = |stream: LogStream, written: &Arc<Mutex<WrittenStream>>| {
@@ -245,7 +265,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
         .options(bashkit::ExecOptions::new().stdin(""))
         .stdout_fn(send(LogStream::Stdout, &streams[0]))
         .stderr_fn(send(LogStream::Stderr, &streams[1]));
-    let mut executing = pin!(executing.into_future());
+    let mut executing = executing.into_future();
     // The command has ended once both marks have come through. If there is more to do then, it left
     // something behind.
     let result = poll_fn(|context| match executing.as_mut().poll(context) {
@@ -254,6 +274,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
         Poll::Pending => Poll::Pending,
     })
     .await;
+    let has_ended = matches!(result, Some(Ok(_)));
     let status = |code: i32| ExitStatus::Exited(code & 0xff);
     for (stream, written) in [LogStream::Stdout, LogStream::Stderr].into_iter().zip(&streams) {
         let held = lock(written).finish();
@@ -265,7 +286,7 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
                 status: status(mark.status().unwrap_or(0)),
                 output_open: !job.lets_go_of_outputs(),
             });
-            if let Err(error) = executing.await {
+            if let Err(error) = executing.as_mut().await {
                 tracing::debug!(%error, "what a command left behind in memory has ended");
             }
         }
@@ -280,4 +301,6 @@ async fn interpret(job: &ShellJob, running: &RunningJob) {
             running.finish(JobEnd::Ended { status, output_open: false });
         }
     }
+    drop(executing);
+    parts.filter(|_| has_ended).map(|parts| (bash, parts))
 }

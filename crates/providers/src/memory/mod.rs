@@ -43,6 +43,7 @@ mod shell_files;
 mod sinks;
 mod tasks;
 mod threads;
+mod traceless;
 mod tree;
 mod unpack;
 mod walk;

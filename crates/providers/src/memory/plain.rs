@@ -28,9 +28,9 @@ const NEVER_PLAIN: [&str; 15] = [
 ];
 
 /// The programs whose output depends on the interpreter itself, such as its host's name or its start.
-const TELLING_PROGRAMS: [&str; 6] = ["compgen", "complete", "declare", "ps", "times", "typeset"];
+const TELLING_PROGRAMS: [&str; 7] = ["compgen", "complete", "declare", "fc", "ps", "times", "typeset"];
 /// Words that tell of it, also where the interpreter's reading sees no program.
-const TELLING_WORDS: [&str; 7] = ["SECONDS", "PS4", "@P", "${!", "hostname", "uname", "uptime"];
+const TELLING_WORDS: [&str; 8] = ["SECONDS", "PS4", "@P", "${!", "history", "hostname", "uname", "uptime"];
 
 /// The kind of interpreter that a line needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,15 @@ mod tests {
         ] {
             assert_eq!(line_kind(&bash, plain, &programs), LineKind::Plain, "{plain}");
         }
-        for telling in ["set | head", "set -e; (set)", "echo $SECONDS", "uname -n | cat", "echo ${x@P}"] {
+        for telling in [
+            "set | head",
+            "set -e; (set)",
+            "echo $SECONDS",
+            "uname -n | cat",
+            "echo ${x@P}",
+            "fc -l",
+            "set -o history",
+        ] {
             assert_eq!(line_kind(&bash, telling, &programs), LineKind::Telling, "{telling}");
         }
         for other in [

@@ -103,28 +103,30 @@ pub fn capabilities() -> Capabilities {
 }
 
 impl Default for MemoryProvider {
-    /// Makes a provider whose commands run in a bash without extras.
+    /// Makes a provider whose commands run in a bash without extras. An interpreter of it serves again after a line that left
+    /// no trace in it.
     fn default() -> Self {
-        Self::new(Arc::new(bashkit::Bash::builder))
+        let factory: ShellFactory = Arc::new(bashkit::Bash::builder);
+        Self::with(PreparedShells::serving_again(factory.clone()), factory, None)
     }
 }
 
 impl MemoryProvider {
-    /// Makes a provider whose commands run in what the factory makes.
+    /// Makes a provider whose commands run in what the factory makes, each in an interpreter of its own.
     pub fn new(factory: ShellFactory) -> Self {
-        Self::with(factory, None)
+        Self::with(PreparedShells::new(factory.clone()), factory, None)
     }
 
     /// Makes a provider whose sandboxes all have these files. They stay when the sandboxes have
     /// gone.
     pub fn sharing(factory: ShellFactory, files: MemoryFiles) -> Self {
-        Self::with(factory, Some(files))
+        Self::with(PreparedShells::new(factory.clone()), factory, Some(files))
     }
 
-    fn with(factory: ShellFactory, files: Option<MemoryFiles>) -> Self {
+    fn with(prepared: PreparedShells, factory: ShellFactory, files: Option<MemoryFiles>) -> Self {
         let programs = Arc::new(KnownPrograms::new(factory.clone(), programs::names_of_ours()));
         let shared = MemoryWorld {
-            prepared: Arc::new(PreparedShells::new(factory.clone())),
+            prepared: Arc::new(prepared),
             factory,
             files,
             live: Mutex::default(),
@@ -332,6 +334,51 @@ mod tests {
         }
         assert!(provider.list().await.unwrap().is_empty());
         assert!(!isolation().holds(Requirement::OwnKernel));
+    }
+
+    async fn printed(sandbox: &Sandbox, line: &str, options: ExecOptions) -> String {
+        let ended = sandbox.exec(line, options).await.unwrap();
+        format!("{}{}", ended.stdout_text(), ended.stderr_text())
+    }
+
+    #[tokio::test]
+    async fn a_command_sees_nothing_of_the_sandbox_that_its_interpreter_served_before() {
+        let provider = MemoryProvider::default();
+        let other = Sandbox::create(&provider, SandboxSpec::default()).await.unwrap();
+        let first = r#"{"name":"first","env":{"SECRET":"hidden"}}"#;
+        let first = Sandbox::create(&provider, serde_json::from_str(first).unwrap()).await.unwrap();
+        printed(&first, "mkdir /tmp/hidden", ExecOptions::default()).await;
+        for _ in 0..10 {
+            let mut options = ExecOptions { cwd: Some("/tmp/hidden".to_owned()), ..ExecOptions::default() };
+            options.env.insert("HOME".to_owned(), "/tmp/hidden".to_owned());
+            let line = "pwd; echo $HOME >hidden; cat hidden missing | grep -c hidden";
+            let told = printed(&first, line, options).await;
+            assert_eq!(told, "/tmp/hidden\n1\ncat: missing: No such file or directory\n");
+            let line = "pwd; echo $HOME $?; ls /tmp; cat /tmp/hidden/hidden; cat /etc/hostname";
+            let told = printed(&other, line, ExecOptions::default()).await;
+            assert!(told.starts_with("/workspace\n/home/user 0\n"), "{told}");
+            assert!(told.ends_with("No such file or directory\n") && !told.contains("first"), "{told}");
+            for line in ["set; env; hash; jobs; pwd; echo $OLDPWD", "history; declare -p; ps"] {
+                let told = printed(&other, line, ExecOptions::default()).await;
+                assert!(!told.contains("hidden") && !told.contains("first"), "{line}: {told}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_sandbox_ends_no_command_whose_interpreter_it_had_before() {
+        let provider = MemoryProvider::default();
+        let other = Sandbox::create(&provider, SandboxSpec::default()).await.unwrap();
+        for _ in 0..20 {
+            let sandbox = Sandbox::create(&provider, SandboxSpec::default()).await.unwrap();
+            let started = sandbox.start("echo", StartOptions::default()).await.unwrap();
+            sandbox.wait(started.id).await.unwrap();
+            let line = "seq 3000 | sort -n | tail -n 1";
+            let (told, destroyed) =
+                tokio::join!(printed(&other, line, ExecOptions::default()), sandbox.destroy());
+            destroyed.unwrap();
+            assert_eq!(told, "3000\n");
+        }
     }
 
     #[tokio::test]

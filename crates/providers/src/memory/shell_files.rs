@@ -3,7 +3,7 @@
 
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -30,7 +30,7 @@ pub(super) const MAX_READ_BYTES: u64 = 256 << 20;
 
 /// The files that an interpreter sees: those of its sandbox, or none while it has no sandbox.
 #[derive(Clone, Default)]
-pub(super) struct ShellFiles(Arc<OnceLock<SandboxView>>);
+pub(super) struct ShellFiles(Arc<Mutex<Option<Arc<SandboxView>>>>);
 
 /// The part of a sandbox that its interpreter sees.
 pub(super) struct SandboxView {
@@ -43,7 +43,7 @@ pub(super) struct SandboxView {
 
 impl From<SandboxView> for ShellFiles {
     fn from(view: SandboxView) -> Self {
-        Self(Arc::new(OnceLock::from(view)))
+        Self(Arc::new(Mutex::new(Some(Arc::new(view)))))
     }
 }
 
@@ -113,17 +113,22 @@ fn place(inner: &HeldFiles<'_>, path: &Path) -> Answer<Place> {
 }
 
 impl ShellFiles {
-    /// Sets the sandbox. Only the first call has an effect.
+    /// Sets the sandbox.
     pub(super) fn show(&self, view: SandboxView) {
-        self.0.get_or_init(|| view);
+        *self.slot() = Some(Arc::new(view));
     }
 
-    fn view(&self) -> Answer<&SandboxView> {
-        self.0.get().ok_or_else(|| told(not_found()))
+    /// Shows no sandbox any more.
+    pub(super) fn hide(&self) {
+        *self.slot() = None;
     }
 
-    fn lock(&self) -> Answer<HeldFiles<'_>> {
-        Ok(self.view()?.files.lock())
+    fn slot(&self) -> MutexGuard<'_, Option<Arc<SandboxView>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn view(&self) -> Answer<Arc<SandboxView>> {
+        self.slot().clone().ok_or_else(|| told(not_found()))
     }
 
     /// Looks a path up in `/proc` and among the files with the host's name. `None`: it is in neither.
@@ -138,7 +143,7 @@ impl ShellFiles {
 
     /// Returns a file with the host's name, unless the sandbox has its own file at that path.
     fn host_file(&self, path: &Path) -> Option<Vec<u8>> {
-        let view = self.0.get()?;
+        let view = self.view().ok()?;
         let bytes = host_files::content(path, &view.host_name)?;
         let inner = view.files.lock();
         let is_there = place(&inner, path).is_ok_and(|found| found.node.is_some());
@@ -154,7 +159,8 @@ impl ShellFiles {
     /// Writes a file, or adds to it.
     fn put(&self, path: &Path, content: &[u8], is_added: bool) -> Answer<()> {
         self.writable(path)?;
-        let mut inner = self.lock()?;
+        let view = self.view()?;
+        let mut inner = view.files.lock();
         let found = place(&inner, path)?;
         let id = match found.node {
             Some(id) => id,
@@ -189,7 +195,8 @@ impl ShellFiles {
     /// Changes what is known of a node.
     fn change(&self, path: &Path, change: impl FnOnce(&mut FileNode)) -> Answer<()> {
         self.writable(path)?;
-        let mut inner = self.lock()?;
+        let view = self.view()?;
+        let mut inner = view.files.lock();
         let found = place(&inner, path)?;
         let id = found.found().map_err(told)?;
         if inner.tree.node(id).owner != super::node::NodeOwner::User {
@@ -203,7 +210,8 @@ impl ShellFiles {
     /// Adds a node at a path that is free.
     fn make(&self, path: &Path, node: FileNode) -> Answer<()> {
         self.writable(path)?;
-        let mut inner = self.lock()?;
+        let view = self.view()?;
+        let mut inner = view.files.lock();
         let found = place(&inner, path)?;
         if found.node.is_some() {
             return Err(told(already_exists()));
@@ -240,7 +248,8 @@ impl FileSystem for ShellFiles {
                 ProcEntry::Directory(_) => Err(told(is_a_directory())),
             };
         }
-        let mut inner = self.lock()?;
+        let view = self.view()?;
+        let mut inner = view.files.lock();
         let id = place(&inner, path)?.found().map_err(told)?;
         let node = inner.tree.node(id);
         node.check(FileAccess::Read).map_err(told)?;
@@ -270,12 +279,13 @@ impl FileSystem for ShellFiles {
             return self.make(path, FileNode::directory(0o755));
         }
         let path = eyot::SandboxPath::parse(text?).map_err(told)?;
-        self.lock()?.create_all(&path.into()).map_err(told)
+        self.view()?.files.lock().create_all(&path.into()).map_err(told)
     }
 
     async fn remove(&self, path: &Path, recursive: bool) -> Answer<()> {
         self.writable(path)?;
-        let mut inner = self.lock()?;
+        let view = self.view()?;
+        let mut inner = view.files.lock();
         let found = place(&inner, path)?;
         if found.names.is_empty() {
             return Err(read_only());
@@ -294,7 +304,8 @@ impl FileSystem for ShellFiles {
         if let Some(entry) = self.provided(path) {
             return Ok(proc_metadata(&entry?));
         }
-        let inner = self.lock()?;
+        let view = self.view()?;
+        let inner = view.files.lock();
         let id = place(&inner, path)?.found().map_err(told)?;
         Ok(metadata(inner.tree.node(id)))
     }
@@ -338,14 +349,16 @@ impl FileSystem for ShellFiles {
         if let Some(entry) = self.provided(path) {
             return Ok(entry.is_ok());
         }
-        let inner = self.lock()?;
+        let view = self.view()?;
+        let inner = view.files.lock();
         Ok(place(&inner, path).is_ok_and(|found| found.node.is_some()))
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Answer<()> {
         self.writable(from)?;
         self.writable(to)?;
-        let mut inner = self.lock()?;
+        let view = self.view()?;
+        let mut inner = view.files.lock();
         let (from, to) = (place(&inner, from)?, place(&inner, to)?);
         from.found().map_err(told)?;
         inner.rename(&from, &to).map_err(told_of_rest)
@@ -365,7 +378,8 @@ impl FileSystem for ShellFiles {
     }
 
     async fn read_link(&self, path: &Path) -> Answer<PathBuf> {
-        let inner = self.lock()?;
+        let view = self.view()?;
+        let inner = view.files.lock();
         let id = place(&inner, path)?.found().map_err(told)?;
         match &inner.tree.node(id).content {
             NodeContent::Link(target) => Ok(PathBuf::from(os_string(target))),

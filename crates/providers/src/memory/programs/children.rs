@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,23 +44,28 @@ pub(in crate::memory) struct Children {
 
 /// A slot for the command of an interpreter. It is empty until the interpreter gets a command.
 #[derive(Clone, Default)]
-pub(in crate::memory) struct CommandSlot(Arc<OnceLock<Children>>);
+pub(in crate::memory) struct CommandSlot(Arc<Mutex<Option<Children>>>);
 
 impl CommandSlot {
-    /// Fills the slot. Only the first call has an effect.
+    /// Fills the slot.
     pub(in crate::memory) fn fill(&self, children: Children) {
-        self.0.get_or_init(|| children);
+        *lock(&self.0) = Some(children);
+    }
+
+    /// Empties the slot: the command has ended.
+    pub(in crate::memory) fn empty(&self) {
+        *lock(&self.0) = None;
     }
 
     /// Returns the children of the command.
-    pub(super) fn children(&self) -> Option<&Children> {
-        self.0.get()
+    pub(super) fn children(&self) -> Option<Children> {
+        lock(&self.0).clone()
     }
 }
 
 impl From<Children> for CommandSlot {
     fn from(children: Children) -> Self {
-        Self(Arc::new(OnceLock::from(children)))
+        Self(Arc::new(Mutex::new(Some(children))))
     }
 }
 

@@ -32,7 +32,8 @@ impl Builtin for Sleep {
             }
         }
         let argv = std::iter::once("sleep".to_owned()).chain(context.args.iter().cloned()).collect();
-        let shells = self.0.children().map(|children| children.shells());
+        let children = self.0.children();
+        let shells = children.as_ref().map(|children| children.shells());
         let _task = shells.and_then(|shells| shells.tasks.add_part(argv, shells.command));
         tokio::time::sleep(total.min(FOREVER)).await;
         Ok(ExecResult::ok(""))
