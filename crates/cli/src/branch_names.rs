@@ -16,9 +16,14 @@ pub async fn in_pool(named: &str, context: &Context) -> Result<(SandboxPool, Str
         (None, Ok(id)) => (pool_of(&id, context).await?, named),
         (None, Err(_)) => (SandboxName::parse(DEFAULT_SANDBOX)?, named),
     };
-    match Pool::existing(pool, context).await? {
-        Pool::Local(pool) => Ok((pool, name.to_owned())),
-        Pool::Remote { .. } => Err(of_server()),
+    match Pool::existing(pool, context).await {
+        Ok(Pool::Local(pool)) => Ok((pool, name.to_owned())),
+        Ok(Pool::Remote { .. }) => Err(of_server()),
+        Err(Failure::Error { error, .. }) if error.kind() == ErrorKind::NotFound && !named.contains('/') => {
+            let error = Error::new(ErrorKind::NotFound, format!("there is no sandbox `{named}`"));
+            Err(context.explained(error, named).into())
+        }
+        Err(failure) => Err(failure),
     }
 }
 

@@ -232,20 +232,19 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         "new" => "`eyot create NAME` creates a sandbox",
         "rename" => "a sandbox keeps its name; `eyot create NAME` creates another",
         "commit" | "save" | "export" => {
-            "`eyot exec NAME -- tar c PATH > FILE` saves files of a sandbox; `eyot backup FILE` all there is"
+            "`eyot snapshot NAME` keeps the files of a sandbox; `eyot exec NAME -- tar c PATH > FILE` saves files of a sandbox; `eyot backup FILE` all there is"
         }
         "login" | "auth" => {
             "a server's key is in the variable EYOT_API_KEY; `docker login` is for registries"
         }
         "tag" | "push" => "`docker push`, then `eyot image pull IMAGE`",
         "compose" => "`eyot create NAME` creates one sandbox; there is no file for several",
-        "snapshot" | "checkpoint" | "fork" | "clone" => {
-            "a sleeping sandbox keeps its files: `eyot sleep NAME`; `eyot backup FILE` keeps all there is"
-        }
+        "checkpoint" | "snapshots" => "`eyot snapshot NAME` keeps the files of a sandbox",
+        "branch" | "clone" | "copy" => "`eyot fork NAME` makes a sandbox with the files of another",
+        "restore-snapshot" | "revert" | "undo" => "`eyot rollback NAME SNAPSHOT` goes back to a snapshot",
         "upload" | "download" | "put" | "get" => {
             "`eyot cp ./DIR NAME:DIR` copies files in, `eyot cp NAME:DIR ./DIR` out"
         }
-        "diff" => "`eyot watch NAME PATH` prints what changes from now on",
         "info" => "`eyot doctor` shows what this host can do",
         _ => return None,
     })

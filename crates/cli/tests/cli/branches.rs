@@ -97,6 +97,8 @@ fn names_that_are_not_there_or_taken_are_refused_with_what_to_do() {
         let ran = machine.run(arguments);
         assert!(ran.code != Some(0) && ran.stderr.contains(part), "{arguments:?}: {ran:?}");
     }
+    let empty = Machine::new().run(&["snapshot", "dev"]);
+    assert!(empty.failure(125).contains("no sandbox `dev`"), "{empty:?}");
     let slept = machine.run(&["sleep", "dev"]);
     assert_eq!(slept.code, Some(0));
     machine.run(&["snapshot", "dev", "--name", "two"]).success();
