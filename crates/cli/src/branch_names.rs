@@ -1,6 +1,6 @@
 //! Sandboxes and snapshots of pools, by the names that commands take.
 
-use eyot::{Error, ErrorKind, SandboxId, SandboxName, SandboxOperationUnsupported};
+use eyot::{Error, ErrorKind, SandboxId, SandboxName};
 use eyot_engine::{DEFAULT_SANDBOX, SandboxPool};
 
 use crate::context::Context;
@@ -47,6 +47,6 @@ async fn pool_of(id: &SandboxId, context: &Context) -> Result<SandboxName, Failu
 }
 
 fn of_server() -> Failure {
-    let error = Error::from(SandboxOperationUnsupported::new("snapshots", "of a server", &[]));
+    let error = Error::new(ErrorKind::Unsupported, "a server has no calls for snapshots yet");
     Failure::from(error).hint("run the command on the server's host, as its user and with its state folder")
 }

@@ -47,10 +47,11 @@ pub struct SnapshotInfo {
     pub labels: BTreeMap<String, String>,
     /// The time at which it was taken, in milliseconds since 1970.
     pub created_ms: i64,
-    /// The bytes on the disk that only this snapshot adds to its parent.
-    pub own_bytes: u64,
-    /// The bytes on the disk of the snapshots below it, which it shares with others.
-    pub shared_bytes: u64,
+    /// The bytes on the disk that only this snapshot adds to its parent. `None`: they were not counted yet, as right after it
+    /// was taken, or can't be.
+    pub own_bytes: Option<u64>,
+    /// The bytes on the disk of the snapshots below it, which it shares with others. `None`: those of one are not known.
+    pub shared_bytes: Option<u64>,
     /// The spec that the sandbox was made from: what a fork is made from, too.
     pub spec: SandboxSpec,
 }

@@ -62,12 +62,12 @@ impl LayerComparison<'_> {
     fn descend(&mut self, root: ComparedDirectory, top: &Path) -> io::Result<()> {
         let mut directory = root;
         for part in top.iter() {
+            // The directories on the way are not asked for.
+            self.changes.clear();
             let name = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(part))?;
             let opened = self.open(&directory)?;
             self.look_at(&directory, &opened, &name)?;
             let Some(below) = self.left.pop() else { return Ok(()) };
-            // The directories on the way are not asked for.
-            self.changes.clear();
             directory = below;
         }
         self.left.push(directory);

@@ -83,42 +83,61 @@ impl KeptSnapshot {
         Ok(Lower { snapshots, ..self.lower.clone() })
     }
 
-    /// Returns the bytes of its files, which are counted at the first call.
-    fn own_bytes(&mut self, state: &StateDir) -> io::Result<u64> {
-        if let Some(bytes) = self.own_bytes {
-            return Ok(bytes);
+    /// Returns the bytes of its files, which are counted at the first call. `None`: they can't be counted, as in a directory that
+    /// its owner has closed to himself. Whoever wrote the files must not make the list fail.
+    fn own_bytes(&mut self, state: &StateDir) -> Option<u64> {
+        if self.own_bytes.is_none() {
+            let counted = bytes_below(&state.snapshot_files(&self.id));
+            self.own_bytes = counted
+                .inspect_err(|error| tracing::debug!(%error, id = %self.id, "count the bytes of a snapshot"))
+                .ok();
+            if self.own_bytes.is_some()
+                && let Err(error) = self.write(state)
+            {
+                tracing::debug!(%error, id = %self.id, "note the bytes of a snapshot; they are counted again");
+            }
         }
-        let bytes = bytes_below(&state.snapshot_files(&self.id))?;
-        self.own_bytes = Some(bytes);
-        self.write(state)?;
-        Ok(bytes)
+        self.own_bytes
+    }
+
+    /// Returns what there is to know of it, with the bytes of its files and of those below it.
+    pub(crate) fn info(self, own_bytes: Option<u64>, shared_bytes: Option<u64>) -> SnapshotInfo {
+        SnapshotInfo {
+            own_bytes,
+            shared_bytes,
+            parent: self.lower.snapshots.first().map(|layer| layer.id.clone()),
+            id: self.id,
+            name: self.name,
+            pool: self.pool,
+            sandbox: self.sandbox,
+            sandbox_name: self.sandbox_name,
+            labels: self.labels,
+            created_ms: self.created_ms,
+            spec: self.spec,
+        }
     }
 }
 
 /// Lists the snapshots that were not removed.
 pub(crate) fn list(state: &StateDir) -> io::Result<Vec<SnapshotInfo>> {
     let mut kept = KeptSnapshot::all(state)?;
-    let mut sizes = BTreeMap::new();
-    for snapshot in &mut kept {
-        sizes.insert(snapshot.id.clone(), snapshot.own_bytes(state)?);
-    }
+    let sizes: BTreeMap<SnapshotId, Option<u64>> =
+        kept.iter_mut().map(|snapshot| (snapshot.id.clone(), snapshot.own_bytes(state))).collect();
+    let size = |id: &SnapshotId| sizes.get(id).copied().flatten();
     let info = |snapshot: KeptSnapshot| {
-        let size = |layer: &SnapshotLayer| sizes.get(&layer.id).copied().unwrap_or(0);
-        SnapshotInfo {
-            own_bytes: sizes.get(&snapshot.id).copied().unwrap_or(0),
-            shared_bytes: snapshot.lower.snapshots.iter().map(size).sum(),
-            parent: snapshot.lower.snapshots.first().map(|layer| layer.id.clone()),
-            id: snapshot.id,
-            name: snapshot.name,
-            pool: snapshot.pool,
-            sandbox: snapshot.sandbox,
-            sandbox_name: snapshot.sandbox_name,
-            labels: snapshot.labels,
-            created_ms: snapshot.created_ms,
-            spec: snapshot.spec,
-        }
+        let shared = snapshot.lower.snapshots.iter().map(|layer| size(&layer.id)).sum();
+        let own = size(&snapshot.id);
+        snapshot.info(own, shared)
     };
     Ok(kept.into_iter().filter(|snapshot| !snapshot.hidden).map(info).collect())
+}
+
+/// Tells whether a pool has a snapshot of this name.
+pub(crate) fn has_name(state: &StateDir, pool: Option<&SandboxName>, name: &SandboxName) -> io::Result<bool> {
+    let is_it = |other: &KeptSnapshot| {
+        !other.hidden && other.pool.as_ref() == pool && other.name.as_ref() == Some(name)
+    };
+    Ok(KeptSnapshot::all(state)?.iter().any(is_it))
 }
 
 /// Removes a snapshot, and what nobody needs any more. Returns `false` if there is none.

@@ -113,7 +113,15 @@ impl Sandboxes {
                 .with_hint("roll it back to an earlier one, or make a new sandbox of its files"));
         }
         let failed = failed("take a snapshot");
-        let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(&failed)?;
+        // Alone: of two who want one name, one gets it.
+        let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(&failed)?;
+        if let Some(name) = &new.name
+            && kept_snapshot::has_name(&self.state, new.pool.as_ref(), name).map_err(&failed)?
+        {
+            let message = format!("take a snapshot: the name `{name}` is in use");
+            return Err(Error::new(ErrorKind::AlreadyExists, message)
+                .with_hint("take another name, or remove that snapshot"));
+        }
         let kept = KeptSnapshot {
             id: new.id,
             name: new.name,
@@ -134,8 +142,8 @@ impl Sandboxes {
         let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
         let change = FilesMove { kept_as: Some(kept.id.clone()), lower };
         change.make(&self.state, &directory, record).map_err(&failed)?;
-        let listed = kept_snapshot::list(&self.state).map_err(&failed)?;
-        listed.into_iter().find(|info| info.id == kept.id).ok_or_else(|| not_found(&kept.id))
+        let shared = if kept.lower.snapshots.is_empty() { Some(0) } else { None };
+        Ok(kept.info(None, shared))
     }
 
     fn roll_back(&self, id: &SandboxId, snapshot: &SnapshotId) -> Result<()> {

@@ -3,6 +3,7 @@
 use eyot_engine::{DEFAULT_SANDBOX, ForkOptions};
 use serde_json::json;
 
+use super::snapshot::note_stopped;
 use crate::args::ForkArgs;
 use crate::branch_names::in_pool;
 use crate::context::Context;
@@ -15,10 +16,12 @@ pub async fn run(args: ForkArgs, context: &Context) -> Result<u8, Failure> {
     let is_default = pool.name().as_str() == DEFAULT_SANDBOX;
     let provider = if is_default { pool.as_host_provider() } else { pool.as_provider() };
     let forked = provider.fork(&from, &options).await;
-    let names = forked.map_err(|error| context.explained(error, &args.from))?;
-    let shown = names.iter().map(|name| eyot_engine::shown_name(pool.name(), name)).collect::<Vec<_>>();
+    let forked = forked.map_err(|error| context.explained(error, &args.from))?;
+    note_stopped(&forked.stopped, context);
+    let shown =
+        forked.names.iter().map(|name| eyot_engine::shown_name(pool.name(), name)).collect::<Vec<_>>();
     if context.output.json {
-        context.output.value(&json!({ "forks": shown }))?;
+        context.output.value(&json!({ "forks": shown, "stopped": forked.stopped }))?;
     } else {
         context.output.text(&shown.iter().map(|name| format!("{name}\n")).collect::<String>())?;
     }

@@ -70,8 +70,8 @@ fn table(snapshots: &[SnapshotInfo]) -> String {
             info.id.to_string(),
             info.sandbox_name.to_string(),
             parent.unwrap_or_default(),
-            shown_bytes(info.own_bytes),
-            shown_bytes(info.shared_bytes),
+            info.own_bytes.map_or_else(|| "-".to_owned(), shown_bytes),
+            info.shared_bytes.map_or_else(|| "-".to_owned(), shown_bytes),
             moment(info.created_ms),
             age(since(info.created_ms)),
         ]);

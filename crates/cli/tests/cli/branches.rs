@@ -20,7 +20,10 @@ fn a_bad_step_is_undone_and_three_tries_begin_where_it_was_good() {
     let changed = "C /workspace/a\nA /workspace/d\nA /workspace/d/f\n";
     assert_eq!(machine.run(&["diff", "dev"]).success(), changed);
     assert_eq!(machine.run(&["diff", "good", "dev"]).success(), changed);
-    assert_eq!(machine.run(&["diff", "dev", "--path", "/workspace/d"]).success(), "A /workspace/d/f\n");
+    assert_eq!(
+        machine.run(&["diff", "dev", "--path", "/workspace/d"]).success(),
+        "A /workspace/d\nA /workspace/d/f\n"
+    );
     let found = machine.run(&["diff", "dev", "--json"]).json();
     assert_eq!((&found["changes"][0]["change"], &found["truncated"]), (&"changed".into(), &false.into()));
     assert_eq!(machine.run(&["fork", "good", "-n", "3"]).success(), "dev-1\ndev-2\ndev-3\n");

@@ -51,6 +51,15 @@ pub struct ForkOptions {
     pub stop: bool,
 }
 
+/// The sandboxes that were made of something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forked {
+    /// Their names.
+    pub names: Vec<SandboxName>,
+    /// The commands that were ended for it.
+    pub stopped: Vec<String>,
+}
+
 impl ForkOptions {
     /// The most forks that are made at once.
     pub const MAX: usize = 64;
@@ -83,6 +92,12 @@ impl SandboxPool {
             }
         }
         let row = self.live(name).await?;
+        if let Some(wanted) = &options.name
+            && self.row(wanted).await?.is_some()
+        {
+            let message = format!("take a snapshot: a sandbox of the pool is called `{wanted}`");
+            return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("take another name"));
+        }
         let new = NewSnapshot {
             id: SnapshotId::generate(),
             name: options.name,
@@ -150,6 +165,19 @@ impl SandboxPool {
         Ok(self.snapshots().await?.into_iter().find(is_it))
     }
 
+    /// Finds a snapshot by id or name where a sandbox could be meant, too. `conflict`: there are both of that name.
+    async fn snapshot_meant(&self, id_or_name: &str) -> Result<Option<SnapshotInfo>> {
+        let found = self.snapshot_named(id_or_name).await?;
+        if let (Some(info), Ok(name)) = (&found, SandboxName::parse(id_or_name))
+            && self.row(&name).await?.is_some()
+        {
+            let message = format!("a snapshot and a sandbox are called `{name}`");
+            let hint = format!("say the id of the one that is meant; the snapshot's is {}", info.id);
+            return Err(Error::new(ErrorKind::Conflict, message).with_hint(hint));
+        }
+        Ok(found)
+    }
+
     /// Removes a snapshot. Sandboxes that were made from it, and later snapshots, stay as they are.
     pub async fn remove_snapshot(&self, id_or_name: &str) -> Result<()> {
         let id = self.find_snapshot(id_or_name).await?.id;
@@ -186,7 +214,7 @@ impl SandboxPool {
         match point {
             ComparedPoint::Sandbox(name) => Ok(BranchPoint::Sandbox(self.live(name).await?.id)),
             ComparedPoint::BaseOf(name) => Ok(BranchPoint::Base(self.live(name).await?.id)),
-            ComparedPoint::Named(name) => match self.snapshot_named(name).await? {
+            ComparedPoint::Named(name) => match self.snapshot_meant(name).await? {
                 Some(snapshot) => Ok(BranchPoint::Snapshot(snapshot.id)),
                 None => Ok(BranchPoint::Sandbox(self.live(name).await?.id)),
             },
@@ -212,9 +240,12 @@ impl SandboxPool {
                 };
                 let message = format!("{what}: `{first}`{more} runs in sandbox `{}`", row.name);
                 return Err(Error::new(ErrorKind::Conflict, message)
-                    .with_hint("wait for its end, or ask to stop what runs"));
+                    .with_hint("wait for its end, or say `--stop`, which ends what runs"));
             }
             self.provider().sleep(row.id.as_str()).await?;
+            if was_running {
+                self.inner.records.record_sleep(row, what).await?;
+            }
             Ok((was_running, stopped))
         };
         match still.await {
@@ -311,22 +342,24 @@ fn commands_of_others(
 
 impl PoolProvider {
     /// Makes sandboxes that begin with the files of a snapshot or, if there is none of that name, with the present files of a
-    /// sandbox. Returns their names. If one can't be made, none stays.
-    pub async fn fork(&self, from: &str, options: &ForkOptions) -> Result<Vec<SandboxName>> {
+    /// sandbox. If one can't be made, none stays.
+    pub async fn fork(&self, from: &str, options: &ForkOptions) -> Result<Forked> {
         let pool = self.pool();
         pool.require_snapshots("fork")?;
         if options.count == 0 || options.count > ForkOptions::MAX {
             return Err(Error::invalid("count", format!("must be from 1 to {}", ForkOptions::MAX)));
         }
-        match pool.snapshot_named(from).await? {
-            Some(snapshot) => self.fork_snapshot(&snapshot, options).await,
+        match pool.snapshot_meant(from).await? {
+            Some(snapshot) => {
+                Ok(Forked { names: self.fork_snapshot(&snapshot, options).await?, stopped: Vec::new() })
+            }
             None => {
                 let taken = SnapshotOptions { stop: options.stop, ..SnapshotOptions::default() };
-                let snapshot = pool.snapshot(from, taken).await?.snapshot;
+                let SnapshotTaken { snapshot, stopped } = pool.snapshot(from, taken).await?;
                 let forked = self.fork_snapshot(&snapshot, options).await;
                 // Only the forks need it.
                 pool.provider().snapshots()?.remove(&snapshot.id).await?;
-                forked
+                Ok(Forked { names: forked?, stopped })
             }
         }
     }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::future::join;
+
 use super::Fixture;
 use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly};
 use super::create::named;
@@ -24,6 +26,8 @@ cases! {
     a_removed_snapshot_is_gone_and_what_lies_above_it_stays(fixture) needs [Snapshots, Shell];
     a_sandbox_that_runs_is_refused_and_stays_as_it_is(fixture) needs [Snapshots, Shell];
     an_unknown_snapshot_is_refused_and_nothing_is_made(fixture) needs [Snapshots];
+    what_a_sandbox_has_written_harms_no_other_snapshot(fixture) needs [Snapshots, Shell];
+    of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture) needs [Snapshots];
     forty_checkpoints_in_a_row_keep_every_state(fixture) needs [Snapshots, Shell];
 }
 
@@ -230,9 +234,10 @@ async fn snapshots_have_parents_names_labels_and_sizes(fixture: Arc<dyn Fixture>
     ensure_eq!((first.parent, second.parent.clone()), (None, Some(first.id.clone())));
     let listed = provider.snapshots()?.list().await?;
     let of = |id: &SnapshotId| listed.iter().find(|one| one.id == *id);
-    let (large, small) = (of(&first.id).map(|one| one.own_bytes), of(&second.id).map(|one| one.own_bytes));
+    let own = |id: &SnapshotId| of(id).and_then(|one| one.own_bytes);
+    let (large, small) = (own(&first.id), own(&second.id));
     ensure!(large > Some(250_000) && small < Some(250_000), "own bytes: {large:?} and {small:?}");
-    ensure!(of(&second.id).map(|one| one.shared_bytes) >= large, "shared bytes below {large:?}");
+    ensure!(of(&second.id).and_then(|one| one.shared_bytes) >= large, "shared bytes below {large:?}");
     provider.snapshots()?.remove(&first.id).await?;
     Ok(provider.snapshots()?.remove(&second.id).await?)
 }
@@ -308,6 +313,43 @@ async fn an_unknown_snapshot_is_refused_and_nothing_is_made(fixture: Arc<dyn Fix
     let both = SandboxSpec { image: Some("host".to_owned()), snapshot: Some(unknown), ..named(&*fixture).0 };
     ensure_fails!(Sandbox::create(&*provider, both).await.map(Disposable), Invalid);
     Ok(())
+}
+
+async fn what_a_sandbox_has_written_harms_no_other_snapshot(fixture: Arc<dyn Fixture>) -> Check {
+    let (hostile, other) = (sandbox(&*fixture).await?, sandbox(&*fixture).await?);
+    let closed =
+        "mkdir -p closed/below && touch closed/below/f && chmod 000 closed/below && chmod 311 closed";
+    let deep = "n=$(printf %0200d 0); for i in $(seq 60); do mkdir $n && cd $n || exit; done";
+    output(&hostile.0, &format!("{closed}; {deep}")).await?;
+    let (of_hostile, woken) = take(&*fixture, hostile.0.info()).await?;
+    let (of_other, _) = take(&*fixture, other.0.info()).await?;
+    let snapshots = fixture.provider().snapshots()?;
+    let listed = snapshots.list().await?;
+    for taken in [&of_hostile, &of_other] {
+        ensure!(listed.iter().any(|one| one.id == taken.id), "a snapshot is not listed");
+    }
+    output(&woken, "chmod 755 closed && chmod 755 closed/below && ls closed/below").await?;
+    let forked = fork(&*fixture, &of_hostile).await?;
+    ensure_eq!(output(&forked.0, "stat -c %a closed").await?, "311");
+    remove(&*fixture, &[&of_hostile, &of_other]).await
+}
+
+async fn of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture: Arc<dyn Fixture>) -> Check {
+    let (one, other) = (sandbox(&*fixture).await?, sandbox(&*fixture).await?);
+    let provider = fixture.provider();
+    let snapshots = provider.snapshots()?;
+    for info in [one.0.info(), other.0.info()] {
+        provider.sleep(info.id.as_str()).await?;
+    }
+    let named = |info: &SandboxInfo| NewSnapshot { name: Some(one.0.info().name.clone()), ..new(info) };
+    let (first, second) = join(
+        snapshots.take(&one.0.info().id, named(one.0.info())),
+        snapshots.take(&other.0.info().id, named(other.0.info())),
+    )
+    .await;
+    let (taken, refused) = if first.is_ok() { (first, second) } else { (second, first) };
+    ensure_fails!(refused, AlreadyExists);
+    remove(&*fixture, &[&taken?]).await
 }
 
 async fn forty_checkpoints_in_a_row_keep_every_state(fixture: Arc<dyn Fixture>) -> Check {
