@@ -42,47 +42,56 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::mpsc::channel;
+    use std::time::Duration;
 
     use super::*;
 
     #[test]
     fn who_waits_for_a_turn_holds_no_thread() {
-        let two_threads =
-            tokio::runtime::Builder::new_current_thread().max_blocking_threads(2).build().unwrap();
+        let two_threads = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .max_blocking_threads(2)
+            .build()
+            .unwrap();
         two_threads.block_on(async {
-            let turns = Arc::new(Turns::new());
+            let (turns, connection) = (Arc::new(Turns::new()), Arc::new(Mutex::new(0)));
             let (begun, has_begun) = channel();
             let (end, ended) = channel::<()>();
-            let (first, others) = (Arc::clone(&turns), Arc::clone(&turns));
+            let (of_first, its_connection) = (Arc::clone(&turns), Arc::clone(&connection));
             let first = tokio::spawn(async move {
-                first
-                    .blocking(move || {
-                        begun.send(()).unwrap();
-                        ended.recv().unwrap();
-                        Ok(1)
-                    })
-                    .await
+                let work = move || {
+                    let mut used = its_connection.lock().unwrap();
+                    begun.send(()).unwrap();
+                    *used += 1;
+                    // `false`: nobody got a thread meanwhile.
+                    Ok(ended.recv_timeout(Duration::from_secs(20)).is_ok())
+                };
+                of_first.blocking(work).await
             });
-            tokio::task::spawn_blocking(move || has_begun.recv().unwrap()).await.unwrap();
-            let others: Vec<_> = (0..8)
-                .map(|number| {
-                    let turns = Arc::clone(&others);
-                    tokio::spawn(async move { turns.blocking(move || Ok(number)).await })
+            tokio::task::spawn_blocking(move || has_begun.recv()).await.unwrap().unwrap();
+            let others = (0..8).map(|_| {
+                let (turns, connection) = (Arc::clone(&turns), Arc::clone(&connection));
+                tokio::spawn(async move {
+                    turns
+                        .blocking(move || {
+                            *connection.lock().unwrap() += 1;
+                            Ok(())
+                        })
+                        .await
                 })
-                .collect();
+            });
+            let others: Vec<_> = others.collect();
             tokio::task::yield_now().await;
             // The second thread is free for it.
-            blocking(move || {
-                end.send(()).unwrap();
-                Ok(())
-            })
-            .await
-            .unwrap();
-            assert_eq!(first.await.unwrap().unwrap(), 1);
-            for (number, other) in others.into_iter().enumerate() {
-                assert_eq!(other.await.unwrap().unwrap(), number);
+            let freed = tokio::task::spawn_blocking(move || end.send(()));
+            assert!(first.await.unwrap().unwrap());
+            freed.await.unwrap().unwrap();
+            for other in others {
+                other.await.unwrap().unwrap();
             }
+            assert_eq!(*connection.lock().unwrap(), 9);
         });
     }
 
