@@ -21,6 +21,31 @@ pub enum Missing {
     Broken(String),
 }
 
+/// A folder of the target folder for packages. Other processes wait until this is dropped.
+pub struct LockedFolder {
+    pub path: PathBuf,
+    _lock: File,
+}
+
+impl LockedFolder {
+    /// Makes the folder. Nothing is made if the tests are only listed.
+    pub fn of(arguments: &Arguments, name: &str) -> Result<Self, Missing> {
+        if arguments.list {
+            return Err(Missing::NotHere("not looked at".to_owned()));
+        }
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let locked = fs::create_dir_all(&path)
+            .and_then(|()| File::create(path.join("lock")))
+            .and_then(|lock| lock.lock().map(|()| lock));
+        locked.map(|_lock| Self { path, _lock }).map_err(broken(name))
+    }
+}
+
+/// Says that a folder for packages could not be prepared.
+pub fn broken(name: &str) -> impl Fn(io::Error) -> Missing + use<'_> {
+    move |error| Missing::Broken(format!("prepare a folder for {name}: {error}"))
+}
+
 /// Installed packages, and the programs of the tests beside them.
 #[derive(Clone)]
 pub struct NpmPackages {
@@ -36,16 +61,10 @@ impl NpmPackages {
         sources: &str,
         programs: &[&str],
     ) -> Result<Self, Missing> {
-        if arguments.list {
-            return Err(Missing::NotHere("not looked at".to_owned()));
-        }
-        let broken = |error: io::Error| Missing::Broken(format!("prepare a folder for {name}: {error}"));
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&folder).map_err(broken)?;
-        let _lock =
-            File::create(folder.join("lock")).and_then(|lock| lock.lock().map(|()| lock)).map_err(broken)?;
+        let locked = LockedFolder::of(arguments, name)?;
+        let (folder, broken) = (locked.path.clone(), broken(name));
         let sources = Path::new(sources);
-        copy(sources, &folder, programs).map_err(broken)?;
+        copy(sources, &folder, programs).map_err(&broken)?;
         let has_changed = copy(sources, &folder, &["package.json", "package-lock.json"]).map_err(broken)?;
         let packages = Self { folder };
         if has_changed || !packages.node_path().exists() {
@@ -102,10 +121,10 @@ fn copy(sources: &Path, folder: &Path, names: &[&str]) -> io::Result<bool> {
 }
 
 /// A test that needs the packages.
-pub fn trial(
+pub fn trial<P: Clone + Send + 'static>(
     name: &str,
-    packages: &Result<NpmPackages, Missing>,
-    case: impl FnOnce(&NpmPackages) -> Result<(), Failed> + Send + 'static,
+    packages: &Result<P, Missing>,
+    case: impl FnOnce(&P) -> Result<(), Failed> + Send + 'static,
 ) -> Trial {
     match packages.clone() {
         Ok(packages) => Trial::test(name, move || case(&packages)),

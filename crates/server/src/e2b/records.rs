@@ -24,7 +24,7 @@ pub(super) struct SandboxRecord {
     pub access_token: String,
     pub allow_internet_access: Option<bool>,
     pub started: SystemTime,
-    /// What happens at the deadline: a pause, else the end.
+    /// Set if it is paused at its deadline; else it is killed.
     pub auto_pause: bool,
     /// The key that the request for its create had.
     pub idempotency_key: Option<String>,

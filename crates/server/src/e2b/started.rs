@@ -42,7 +42,7 @@ pub(super) struct E2bProcess {
 enum Fate {
     Runs,
     Ended(ProcessExit),
-    /// Its sandbox was lost.
+    /// The sandbox was lost.
     Lost,
 }
 

@@ -53,7 +53,7 @@ fn main() {
         npm::trial(&format!("javascript_{case}"), &npm, move |npm| run(npm.command(JAVASCRIPT).arg(case)))
     });
     let python = PYTHON_CASES.iter().map(|case| {
-        pip::trial(&format!("python_{case}"), &pip, move |pip| run(pip.command(PYTHON).arg(case)))
+        npm::trial(&format!("python_{case}"), &pip, move |pip| run(pip.command(PYTHON).arg(case)))
     });
     let trials: Vec<Trial> = javascript.chain(python).collect();
     libtest_mimic::run(&arguments, trials).exit();

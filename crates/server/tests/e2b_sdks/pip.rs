@@ -1,14 +1,14 @@
 //! Packages from PyPI for tests, in an environment of their own in the target folder. Without Python or the network,
 //! the tests show as ignored, with the reason.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 
-use crate::npm::Missing;
+use crate::npm::{LockedFolder, Missing, broken};
 
 const REQUIREMENTS: &str = "requirements.txt";
 /// The words of pip when its registry cannot be reached.
@@ -29,18 +29,12 @@ impl PipPackages {
         sources: &str,
         programs: &[&str],
     ) -> Result<Self, Missing> {
-        if arguments.list {
-            return Err(Missing::NotHere("not looked at".to_owned()));
-        }
-        let broken = |error: io::Error| Missing::Broken(format!("prepare a folder for {name}: {error}"));
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        fs::create_dir_all(&folder).map_err(broken)?;
-        let _lock =
-            File::create(folder.join("lock")).and_then(|lock| lock.lock().map(|()| lock)).map_err(broken)?;
+        let locked = LockedFolder::of(arguments, name)?;
+        let (folder, broken) = (locked.path.clone(), broken(name));
         for program in programs {
-            fs::copy(Path::new(sources).join(program), folder.join(program)).map_err(broken)?;
+            fs::copy(Path::new(sources).join(program), folder.join(program)).map_err(&broken)?;
         }
-        let wanted = fs::read(Path::new(sources).join(REQUIREMENTS)).map_err(broken)?;
+        let wanted = fs::read(Path::new(sources).join(REQUIREMENTS)).map_err(&broken)?;
         let packages = Self { folder };
         let installed = packages.folder.join(REQUIREMENTS);
         if fs::read(&installed).is_ok_and(|there| there == wanted) {
@@ -88,19 +82,4 @@ fn output(command: &mut Command) -> Result<Output, Missing> {
         io::ErrorKind::NotFound => Missing::NotHere("there is no Python here".to_owned()),
         _ => Missing::Broken(format!("Python can't be run: {error}")),
     })
-}
-
-/// A test that needs the packages.
-pub fn trial(
-    name: &str,
-    packages: &Result<PipPackages, Missing>,
-    case: impl FnOnce(&PipPackages) -> Result<(), Failed> + Send + 'static,
-) -> Trial {
-    match packages.clone() {
-        Ok(packages) => Trial::test(name, move || case(&packages)),
-        Err(Missing::NotHere(reason)) => {
-            Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
-        }
-        Err(Missing::Broken(reason)) => Trial::test(name, move || Err(reason.into())),
-    }
 }
