@@ -26,6 +26,8 @@ pub struct NewSnapshot {
     pub labels: BTreeMap<String, String>,
     /// The spec of the sandbox, as its pool knows it.
     pub spec: SandboxSpec,
+    /// It is only there to make forks from: it is not listed, and is gone once nothing lies above it.
+    pub for_forks: bool,
 }
 
 /// A snapshot.
@@ -47,8 +49,7 @@ pub struct SnapshotInfo {
     pub labels: BTreeMap<String, String>,
     /// The time at which it was taken, in milliseconds since 1970.
     pub created_ms: i64,
-    /// The bytes on the disk that only this snapshot adds to its parent. `None`: they were not counted yet, as right after it
-    /// was taken, or can't be.
+    /// The bytes on the disk that only this snapshot adds to its parent. `None`: they were not counted yet, or can't be.
     pub own_bytes: Option<u64>,
     /// The bytes on the disk of the snapshots below it, which it shares with others. `None`: those of one are not known.
     pub shared_bytes: Option<u64>,
@@ -146,8 +147,14 @@ pub trait SandboxSnapshots: Send + Sync + 'static {
     /// `conflict` if it was made from another image.
     async fn roll_back(&self, sandbox: &SandboxId, snapshot: &SnapshotId) -> Result<()>;
 
-    /// Lists every snapshot, oldest first.
+    /// Lists every snapshot, oldest first, with the sizes that are known.
     async fn list(&self) -> Result<Vec<SnapshotInfo>>;
+
+    /// Lists as [`SandboxSnapshots::list`] does, and counts the sizes that are not known, which takes a walk through the files.
+    async fn list_with_sizes(&self) -> Result<Vec<SnapshotInfo>>;
+
+    /// Finds a snapshot that a sandbox can be made from, one for forks too.
+    async fn find(&self, snapshot: &SnapshotId) -> Result<Option<SnapshotInfo>>;
 
     /// Removes a snapshot. Its files stay on the disk as long as a sandbox or another snapshot needs
     /// them. `not_found` if there is none.

@@ -1,7 +1,8 @@
 //! Snapshots on the disk. The files of one are what was the writable layer of its sandbox: they are moved, not copied,
 //! so a snapshot costs the same whatever its size. They keep the host ids of the sandbox that wrote them.
 //!
-//! A snapshot that was removed stays hidden as long as a sandbox or another snapshot lies above it.
+//! A snapshot that was removed, or that was only for forks, stays hidden as long as a sandbox or another snapshot lies above
+//! it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -43,9 +44,12 @@ pub(crate) struct KeptSnapshot {
     pub program_path: Option<String>,
     /// The bytes of its files, once they were counted. They never change.
     pub own_bytes: Option<u64>,
-    /// It was removed, and something lies above it.
+    /// It is not listed: it was removed, and something lies above it, or it is for forks.
     #[serde(default)]
     pub hidden: bool,
+    /// It is only there to make forks from.
+    #[serde(default)]
+    pub for_forks: bool,
 }
 
 impl KeptSnapshot {
@@ -83,27 +87,30 @@ impl KeptSnapshot {
         Ok(Lower { snapshots, ..self.lower.clone() })
     }
 
-    /// Returns the bytes of its files, which are counted at the first call. `None`: they can't be counted, as in a directory that
-    /// its owner has closed to himself. Whoever wrote the files must not make the list fail.
-    fn own_bytes(&mut self, state: &StateDir) -> Option<u64> {
-        if self.own_bytes.is_none() {
-            let counted = bytes_below(&state.snapshot_files(&self.id));
-            self.own_bytes = counted
-                .inspect_err(|error| tracing::debug!(%error, id = %self.id, "count the bytes of a snapshot"))
-                .ok();
-            if self.own_bytes.is_some()
-                && let Err(error) = self.write(state)
-            {
-                tracing::debug!(%error, id = %self.id, "note the bytes of a snapshot; they are counted again");
-            }
-        }
-        self.own_bytes
+    /// Tells whether a sandbox can be made from it.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.hidden || self.for_forks
     }
 
-    /// Returns what there is to know of it, with the bytes of its files and of those below it.
-    pub(crate) fn info(self, own_bytes: Option<u64>, shared_bytes: Option<u64>) -> SnapshotInfo {
+    /// Counts the bytes of its files, unless they are known. They stay unknown where they can't be counted, as in a directory that
+    /// its owner has closed to himself: whoever wrote the files must not make the list fail.
+    fn count_bytes(&mut self, state: &StateDir) {
+        if self.own_bytes.is_some() {
+            return;
+        }
+        let noted = bytes_below(&state.snapshot_files(&self.id)).and_then(|bytes| {
+            self.own_bytes = Some(bytes);
+            self.write(state)
+        });
+        if let Err(error) = noted {
+            tracing::debug!(%error, id = %self.id, "count the bytes of a snapshot; the next list tries again");
+        }
+    }
+
+    /// Returns what there is to know of it, with the bytes of those below it.
+    pub(crate) fn info(self, shared_bytes: Option<u64>) -> SnapshotInfo {
         SnapshotInfo {
-            own_bytes,
+            own_bytes: self.own_bytes,
             shared_bytes,
             parent: self.lower.snapshots.first().map(|layer| layer.id.clone()),
             id: self.id,
@@ -120,16 +127,34 @@ impl KeptSnapshot {
 
 /// Lists the snapshots that were not removed.
 pub(crate) fn list(state: &StateDir) -> io::Result<Vec<SnapshotInfo>> {
+    Ok(infos(KeptSnapshot::all(state)?, |snapshot| !snapshot.hidden))
+}
+
+/// Lists them, and counts the bytes that are not known.
+pub(crate) fn list_with_sizes(state: &StateDir) -> io::Result<Vec<SnapshotInfo>> {
+    // Nobody removes one while it is walked through, and written.
+    let _used = state.lock_snapshots(FlockOperation::LockShared)?;
     let mut kept = KeptSnapshot::all(state)?;
+    kept.iter_mut().for_each(|snapshot| snapshot.count_bytes(state));
+    Ok(infos(kept, |snapshot| !snapshot.hidden))
+}
+
+/// Finds a snapshot that a sandbox can be made from.
+pub(crate) fn find(state: &StateDir, id: &SnapshotId) -> io::Result<Option<SnapshotInfo>> {
+    let infos = infos(KeptSnapshot::all(state)?, |snapshot| snapshot.id == *id && snapshot.is_usable());
+    Ok(infos.into_iter().next())
+}
+
+/// Describes those of all snapshots that are wanted.
+fn infos(all: Vec<KeptSnapshot>, is_wanted: impl Fn(&KeptSnapshot) -> bool) -> Vec<SnapshotInfo> {
     let sizes: BTreeMap<SnapshotId, Option<u64>> =
-        kept.iter_mut().map(|snapshot| (snapshot.id.clone(), snapshot.own_bytes(state))).collect();
-    let size = |id: &SnapshotId| sizes.get(id).copied().flatten();
+        all.iter().map(|snapshot| (snapshot.id.clone(), snapshot.own_bytes)).collect();
+    let size = |layer: &SnapshotLayer| sizes.get(&layer.id).copied().flatten();
     let info = |snapshot: KeptSnapshot| {
-        let shared = snapshot.lower.snapshots.iter().map(|layer| size(&layer.id)).sum();
-        let own = size(&snapshot.id);
-        snapshot.info(own, shared)
+        let shared_bytes = snapshot.lower.snapshots.iter().map(size).sum();
+        snapshot.info(shared_bytes)
     };
-    Ok(kept.into_iter().filter(|snapshot| !snapshot.hidden).map(info).collect())
+    all.into_iter().filter(is_wanted).map(info).collect()
 }
 
 /// Tells whether a pool has a snapshot of this name.

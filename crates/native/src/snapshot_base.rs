@@ -45,9 +45,9 @@ pub(crate) fn begin_with(
     Ok(SnapshotBase { image, defaults, held })
 }
 
-/// Reads a snapshot that was not removed.
+/// Reads a snapshot that a sandbox can be made from.
 pub(crate) fn existing(state: &StateDir, id: &SnapshotId) -> io::Result<Option<KeptSnapshot>> {
-    Ok(KeptSnapshot::read(state, id)?.filter(|snapshot| !snapshot.hidden))
+    Ok(KeptSnapshot::read(state, id)?.filter(KeptSnapshot::is_usable))
 }
 
 /// Makes the error for a snapshot that is not there.

@@ -48,6 +48,19 @@ impl SandboxSnapshots for NativeSnapshots {
             .await
     }
 
+    async fn list_with_sizes(&self) -> Result<Vec<SnapshotInfo>> {
+        let work = |sandboxes: &Sandboxes| kept_snapshot::list_with_sizes(&sandboxes.state);
+        self.blocking(move |sandboxes| work(sandboxes).map_err(failed("list the snapshots"))).await
+    }
+
+    async fn find(&self, snapshot: &SnapshotId) -> Result<Option<SnapshotInfo>> {
+        let id = snapshot.clone();
+        self.blocking(move |sandboxes| {
+            kept_snapshot::find(&sandboxes.state, &id).map_err(failed("find a snapshot"))
+        })
+        .await
+    }
+
     async fn remove(&self, snapshot: &SnapshotId) -> Result<()> {
         let id = snapshot.clone();
         self.blocking(move |sandboxes| {
@@ -136,14 +149,15 @@ impl Sandboxes {
             ids: record.id_block(),
             program_path: record.program_path.clone(),
             own_bytes: None,
-            hidden: false,
+            hidden: new.for_forks,
+            for_forks: new.for_forks,
         };
         kept.write(&self.state).map_err(&failed)?;
         let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
         let change = FilesMove { kept_as: Some(kept.id.clone()), lower };
         change.make(&self.state, &directory, record).map_err(&failed)?;
         let shared = if kept.lower.snapshots.is_empty() { Some(0) } else { None };
-        Ok(kept.info(None, shared))
+        Ok(kept.info(shared))
     }
 
     fn roll_back(&self, id: &SandboxId, snapshot: &SnapshotId) -> Result<()> {

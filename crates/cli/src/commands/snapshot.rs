@@ -44,8 +44,11 @@ pub(super) fn note_stopped(stopped: &[String], context: &Context) {
 }
 
 async fn list(name: SandboxName, context: &Context) -> Result<u8, Failure> {
-    let snapshots =
-        if context.has_no_state()? { Vec::new() } else { pool(name, context).await?.snapshots().await? };
+    let snapshots = if context.has_no_state()? {
+        Vec::new()
+    } else {
+        pool(name, context).await?.snapshots_with_sizes().await?
+    };
     match (context.output.json, context.output.quiet) {
         (true, _) => context.output.value(&snapshots)?,
         (false, true) => {

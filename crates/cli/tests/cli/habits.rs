@@ -155,7 +155,6 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["run", "--mount", "type=bind,src=/a,dst=/b", "true"], "write /a:/b:ro, or /a:/b:rw if"),
         (&["compose", "up"], "`eyot create NAME`"),
         (&["clone", "dev"], "`eyot fork NAME`"),
-        (&["undo", "dev"], "`eyot rollback NAME SNAPSHOT`"),
         (&["run", "--expose", "80", "true"], "eyot browse NAME PORT"),
         (&["run", "--pid", "host", "true"], "namespaces of its own"),
         (&["image", "rm", "--dangling", "x"], "`eyot image rm --help` lists its options"),
@@ -379,6 +378,7 @@ fn a_misspelt_command_is_recognised() {
         assert!(said.contains(&format!("\nhint: a similar subcommand exists: {meant}")), "{typed}: {said}");
     }
     assert!(!refused(&machine, &["nonsense"]).contains("hint:"));
+    assert!(refused(&machine, &["undo", "dev"]).contains("`eyot rollback NAME SNAPSHOT`"));
     assert!(refused(&machine, &["checkpoint", "dev"]).contains("`eyot snapshot NAME`"));
     assert!(refused(&machine, &["upload", "dev"]).contains("`eyot cp ./DIR NAME:DIR`"));
     assert!(refused(&machine, &["prune"]).contains("`eyot image prune`"));

@@ -253,7 +253,7 @@ impl SandboxPool {
     /// Returns the image of a new sandbox, as lists show it.
     async fn image_of_new(&self, spec: &ValidSpec) -> Result<Option<String>> {
         match &spec.spec().snapshot {
-            Some(snapshot) => Ok(self.find_snapshot(snapshot.as_str()).await?.spec.image),
+            Some(snapshot) => Ok(self.usable_snapshot(snapshot).await?.spec.image),
             None => Ok(spec.spec().image.clone().or_else(|| self.options().default_image.clone())),
         }
     }
@@ -308,7 +308,7 @@ impl SandboxPool {
         self.options().unless_limited.fill(&mut inner.limits);
         if let Some(snapshot) = &inner.snapshot {
             // Of this pool, and of no other.
-            self.find_snapshot(snapshot.as_str()).await?;
+            self.usable_snapshot(snapshot).await?;
             return inner.validate();
         }
         let image = inner.image.or_else(|| self.options().default_image.clone());

@@ -84,13 +84,6 @@ impl SandboxPool {
     pub async fn snapshot(&self, name: &str, options: SnapshotOptions) -> Result<SnapshotTaken> {
         self.require_snapshots("snapshot")?;
         eyot::internal::check_labels(&options.labels)?;
-        if let Some(wanted) = &options.name {
-            let taken = self.snapshots().await?.into_iter().any(|info| info.name.as_ref() == Some(wanted));
-            if taken {
-                let message = format!("take a snapshot: the name `{wanted}` is in use");
-                return Err(Error::new(ErrorKind::AlreadyExists, message));
-            }
-        }
         let row = self.live(name).await?;
         if let Some(wanted) = &options.name
             && self.row(wanted).await?.is_some()
@@ -98,15 +91,25 @@ impl SandboxPool {
             let message = format!("take a snapshot: a sandbox of the pool is called `{wanted}`");
             return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("take another name"));
         }
-        let new = NewSnapshot {
+        let new = NewSnapshot { name: options.name, labels: options.labels, ..self.new_snapshot(&row) };
+        self.take(row, new, options.stop).await
+    }
+
+    /// Describes a snapshot of a sandbox, without a name.
+    fn new_snapshot(&self, row: &SandboxRow) -> NewSnapshot {
+        NewSnapshot {
             id: SnapshotId::generate(),
-            name: options.name,
+            name: None,
             pool: Some(self.name().clone()),
             sandbox_name: row.name.clone(),
-            labels: options.labels,
+            labels: BTreeMap::new(),
             spec: row.spec.clone(),
-        };
-        let (pool, stop) = (self.clone(), options.stop);
+            for_forks: false,
+        }
+    }
+
+    async fn take(&self, row: SandboxRow, new: NewSnapshot, stop: bool) -> Result<SnapshotTaken> {
+        let (pool, reason) = (self.clone(), if new.for_forks { "it was forked" } else { "it was asked for" });
         run_detached(async move {
             let still = pool.hold_still(&row, "take a snapshot", stop).await?;
             let taken = pool.provider().snapshots()?.take(&row.id, new).await;
@@ -115,7 +118,7 @@ impl SandboxPool {
             let snapshot = taken?;
             woken?;
             let kind = EventKind::SnapshotTaken { snapshot: snapshot.id.to_string() };
-            pool.inner.records.record(&row, kind, "a snapshot was asked for").await?;
+            pool.inner.records.record(&row, kind, reason).await?;
             Ok(SnapshotTaken { snapshot, stopped })
         })
         .await
@@ -141,20 +144,30 @@ impl SandboxPool {
         .await
     }
 
-    /// Lists the snapshots of the pool, oldest first.
+    /// Lists the snapshots of the pool, oldest first, with the sizes that are known.
     pub async fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
-        let all = self.provider().snapshots()?.list().await?;
-        Ok(all.into_iter().filter(|info| info.pool.as_ref() == Some(self.name())).collect())
+        Ok(self.own(self.provider().snapshots()?.list().await?))
+    }
+
+    /// Lists the snapshots of the pool, and counts the sizes that are not known.
+    pub async fn snapshots_with_sizes(&self) -> Result<Vec<SnapshotInfo>> {
+        Ok(self.own(self.provider().snapshots()?.list_with_sizes().await?))
+    }
+
+    /// Returns the snapshot of this pool that a sandbox is to be made from.
+    pub(super) async fn usable_snapshot(&self, id: &SnapshotId) -> Result<SnapshotInfo> {
+        let found = self.provider().snapshots()?.find(id).await?;
+        found.filter(|info| info.pool.as_ref() == Some(self.name())).ok_or_else(|| no_snapshot(id.as_str()))
+    }
+
+    fn own(&self, all: Vec<SnapshotInfo>) -> Vec<SnapshotInfo> {
+        all.into_iter().filter(|info| info.pool.as_ref() == Some(self.name())).collect()
     }
 
     /// Finds a snapshot of the pool, by id or name.
     pub async fn find_snapshot(&self, id_or_name: &str) -> Result<SnapshotInfo> {
         let found = self.snapshot_named(id_or_name).await?;
-        found.ok_or_else(|| {
-            let message = format!("there is no snapshot `{id_or_name}` in this pool");
-            Error::new(ErrorKind::NotFound, message)
-                .with_hint("`eyot snapshot ls` shows those that are there")
-        })
+        found.ok_or_else(|| no_snapshot(id_or_name))
     }
 
     async fn snapshot_named(&self, id_or_name: &str) -> Result<Option<SnapshotInfo>> {
@@ -308,6 +321,11 @@ impl SandboxPool {
     }
 }
 
+fn no_snapshot(id_or_name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no snapshot `{id_or_name}` in this pool"))
+        .with_hint("`eyot snapshot ls` shows those that are there")
+}
+
 /// A sandbox that sleeps, and is kept asleep.
 struct HeldAsleep {
     claim: Claim,
@@ -354,12 +372,10 @@ impl PoolProvider {
                 Ok(Forked { names: self.fork_snapshot(&snapshot, options).await?, stopped: Vec::new() })
             }
             None => {
-                let taken = SnapshotOptions { stop: options.stop, ..SnapshotOptions::default() };
-                let SnapshotTaken { snapshot, stopped } = pool.snapshot(from, taken).await?;
-                let forked = self.fork_snapshot(&snapshot, options).await;
-                // Only the forks need it.
-                pool.provider().snapshots()?.remove(&snapshot.id).await?;
-                Ok(Forked { names: forked?, stopped })
+                let row = pool.live(from).await?;
+                let new = NewSnapshot { for_forks: true, ..pool.new_snapshot(&row) };
+                let SnapshotTaken { snapshot, stopped } = pool.take(row, new, options.stop).await?;
+                Ok(Forked { names: self.fork_snapshot(&snapshot, options).await?, stopped })
             }
         }
     }

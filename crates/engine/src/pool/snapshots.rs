@@ -40,6 +40,15 @@ impl SandboxSnapshots for PoolSnapshots {
         self.pool.snapshots().await
     }
 
+    async fn list_with_sizes(&self) -> Result<Vec<SnapshotInfo>> {
+        self.pool.snapshots_with_sizes().await
+    }
+
+    async fn find(&self, snapshot: &SnapshotId) -> Result<Option<SnapshotInfo>> {
+        let found = self.all.find(snapshot).await?;
+        Ok(found.filter(|info| info.pool.as_ref() == Some(self.pool.name())))
+    }
+
     async fn remove(&self, snapshot: &SnapshotId) -> Result<()> {
         self.pool.find_snapshot(snapshot.as_str()).await?;
         self.all.remove(snapshot).await

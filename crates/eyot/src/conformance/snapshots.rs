@@ -27,6 +27,7 @@ cases! {
     a_sandbox_that_runs_is_refused_and_stays_as_it_is(fixture) needs [Snapshots, Shell];
     an_unknown_snapshot_is_refused_and_nothing_is_made(fixture) needs [Snapshots];
     what_a_sandbox_has_written_harms_no_other_snapshot(fixture) needs [Snapshots, Shell];
+    a_snapshot_for_forks_is_not_listed_and_is_gone_with_them(fixture) needs [Snapshots, Shell];
     of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture) needs [Snapshots];
     forty_checkpoints_in_a_row_keep_every_state(fixture) needs [Snapshots, Shell];
 }
@@ -45,6 +46,7 @@ fn new(info: &SandboxInfo) -> NewSnapshot {
         sandbox_name: info.name.clone(),
         labels: BTreeMap::new(),
         spec: info.spec.clone(),
+        for_forks: false,
     }
 }
 
@@ -232,7 +234,7 @@ async fn snapshots_have_parents_names_labels_and_sizes(fixture: Arc<dyn Fixture>
     ensure_eq!((&second.id, &second.name, &second.labels), (&asked.id, &asked.name, &labels));
     ensure_eq!((&second.sandbox, &second.sandbox_name), (&info.id, &info.name));
     ensure_eq!((first.parent, second.parent.clone()), (None, Some(first.id.clone())));
-    let listed = provider.snapshots()?.list().await?;
+    let listed = provider.snapshots()?.list_with_sizes().await?;
     let of = |id: &SnapshotId| listed.iter().find(|one| one.id == *id);
     let own = |id: &SnapshotId| of(id).and_then(|one| one.own_bytes);
     let (large, small) = (own(&first.id), own(&second.id));
@@ -324,7 +326,7 @@ async fn what_a_sandbox_has_written_harms_no_other_snapshot(fixture: Arc<dyn Fix
     let (of_hostile, woken) = take(&*fixture, hostile.0.info()).await?;
     let (of_other, _) = take(&*fixture, other.0.info()).await?;
     let snapshots = fixture.provider().snapshots()?;
-    let listed = snapshots.list().await?;
+    let listed = snapshots.list_with_sizes().await?;
     for taken in [&of_hostile, &of_other] {
         ensure!(listed.iter().any(|one| one.id == taken.id), "a snapshot is not listed");
     }
@@ -332,6 +334,25 @@ async fn what_a_sandbox_has_written_harms_no_other_snapshot(fixture: Arc<dyn Fix
     let forked = fork(&*fixture, &of_hostile).await?;
     ensure_eq!(output(&forked.0, "stat -c %a closed").await?, "311");
     remove(&*fixture, &[&of_hostile, &of_other]).await
+}
+
+async fn a_snapshot_for_forks_is_not_listed_and_is_gone_with_them(fixture: Arc<dyn Fixture>) -> Check {
+    let first = sandbox(&*fixture).await?;
+    first.0.write("file", "x").await?;
+    let (provider, info) = (fixture.provider(), first.0.info().clone());
+    let snapshots = provider.snapshots()?;
+    provider.sleep(info.id.as_str()).await?;
+    let taken = snapshots.take(&info.id, NewSnapshot { for_forks: true, ..new(&info) }).await?;
+    ensure!(!snapshots.list().await?.iter().any(|one| one.id == taken.id), "it is listed");
+    ensure!(snapshots.find(&taken.id).await?.is_some(), "it is not found");
+    let forked = fork(&*fixture, &taken).await?;
+    let woken = Sandbox::wake(&*provider, info.id.as_str()).await?;
+    ensure_eq!((woken.read("file").await?, forked.0.read("file").await?), ("x".into(), "x".into()));
+    provider.remove(info.id.as_str()).await?;
+    ensure_eq!(forked.0.read("file").await?, "x");
+    provider.remove(forked.0.info().id.as_str()).await?;
+    ensure!(snapshots.find(&taken.id).await?.is_none(), "it is kept for nobody");
+    Ok(())
 }
 
 async fn of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture: Arc<dyn Fixture>) -> Check {
