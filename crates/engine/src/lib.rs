@@ -20,7 +20,7 @@ pub use engine::{Engine, Reconciled};
 pub use folder_changes::FolderChanges;
 pub use name_in_pool::{NameInPool, shown_name};
 pub use pool::{
-    Changes, ComparedPoint, ForkOptions, Forked, MAX_OPEN_PORTS, PoolProvider, Preview, SandboxPool,
+    Changes, ComparedPoint, ForkOptions, Forks, MAX_OPEN_PORTS, PoolProvider, Preview, SandboxPool,
     SnapshotOptions, SnapshotTaken,
 };
 pub use pool_options::{

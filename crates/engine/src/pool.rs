@@ -40,7 +40,7 @@ use browse::OpenPorts;
 use member::{LiveSandbox, Member};
 
 pub use as_provider::PoolProvider;
-pub use branch::{ComparedPoint, ForkOptions, Forked, SnapshotOptions, SnapshotTaken};
+pub use branch::{ComparedPoint, ForkOptions, Forks, SnapshotOptions, SnapshotTaken};
 pub use browse::{MAX_OPEN_PORTS, Preview};
 pub use change::Changes;
 pub(crate) use make::PoolMetadata;

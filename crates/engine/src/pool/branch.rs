@@ -53,7 +53,7 @@ pub struct ForkOptions {
 
 /// The sandboxes that were made of something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forked {
+pub struct Forks {
     /// Their names.
     pub names: Vec<SandboxName>,
     /// The commands that were ended for it.
@@ -361,7 +361,7 @@ fn commands_of_others(
 impl PoolProvider {
     /// Makes sandboxes that begin with the files of a snapshot or, if there is none of that name, with the present files of a
     /// sandbox. If one can't be made, none stays.
-    pub async fn fork(&self, from: &str, options: &ForkOptions) -> Result<Forked> {
+    pub async fn fork(&self, from: &str, options: &ForkOptions) -> Result<Forks> {
         let pool = self.pool();
         pool.require_snapshots("fork")?;
         if options.count == 0 || options.count > ForkOptions::MAX {
@@ -369,13 +369,13 @@ impl PoolProvider {
         }
         match pool.snapshot_meant(from).await? {
             Some(snapshot) => {
-                Ok(Forked { names: self.fork_snapshot(&snapshot, options).await?, stopped: Vec::new() })
+                Ok(Forks { names: self.fork_snapshot(&snapshot, options).await?, stopped: Vec::new() })
             }
             None => {
                 let row = pool.live(from).await?;
                 let new = NewSnapshot { for_forks: true, ..pool.new_snapshot(&row) };
                 let SnapshotTaken { snapshot, stopped } = pool.take(row, new, options.stop).await?;
-                Ok(Forked { names: self.fork_snapshot(&snapshot, options).await?, stopped })
+                Ok(Forks { names: self.fork_snapshot(&snapshot, options).await?, stopped })
             }
         }
     }

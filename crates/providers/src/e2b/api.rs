@@ -9,7 +9,7 @@ use super::secret::Secret;
 /// A sandbox in a list, or by itself.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Listed {
+pub(super) struct ListedSandbox {
     #[serde(rename = "sandboxID")]
     pub id: String,
     pub state: State,
@@ -82,6 +82,6 @@ mod tests {
         let listed = serde_json::json!({
             "sandboxID": "i1", "templateID": "base", "state": "snapshotting"
         });
-        assert_eq!(serde_json::from_value::<Listed>(listed).unwrap().state, State::Other);
+        assert_eq!(serde_json::from_value::<ListedSandbox>(listed).unwrap().state, State::Other);
     }
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use eyot::{Error, ErrorKind, Result};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::api::{EnvdAccess, Listed, RefusalBody};
+use super::api::{EnvdAccess, ListedSandbox, RefusalBody};
 use super::options::E2bOptions;
 
 /// The most times that a call is sent.
@@ -23,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// The characters of a refusal's message that are told.
 const MESSAGE_CHARS: usize = 200;
+/// The longest answer that is read whole, in bytes. A page of a list has the metadata of a hundred sandboxes.
+const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// The sandboxes on a page of a list.
 const PAGE: &str = "100";
 
@@ -48,6 +52,8 @@ impl E2bClient {
     pub fn new(options: E2bOptions) -> Result<Self> {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_PATIENCE)
+            // The key is for the address that was named, and for no other.
+            .redirect(Policy::none())
             .build()
             .map_err(|error| Error::new(ErrorKind::Internal, "prepare requests to E2B").with_source(error))?;
         Ok(Self { http, options })
@@ -70,7 +76,7 @@ impl E2bClient {
     }
 
     /// Returns what there is of a sandbox, and the means to reach it.
-    pub async fn get(&self, id: &str) -> Result<Option<(Listed, EnvdAccess)>> {
+    pub async fn get(&self, id: &str) -> Result<Option<(ListedSandbox, EnvdAccess)>> {
         let path = format!("/sandboxes/{id}");
         let answer = self.send(|| self.request(Method::GET, &path)).await;
         match answer {
@@ -86,7 +92,7 @@ impl E2bClient {
     }
 
     /// Lists the sandboxes with these metadata, page by page.
-    pub async fn list(&self, metadata: &[(&str, &str)]) -> Result<Vec<Listed>> {
+    pub async fn list(&self, metadata: &[(&str, &str)]) -> Result<Vec<ListedSandbox>> {
         let pair = |(key, value): &(&str, &str)| format!("{}={}", encoded(key), encoded(value));
         let metadata: Vec<String> = metadata.iter().map(pair).collect();
         let (metadata, mut all, mut next) = (metadata.join("&"), Vec::new(), None::<String>);
@@ -103,7 +109,7 @@ impl E2bClient {
             };
             let response = self.send(make).await?;
             next = text(response.headers(), "x-next-token");
-            all.extend(read::<Vec<Listed>>(response).await?);
+            all.extend(read::<Vec<ListedSandbox>>(response).await?);
             if next.is_none() {
                 return Ok(all);
             }
@@ -220,9 +226,21 @@ pub(super) fn with_query(path: &str, query: &[(&str, &str)]) -> String {
     format!("{path}?{}", pairs.join("&"))
 }
 
+/// Reads an answer whole. One past the limit is `unavailable`.
+pub(super) async fn whole(mut response: Response) -> Result<Bytes> {
+    let mut whole = BytesMut::new();
+    while let Some(bytes) = response.chunk().await.map_err(unreachable)? {
+        if whole.len() + bytes.len() > MAX_ANSWER_BYTES {
+            return Err(unreadable().with_source(format!("it is longer than {MAX_ANSWER_BYTES} bytes")));
+        }
+        whole.extend_from_slice(&bytes);
+    }
+    Ok(whole.freeze())
+}
+
 /// Reads the JSON of an answer.
 async fn read<T: serde::de::DeserializeOwned>(response: Response) -> Result<T> {
-    let bytes = response.bytes().await.map_err(unreachable)?;
+    let bytes = whole(response).await?;
     serde_json::from_slice(&bytes).map_err(|error| unreadable().with_source(error))
 }
 
@@ -240,7 +258,7 @@ pub(super) fn unreachable(error: reqwest::Error) -> Error {
 /// Makes the error of a refusal.
 pub(super) async fn refused(response: Response) -> Error {
     let (status, asked) = (response.status(), retry_after(response.headers()));
-    let body = response.bytes().await.unwrap_or_default();
+    let body = whole(response).await.unwrap_or_default();
     let message =
         serde_json::from_slice::<RefusalBody>(&body).map(|refusal| refusal.message).unwrap_or_default();
     let message: String = message.chars().filter(|char| !char.is_control()).take(MESSAGE_CHARS).collect();

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::State;
-use super::client::{refused, unreachable, with_json, with_query};
+use super::client::{refused, unreachable, whole, with_json, with_query};
 use super::events::{ProcessEvent, ProcessEvents, StreamFailure, envelope};
 use super::link::{ENVD_PORT, Link};
 use super::shell::{LIFE, bash};
@@ -194,7 +194,7 @@ impl Link {
     /// Returns the variables of every command.
     pub async fn variables(&self) -> Result<BTreeMap<String, String>> {
         let response = self.answered(self.request(Method::GET, "/envs")?.timeout(PATIENCE)).await?;
-        let bytes = response.bytes().await.map_err(unreachable)?;
+        let bytes = whole(response).await?;
         serde_json::from_slice(&bytes).map_err(|error| {
             Error::new(ErrorKind::Unavailable, "the sandbox's answer can't be read").with_source(error)
         })
@@ -240,7 +240,7 @@ impl Link {
             }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::INSUFFICIENT_STORAGE => Err(refused(response).await),
             _ => {
-                let body = response.bytes().await.unwrap_or_default();
+                let body = whole(response).await.unwrap_or_default();
                 let told: RpcErrorBody = serde_json::from_slice(&body).unwrap_or_default();
                 Err(self.cut(StreamFailure::Refused { code: told.code }).await)
             }

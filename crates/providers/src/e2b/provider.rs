@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::NAME;
 use super::adopt::AdoptionNotes;
-use super::api::{EnvdAccess, Listed, State};
+use super::api::{EnvdAccess, ListedSandbox, State};
 use super::client::{CreateCall, E2bClient};
 use super::create::{ReservedNames, check, in_use, make};
 use super::driver::E2bDriver;
@@ -97,7 +97,7 @@ impl E2bProvider {
         Ok((record.name, record.id))
     }
 
-    fn found(&self, listed: &Listed) -> Result<Option<FoundSandbox>> {
+    fn found(&self, listed: &ListedSandbox) -> Result<Option<FoundSandbox>> {
         let metadata = listed.metadata.clone().unwrap_or_default();
         let own = SandboxNote::read(self.owner(), &metadata);
         let (record, is_adopted) = match own {
@@ -229,7 +229,7 @@ impl SandboxProvider for E2bProvider {
     async fn open(&self, id_or_name: &str) -> Result<Created> {
         let mut found = self.find(id_or_name).await?;
         let gone = || Error::destroyed(&found.record.name);
-        let (listed, session): (Listed, EnvdAccess) =
+        let (listed, session): (ListedSandbox, EnvdAccess) =
             self.client.get(&found.e2b_id).await?.ok_or_else(gone)?;
         if listed.state == State::Paused {
             return Err(Error::sleeping(&found.record.name));

@@ -42,10 +42,10 @@ pub(super) async fn pump(
     ending.pid = None;
     let passed = async {
         if !first.is_empty() {
-            sender.send(Ok(ExecutionEvent::Stdout(first))).await.map_err(|_| Unread)?;
+            sender.send(Ok(ExecutionEvent::Stdout(first))).await.map_err(|_| ReaderGone)?;
         }
         let end = until_end(&link, pid, &mut events, &sender).await?;
-        sender.send(end).await.map_err(|_| Unread)
+        sender.send(end).await.map_err(|_| ReaderGone)
     };
     if passed.await.is_err()
         && let Err(error) = kill(&link, pid).await
@@ -55,20 +55,20 @@ pub(super) async fn pump(
 }
 
 /// Nobody reads the events.
-struct Unread;
+struct ReaderGone;
 
 async fn until_end(
     link: &Arc<Link>,
     pid: u32,
     events: &mut ProcessEvents,
     sender: &mpsc::Sender<Result<ExecutionEvent>>,
-) -> Result<Result<ExecutionEvent>, Unread> {
+) -> Result<Result<ExecutionEvent>, ReaderGone> {
     let (mut own_end, _watch) = watch(link, pid);
     loop {
         let event = tokio::select! {
             event = next_event(link, events) => event,
             Ok(()) = &mut own_end => return after_own_end(link, pid, events, sender).await,
-            () = sender.closed() => return Err(Unread),
+            () = sender.closed() => return Err(ReaderGone),
         };
         match passed_on(event, sender).await? {
             Some(Ok(end)) => return Ok(exit_event(&end, false)),
@@ -82,7 +82,7 @@ async fn until_end(
 async fn passed_on(
     event: Result<ProcessEvent>,
     sender: &mpsc::Sender<Result<ExecutionEvent>>,
-) -> Result<Option<Result<ProcessEnd>>, Unread> {
+) -> Result<Option<Result<ProcessEnd>>, ReaderGone> {
     let output = match event {
         Ok(ProcessEvent::Stdout(bytes)) => ExecutionEvent::Stdout(bytes),
         Ok(ProcessEvent::Stderr(bytes)) => ExecutionEvent::Stderr(bytes),
@@ -90,7 +90,7 @@ async fn passed_on(
         Ok(ProcessEvent::Start(_) | ProcessEvent::Other) => return Ok(None),
         Err(error) => return Ok(Some(Err(error))),
     };
-    sender.send(Ok(output)).await.map_err(|_| Unread)?;
+    sender.send(Ok(output)).await.map_err(|_| ReaderGone)?;
     Ok(None)
 }
 
@@ -105,7 +105,7 @@ async fn after_own_end(
     pid: u32,
     events: &mut ProcessEvents,
     sender: &mpsc::Sender<Result<ExecutionEvent>>,
-) -> Result<Result<ExecutionEvent>, Unread> {
+) -> Result<Result<ExecutionEvent>, ReaderGone> {
     let listened_until = Instant::now() + LISTENED_FOR;
     while Instant::now() < listened_until {
         let Ok(event) = tokio::time::timeout(SILENT_FOR, next_event(link, events)).await else { break };

@@ -25,6 +25,10 @@ enum Fault {
     AnswerLost,
     /// The answer is cut off after so many bytes.
     Cut(usize),
+    /// It is sent to the port of another server.
+    Redirected(u16),
+    /// The answer never ends.
+    Endless,
 }
 
 /// A fault for the next request of a method and a path.
@@ -74,9 +78,22 @@ impl Faults {
                 drop(next.run(request).await);
                 StatusCode::BAD_GATEWAY.into_response()
             }
+            Some(Fault::Redirected(port)) => {
+                let elsewhere = format!("http://127.0.0.1:{port}/v2/sandboxes");
+                (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, elsewhere)]).into_response()
+            }
+            Some(Fault::Endless) => endless().into_response(),
             Some(Fault::Cut(bytes)) => next.run(request).await.map(|body| cut(body, bytes)),
         }
     }
+}
+
+/// Returns spaces, as many as are read.
+fn endless() -> Body {
+    const PIECE: &[u8] = &[b' '; 64 << 10];
+    Body::from_stream(futures_util::stream::repeat_with(|| {
+        Ok::<_, std::io::Error>(Bytes::from_static(PIECE))
+    }))
 }
 
 /// Returns the beginning of a body, and then a connection that breaks.
@@ -114,7 +131,7 @@ fn failed<T>(result: eyot::Result<T>) -> Result<Error, Failed> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let cases: [NamedCase; 11] = [
+    let cases: [NamedCase; 13] = [
         ("a_throttled_question_is_asked_again_after_the_wait_that_was_asked_for", throttled),
         ("a_wait_that_is_too_long_is_told_and_not_waited_for", throttled_for_long),
         ("a_question_is_asked_again_after_a_failure_of_the_service", failing),
@@ -125,6 +142,8 @@ pub fn trials() -> Vec<Trial> {
         ("a_read_that_is_cut_is_an_error_and_no_short_file", cut_read),
         ("a_sandbox_that_dies_under_a_command_ends_it_as_destroyed", dies),
         ("a_clock_that_is_wrong_changes_nothing", skewed),
+        ("a_redirect_takes_the_key_nowhere", redirected),
+        ("an_answer_that_never_ends_is_an_error", endless_answer),
         ("no_secret_is_in_an_error_or_in_what_is_shown_of_the_provider", secrets),
     ];
     cases.into_iter().map(|(name, case)| Trial::test(format!("faults::{name}"), case)).collect()
@@ -165,6 +184,29 @@ fn failing() -> Tried {
         let error = failed(ground.provider().list().await)?;
         ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))?;
         ensure(faults.count("GET /v2/sandboxes") == 3 + 4, "it was asked more or less often")
+    })
+}
+
+fn redirected() -> Tried {
+    let (ground, faults) = ground(0);
+    let elsewhere = std::net::TcpListener::bind("127.0.0.1:0")?;
+    elsewhere.set_nonblocking(true)?;
+    let port = elsewhere.local_addr()?.port();
+    block_on(async {
+        faults.plan(Method::GET, "/v2/sandboxes", Fault::Redirected(port));
+        let listed = tokio::time::timeout(Duration::from_secs(5), ground.provider().list()).await;
+        ensure(elsewhere.accept().is_err(), "the other server was asked")?;
+        failed(listed?).map(drop)
+    })
+}
+
+fn endless_answer() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        faults.plan(Method::GET, "/v2/sandboxes", Fault::Endless);
+        let listed = tokio::time::timeout(Duration::from_secs(20), ground.provider().list()).await;
+        let error = failed(listed.map_err(|_| "it reads on")?)?;
+        ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))
     })
 }
 
