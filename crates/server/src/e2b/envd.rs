@@ -7,7 +7,7 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 
 use super::E2bApi;
-use super::gateway::Admission;
+use super::gateway::GatewayEntry;
 
 /// Returns the routes.
 pub(super) fn routes() -> Router<E2bApi> {
@@ -18,6 +18,6 @@ async fn health() -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-async fn variables(Extension(entered): Extension<Admission>) -> Json<BTreeMap<String, String>> {
+async fn variables(Extension(entered): Extension<GatewayEntry>) -> Json<BTreeMap<String, String>> {
     Json(entered.record.variables.clone())
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::E2bApi;
-use super::gateway::Admission;
+use super::gateway::GatewayEntry;
 use super::process::absolute;
 use super::refusal::E2bRefusal;
 use super::signature::parameter;
@@ -27,7 +27,7 @@ pub(super) fn routes() -> Router<E2bApi> {
 }
 
 /// Refuses to act as somebody else: the files of this API are the sandbox's own user's.
-fn check_user(entered: &Admission, uri: &Uri) -> Result<(), E2bRefusal> {
+fn check_user(entered: &GatewayEntry, uri: &Uri) -> Result<(), E2bRefusal> {
     let named = parameter(uri, "username").filter(|name| name != "user");
     match named.or_else(|| entered.user.clone()) {
         None => Ok(()),
@@ -42,7 +42,7 @@ fn path_of(uri: &Uri) -> Option<String> {
     parameter(uri, "path").map(|path| absolute(&path))
 }
 
-async fn read(Extension(entered): Extension<Admission>, uri: Uri) -> Result<Response, E2bRefusal> {
+async fn read(Extension(entered): Extension<GatewayEntry>, uri: Uri) -> Result<Response, E2bRefusal> {
     check_user(&entered, &uri)?;
     let no_path = || E2bRefusal::new(StatusCode::BAD_REQUEST, "the request names no path");
     let path = path_of(&uri).ok_or_else(no_path)?;
@@ -62,7 +62,7 @@ async fn read(Extension(entered): Extension<Admission>, uri: Uri) -> Result<Resp
 }
 
 async fn write(
-    Extension(entered): Extension<Admission>,
+    Extension(entered): Extension<GatewayEntry>,
     uri: Uri,
     headers: HeaderMap,
     request: Request,

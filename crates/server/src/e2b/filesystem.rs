@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::connect::{self, Code, Envelopes, RpcError};
-use super::gateway::Admission;
+use super::gateway::GatewayEntry;
 use super::process::absolute;
 use super::{E2bApi, entry, watch};
 
@@ -46,20 +46,20 @@ struct MoveRequest {
     destination: String,
 }
 
-async fn stat(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn stat(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let path = absolute(&connect::read::<PathRequest>(&body)?.path);
     let entry = entry::one(&entered.record.sandbox(), entered.user.as_ref(), &path).await?;
     Ok(connect::answer(json!({ "entry": entry })))
 }
 
-async fn list(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn list(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let PathRequest { path, depth, .. } = connect::read(&body)?;
     let (sandbox, path) = (entered.record.sandbox(), absolute(&path));
     let entries = entry::below(&sandbox, entered.user.as_ref(), &path, depth.max(1)).await?;
     Ok(connect::answer(json!({ "entries": entries })))
 }
 
-async fn make(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn make(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let path = absolute(&connect::read::<PathRequest>(&body)?.path);
     let sandbox = entered.record.sandbox();
     if sandbox.exists(&path).await? {
@@ -75,7 +75,7 @@ async fn make(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
     Ok(connect::answer(json!({ "entry": entry })))
 }
 
-async fn rename(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn rename(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let MoveRequest { source, destination } = connect::read(&body)?;
     let (source, destination) = (absolute(&source), absolute(&destination));
     let sandbox = entered.record.sandbox();
@@ -86,14 +86,14 @@ async fn rename(Extension(entered): Extension<Admission>, body: Bytes) -> Answer
     Ok(connect::answer(json!({ "entry": entry })))
 }
 
-async fn remove(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn remove(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let path = absolute(&connect::read::<PathRequest>(&body)?.path);
     let options = RemoveOptions { recursive: true, force: true };
     entered.record.sandbox().remove(&path, options).await?;
     Ok(connect::answer(json!({})))
 }
 
-async fn watch_dir(Extension(entered): Extension<Admission>, _headers: HeaderMap, body: Bytes) -> Answer {
+async fn watch_dir(Extension(entered): Extension<GatewayEntry>, _headers: HeaderMap, body: Bytes) -> Answer {
     let PathRequest { path, recursive, .. } = connect::read(&Envelopes::only(&body)?)?;
     let path = absolute(&path);
     let events = watch::events(&entered.record.sandbox(), &path, recursive).await?;
@@ -106,20 +106,20 @@ struct OfWatcher {
     watcher_id: String,
 }
 
-async fn create_watcher(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn create_watcher(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let PathRequest { path, recursive, .. } = connect::read(&body)?;
     let events = watch::events(&entered.record.sandbox(), &absolute(&path), recursive).await?;
     let watcher_id = entered.record.watchers.add(events)?;
     Ok(connect::answer(json!({ "watcherId": watcher_id })))
 }
 
-async fn watcher_events(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn watcher_events(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let OfWatcher { watcher_id } = connect::read(&body)?;
     let events = entered.record.watchers.take_events(&watcher_id)?;
     Ok(connect::answer(json!({ "events": events })))
 }
 
-async fn remove_watcher(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn remove_watcher(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let OfWatcher { watcher_id } = connect::read(&body)?;
     entered.record.watchers.remove(&watcher_id)?;
     Ok(connect::answer(json!({})))

@@ -22,7 +22,7 @@ const NOT_FOUND: &str = "The sandbox was not found";
 
 /// A request that has entered a sandbox.
 #[derive(Clone)]
-pub(super) struct Admission {
+pub(super) struct GatewayEntry {
     pub record: Arc<SandboxRecord>,
     /// The user who acts; `None`: the sandbox's own.
     pub user: Option<String>,
@@ -57,13 +57,13 @@ pub(super) async fn enter(State(api): State<E2bApi>, mut request: Request, next:
     }
 }
 
-fn entered(api: &E2bApi, request: &Request) -> Result<Admission, E2bRefusal> {
+fn entered(api: &E2bApi, request: &Request) -> Result<GatewayEntry, E2bRefusal> {
     let no_target = || E2bRefusal::new(StatusCode::BAD_REQUEST, "the request names no sandbox");
     let (id, _) = target(request.headers(), request.uri()).ok_or_else(no_target)?;
     let record = running(api, &id)?;
     check_token(&record, request)?;
     let user = named_user(request.headers()).filter(|user| user != DEFAULT_USER);
-    Ok(Admission { record, user })
+    Ok(GatewayEntry { record, user })
 }
 
 fn check_token(record: &SandboxRecord, request: &Request) -> Result<(), E2bRefusal> {

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::E2bApi;
 use super::connect::{self, Code, Envelopes, RpcError};
-use super::gateway::Admission;
+use super::gateway::GatewayEntry;
 use super::input::ProcessStdin;
 use super::process_table::Selector;
 use super::started::{E2bProcess, OutputPiece, ProcessExit, ProcessParts, first_line};
@@ -93,7 +93,7 @@ pub(super) fn absolute(path: &str) -> String {
     }
 }
 
-async fn start(Extension(entered): Extension<Admission>, headers: HeaderMap, body: Bytes) -> Answer {
+async fn start(Extension(entered): Extension<GatewayEntry>, headers: HeaderMap, body: Bytes) -> Answer {
     let request: StartRequest = connect::read(&Envelopes::only(&body)?)?;
     let timeout_ms = connect::timeout_ms(&headers)?;
     let (process, output) = started(&entered, request).await?;
@@ -105,7 +105,7 @@ async fn start(Extension(entered): Extension<Admission>, headers: HeaderMap, bod
 }
 
 async fn started(
-    entered: &Admission,
+    entered: &GatewayEntry,
     request: StartRequest,
 ) -> Result<(Arc<E2bProcess>, mpsc::Receiver<OutputPiece>), RpcError> {
     let StartRequest { process, pty, tag, stdin } = request;
@@ -224,14 +224,14 @@ struct InputBytes {
     pty: Option<String>,
 }
 
-async fn connect(Extension(entered): Extension<Admission>, headers: HeaderMap, body: Bytes) -> Answer {
+async fn connect(Extension(entered): Extension<GatewayEntry>, headers: HeaderMap, body: Bytes) -> Answer {
     let request: OfProcess = connect::read(&Envelopes::only(&body)?)?;
     let process = entered.record.processes.find(&request.process)?;
     let output = process.connect();
     Ok(connect::stream(events(process, output, keepalive(&headers))))
 }
 
-async fn list(Extension(entered): Extension<Admission>) -> Answer {
+async fn list(Extension(entered): Extension<GatewayEntry>) -> Answer {
     let told = |process: Arc<E2bProcess>| {
         let mut told = json!({ "config": process.config, "pid": process.pid });
         if let Some(tag) = &process.tag {
@@ -243,7 +243,7 @@ async fn list(Extension(entered): Extension<Admission>) -> Answer {
     Ok(connect::answer(json!({ "processes": processes })))
 }
 
-async fn update(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn update(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let request: OfProcess = connect::read(&body)?;
     let process = entered.record.processes.find_running(&request.process)?;
     if let Some(pty) = request.pty {
@@ -271,7 +271,7 @@ async fn give(process: &E2bProcess, input: Option<InputBytes>) -> Result<(), Rpc
     process.input.write(STANDARD.decode(text).map_err(wrong)?.into()).await
 }
 
-async fn send_input(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn send_input(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let request: OfProcess = connect::read(&body)?;
     let process = entered.record.processes.find_running(&request.process)?;
     give(&process, request.input).await?;
@@ -289,12 +289,12 @@ struct StreamedData {
     input: Option<InputBytes>,
 }
 
-async fn stream_input(Extension(entered): Extension<Admission>, body: Body) -> Response {
+async fn stream_input(Extension(entered): Extension<GatewayEntry>, body: Body) -> Response {
     let ended = taken_in(&entered, body).await.map(|()| json!({}));
     connect::stream(stream::iter([ended]))
 }
 
-async fn taken_in(entered: &Admission, body: Body) -> Result<(), RpcError> {
+async fn taken_in(entered: &GatewayEntry, body: Body) -> Result<(), RpcError> {
     let mut bytes = body.into_data_stream();
     let (mut envelopes, mut process) = (Envelopes::default(), None);
     while let Some(piece) = bytes.next().await {
@@ -314,7 +314,7 @@ async fn taken_in(entered: &Admission, body: Body) -> Result<(), RpcError> {
     Ok(())
 }
 
-async fn close_stdin(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn close_stdin(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let request: OfProcess = connect::read(&body)?;
     let process = entered.record.processes.find_running(&request.process)?;
     if process.is_pty {
@@ -325,7 +325,7 @@ async fn close_stdin(Extension(entered): Extension<Admission>, body: Bytes) -> A
     Ok(connect::answer(json!({})))
 }
 
-async fn send_signal(Extension(entered): Extension<Admission>, body: Bytes) -> Answer {
+async fn send_signal(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let request: OfProcess = connect::read(&body)?;
     let process = entered.record.processes.find_running(&request.process)?;
     let name = match request.signal {
