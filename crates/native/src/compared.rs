@@ -8,10 +8,14 @@ use std::path::{Path, PathBuf};
 use eyot::{ChangeKind, ComparedFile, ComparedFileType, FileChange, FileChanges};
 use rustix::fs::{FileType, Stat};
 
-use crate::merged_layers::{MergedDirectory, MergedLayers, Shown, joined};
+use crate::merged_layers::{MergedDirectory, MergedLayers, ShownName, joined};
 
 /// Folders that the sandbox mounts onto, and files that name it: each sandbox has its own.
 const OWN: [&str; 7] = ["dev", "proc", "sys", "run", "etc/hosts", "etc/hostname", "etc/resolv.conf"];
+
+/// The most bytes of content that one comparison reads. Whoever fills a sandbox decides how large its files are, holes
+/// included. What is not read counts as changed.
+const MAX_READ_BYTES: u64 = 4 << 30;
 
 /// Two sides that are compared.
 struct LayerComparison<'a> {
@@ -20,6 +24,8 @@ struct LayerComparison<'a> {
     /// The number of the topmost layers of each side that the other does not have.
     own: [usize; 2],
     changes: Vec<FileChange>,
+    /// The bytes of content that may still be read.
+    readable_bytes: u64,
     /// The directories that are still to be looked at.
     left: Vec<ComparedDirectory>,
 }
@@ -37,7 +43,14 @@ struct ComparedDirectory {
 pub(crate) fn compare(from: &MergedLayers, to: &MergedLayers, top: &Path) -> io::Result<FileChanges> {
     let own = [from.own_layers(to), to.own_layers(from)];
     let root = ComparedDirectory { path: PathBuf::new(), from: from.places(), to: to.places(), whole: false };
-    let mut comparison = LayerComparison { from, to, own, changes: Vec::new(), left: Vec::new() };
+    let mut comparison = LayerComparison {
+        from,
+        to,
+        own,
+        changes: Vec::new(),
+        readable_bytes: MAX_READ_BYTES,
+        left: Vec::new(),
+    };
     if own == [0, 0] {
         return Ok(FileChanges::default());
     }
@@ -122,7 +135,7 @@ impl LayerComparison<'_> {
         &mut self,
         directory: &ComparedDirectory,
         path: PathBuf,
-        sides: (Shown, Shown),
+        sides: (ShownName, ShownName),
         has_changed: bool,
     ) {
         let (from, from_hides) = places(sides.0, self.own[0]);
@@ -138,9 +151,17 @@ impl LayerComparison<'_> {
         }
     }
 
+    /// Takes the bytes of a file off those that may be read; `false`: they are too many.
+    fn may_read(&mut self, bytes: u64) -> bool {
+        let left = self.readable_bytes.checked_sub(bytes);
+        self.readable_bytes = left.unwrap_or(self.readable_bytes);
+        left.is_some()
+    }
+
     /// Tells whether two leaves of the same kind, size and mode have the same content.
-    fn has_same_content(&self, path: &Path, from: &Shown, to: &Shown) -> io::Result<bool> {
-        let (Shown::Leaf { place: one, stat }, Shown::Leaf { place: other, stat: stat_after }) = (from, to)
+    fn has_same_content(&mut self, path: &Path, from: &ShownName, to: &ShownName) -> io::Result<bool> {
+        let (ShownName::Leaf { place: one, stat }, ShownName::Leaf { place: other, stat: stat_after }) =
+            (from, to)
         else {
             return Ok(true);
         };
@@ -149,8 +170,9 @@ impl LayerComparison<'_> {
         }
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => Ok(self.from.target(*one, path)? == self.to.target(*other, path)?),
+            FileType::RegularFile if !self.may_read(stat.st_size.unsigned_abs()) => Ok(false),
             FileType::RegularFile => match (self.from.file(*one, path)?, self.to.file(*other, path)?) {
-                (Some(one), Some(other)) => same_bytes(one, other),
+                (Some(one), Some(other)) => same_bytes(one, other, stat.st_size.unsigned_abs()),
                 _ => Ok(false),
             },
             _ => Ok(stat.st_rdev == stat_after.st_rdev),
@@ -159,15 +181,17 @@ impl LayerComparison<'_> {
 }
 
 /// Returns the layers of a directory, and whether one of the `own` topmost hides those below.
-fn places(shown: Shown, own: usize) -> (Vec<usize>, bool) {
+fn places(shown: ShownName, own: usize) -> (Vec<usize>, bool) {
     match shown {
-        Shown::Directory { places, hidden_by, .. } => (places, hidden_by.is_some_and(|place| place < own)),
-        Shown::Nothing | Shown::Leaf { .. } => (Vec::new(), false),
+        ShownName::Directory { places, hidden_by, .. } => {
+            (places, hidden_by.is_some_and(|place| place < own))
+        }
+        ShownName::Nothing | ShownName::Leaf { .. } => (Vec::new(), false),
     }
 }
 
-fn compared(shown: &Shown) -> Option<ComparedFile> {
-    let (Shown::Leaf { stat, .. } | Shown::Directory { stat, .. }) = shown else { return None };
+fn compared(shown: &ShownName) -> Option<ComparedFile> {
+    let (ShownName::Leaf { stat, .. } | ShownName::Directory { stat, .. }) = shown else { return None };
     Some(compared_file(stat))
 }
 
@@ -182,9 +206,10 @@ fn compared_file(stat: &Stat) -> ComparedFile {
     ComparedFile { file_type, size_bytes: size.unsigned_abs(), mode: stat.st_mode & 0o7777 }
 }
 
-fn same_bytes(one: impl Read, other: impl Read) -> io::Result<bool> {
+fn same_bytes(one: impl Read, other: impl Read, size: u64) -> io::Result<bool> {
     const PIECE_BYTES: usize = 64 << 10;
-    let (mut one, mut other) = (one, other);
+    // A file of a sandbox that runs may grow meanwhile.
+    let (mut one, mut other) = (one.take(size), other.take(size));
     let mut pieces = [vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]];
     loop {
         let [first, second] = &mut pieces;
@@ -199,5 +224,32 @@ fn same_bytes(one: impl Read, other: impl Read) -> io::Result<bool> {
         if first[..read] != second[..read] {
             return Ok(false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn content_is_read_up_to_the_limit_and_what_is_larger_counts_as_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["one", "other"].map(|name| folder.path().join(name));
+        for (path, sizes) in paths.iter().zip([[MAX_READ_BYTES + 1, 3], [MAX_READ_BYTES + 1, 3]]) {
+            fs::create_dir(path).unwrap();
+            for (name, size) in ["huge", "small"].into_iter().zip(sizes) {
+                fs::File::create(path.join(name)).unwrap().set_len(size).unwrap();
+            }
+        }
+        let [one, other] = paths.map(|path| MergedLayers::open(vec![path]).unwrap());
+        let found = compare(&one, &other, Path::new("")).unwrap();
+        assert_eq!(found.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/huge"]);
+        let own = [1, 1];
+        let (changes, left) = (Vec::new(), Vec::new());
+        let mut edge =
+            LayerComparison { from: &one, to: &other, own, changes, readable_bytes: MAX_READ_BYTES, left };
+        assert!(edge.may_read(MAX_READ_BYTES) && !edge.may_read(1) && edge.may_read(0));
     }
 }

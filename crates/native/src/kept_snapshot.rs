@@ -173,8 +173,18 @@ pub(crate) fn remove(state: &StateDir, id: &SnapshotId) -> io::Result<bool> {
     };
     snapshot.hidden = true;
     snapshot.write(state)?;
-    collect_alone(state)?;
+    // It is removed for whoever asked; its files may have to wait, as while the record of a sandbox can't be read.
+    if let Err(error) = collect_alone(state) {
+        tracing::warn!(%error, "remove the snapshots that nobody needs; a later removal tries again");
+    }
     Ok(true)
+}
+
+/// Tells whether a sandbox lies above snapshots, which may be needed no more when it is gone.
+pub(crate) fn lies_above_some(state: &StateDir, id: &SandboxId) -> bool {
+    let there_are = state.snapshots().is_ok_and(|snapshots| !snapshots.is_empty());
+    // One whose record can't be read may.
+    there_are && Record::read(&state.sandbox(id)).map_or(true, |record| !record.lower.snapshots.is_empty())
 }
 
 /// Removes hidden snapshots that nothing lies above, and what killed processes left.

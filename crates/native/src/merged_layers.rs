@@ -31,7 +31,7 @@ pub(crate) struct MergedLayers {
 pub(crate) struct MergedDirectory(Vec<(usize, OwnedFd)>);
 
 /// A name as a side shows it.
-pub(crate) enum Shown {
+pub(crate) enum ShownName {
     Nothing,
     /// A file, a link or another leaf, in the directory of this layer.
     Leaf {
@@ -121,7 +121,7 @@ impl MergedDirectory {
 
     /// Looks a name up as the overlay does: the topmost layer that has it counts, and directories are merged until one hides
     /// those below.
-    pub(crate) fn look(&self, name: &CStr) -> io::Result<Shown> {
+    pub(crate) fn look(&self, name: &CStr) -> io::Result<ShownName> {
         let mut merged: Option<(Vec<usize>, Stat, Option<usize>)> = None;
         for (place, directory) in &self.0 {
             let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -133,8 +133,8 @@ impl MergedDirectory {
             if is_removal || kind != FileType::Directory {
                 return Ok(match merged {
                     Some(directory) => shown(directory),
-                    None if is_removal => Shown::Nothing,
-                    None => Shown::Leaf { place: *place, stat },
+                    None if is_removal => ShownName::Nothing,
+                    None => ShownName::Leaf { place: *place, stat },
                 });
             }
             let (places, _, hidden_by) = merged.get_or_insert((Vec::new(), stat, None));
@@ -144,12 +144,12 @@ impl MergedDirectory {
                 break;
             }
         }
-        Ok(merged.map_or(Shown::Nothing, shown))
+        Ok(merged.map_or(ShownName::Nothing, shown))
     }
 }
 
-fn shown((places, stat, hidden_by): (Vec<usize>, Stat, Option<usize>)) -> Shown {
-    Shown::Directory { places, stat, hidden_by }
+fn shown((places, stat, hidden_by): (Vec<usize>, Stat, Option<usize>)) -> ShownName {
+    ShownName::Directory { places, stat, hidden_by }
 }
 
 fn is_opaque(parent: impl AsFd, name: &CStr) -> io::Result<bool> {

@@ -370,9 +370,12 @@ impl SandboxProvider for NativeProvider {
         let key = id_or_name.to_owned();
         self.blocking(move |sandboxes| {
             let id = sandboxes.id_of(&key)?;
+            let lay_above_some = kept_snapshot::lies_above_some(&sandboxes.state, &id);
             let removed = destroy(&sandboxes.state, &id, None);
             if removed.map_err(|error| error.context(format!("destroy sandbox `{key}`")))? {
-                if let Err(error) = kept_snapshot::collect(&sandboxes.state) {
+                if lay_above_some
+                    && let Err(error) = kept_snapshot::collect(&sandboxes.state)
+                {
                     tracing::warn!(%error, "remove the snapshots that nobody needs; a later removal tries again");
                 }
                 Ok(())

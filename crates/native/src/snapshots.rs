@@ -181,6 +181,8 @@ impl Sandboxes {
 
     fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges> {
         let failed = failed("compare files");
+        // Before the snapshots are locked: whoever has a sandbox's lock may be waiting for theirs.
+        [from, to].into_iter().try_for_each(|point| self.complete_move(point))?;
         let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(&failed)?;
         let (from, to) = (self.side(from)?, self.side(to)?);
         if !is_over_same_image(&from.lower, &to.lower) {
@@ -219,18 +221,28 @@ impl Sandboxes {
         }
     }
 
+    /// Completes the move of a sandbox's files that a killed process has begun.
+    fn complete_move(&self, point: &BranchPoint) -> Result<()> {
+        let (BranchPoint::Sandbox(id) | BranchPoint::Base(id)) = point else { return Ok(()) };
+        let id = self.id_of(id.as_str())?;
+        let begun =
+            FilesMove::read(&self.state.sandbox(&id)).map_err(failed("read the record of a sandbox"))?;
+        if begun.is_some() {
+            self.hold_still(&id, "complete the move of its files").map(drop)?;
+        }
+        Ok(())
+    }
+
     /// Returns the record of a sandbox whose files are not being moved.
     fn recorded(&self, id: &SandboxId) -> Result<(Record, PathBuf)> {
         let id = self.id_of(id.as_str())?;
         let directory = self.state.sandbox(&id);
         let failed = failed("read the record of a sandbox");
-        let mut record = Record::read(&directory).map_err(&failed)?;
         if FilesMove::read(&directory).map_err(&failed)?.is_some() {
-            // Of a killed process, if nobody holds the lock.
-            let moved = self.hold_still(&id, "complete the move of its files")?;
-            record = moved.record;
+            let message = format!("compare files: those of sandbox `{id}` are being moved");
+            return Err(Error::new(ErrorKind::Unavailable, message).with_hint("try again in a moment"));
         }
-        Ok((record, directory))
+        Ok((Record::read(&directory).map_err(failed)?, directory))
     }
 }
 
