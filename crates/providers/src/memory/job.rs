@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 use std::future::{IntoFuture, poll_fn};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
 use bashkit::Bash;
 use bytes::Bytes;
 use eyot::{Command, Error, ExitStatus, LogStream, Result};
 
-use super::end_mark::{EndMark, Mark};
+use super::end_mark::EndMark;
 use super::files::MemoryFiles;
 use super::input::JobInput;
 use super::interpreters::{Interpreters, MAX_LIVE_BYTES, NO_TIMEOUT};
 use super::known_programs::KnownPrograms;
-use super::not_found::without_guess;
+use super::live_stream::{LiveStream, PassOutput};
 use super::odd_names::NameDecoder;
 use super::plain::{LineKind, line_kind};
 use super::prepared::{PreparedShells, ShellParts};
 use super::programs;
 use super::running_job::{EndOnPanic, JobEnd, JobSink, RunningJob};
 use super::script_text::{failure, quoted};
-use super::scripts::{adapt, lets_go_of_outputs, may_name_bytes};
+use super::scripts::{PASS, adapt, adapt_background, lets_go_of_outputs, may_name_bytes};
 use super::shell_factory::ShellFactory;
 use super::tasks::Tasks;
 use super::threads::{self, SpareWork};
@@ -79,16 +79,17 @@ impl ShellJob {
         if let Command::Shell(line) = &mut self.command {
             self.whole_line = Some(line.clone());
             adapt(line);
+            adapt_background(line);
         }
     }
 
-    /// Returns a stream of its output, which goes on to this mark.
-    fn stream(&self, mark: Mark) -> WrittenStream {
+    /// Returns the decoder of names that are not UTF-8, for a command that has some.
+    fn name_decoder(&self) -> Option<NameDecoder> {
         let has_names = match &self.command {
             Command::Shell(line) => may_name_bytes(line),
             Command::Argv(argv) => argv.iter().any(|word| may_name_bytes(word)),
         };
-        WrittenStream { mark, names: has_names.then(NameDecoder::default) }
+        has_names.then(NameDecoder::default)
     }
 
     /// Tells whether what the command leaves behind has let go of its outputs.
@@ -119,7 +120,7 @@ impl ShellJob {
     }
 
     /// Returns the interpreter for the command.
-    fn shell(&self, running: &RunningJob, mark: &Arc<EndMark>) -> CommandShell {
+    fn shell(&self, running: &RunningJob, mark: &Arc<EndMark>, stdout: &Arc<LiveStream>) -> CommandShell {
         let shells = self.interpreters(running);
         let cwd = Path::new(&self.cwd);
         let mut script = None;
@@ -140,6 +141,7 @@ impl ShellJob {
         let builder = shells.builder(cwd, self.env.iter(), MAX_LIVE_BYTES, NO_TIMEOUT);
         let builder = programs::install(builder, &programs::children_of(shells).into(), None);
         let builder = programs::install_frame(builder, self.input.as_ref(), mark, &running.stop);
+        let builder = builder.command(PASS, PassOutput(stdout.clone()));
         CommandShell { bash: builder.build(), script: script.unwrap_or_else(|| self.script()), parts: None }
     }
 
@@ -181,7 +183,7 @@ impl ShellJob {
 }
 
 /// Runs a command on this thread.
-fn run(job: &ShellJob, running: &RunningJob) {
+fn run(job: &ShellJob, running: &Arc<RunningJob>) {
     let runtime = match job.prepared.take_runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -207,55 +209,19 @@ fn run(job: &ShellJob, running: &RunningJob) {
     }
 }
 
-fn lock(written: &Mutex<WrittenStream>) -> MutexGuard<'_, WrittenStream> {
-    written.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// One stream of what the interpreter writes, on its way to whoever reads it.
-struct WrittenStream {
-    mark: Mark,
-    /// For a line that has such names.
-    names: Option<NameDecoder>,
-}
-
-impl WrittenStream {
-    /// Takes what was written. Returns what to pass on, and whether the mark of the end was there.
-    fn pass(&mut self, bytes: Vec<u8>) -> (Bytes, bool) {
-        let (before, is_mark) = self.mark.pass(bytes);
-        let before = without_guess(before);
-        let before = match &mut self.names {
-            Some(names) => names.take(&before),
-            None => before,
-        };
-        (before.into(), is_mark)
-    }
-
-    /// Returns what is left at the end.
-    fn finish(&mut self) -> Bytes {
-        let held = without_guess(self.mark.take_held());
-        match &mut self.names {
-            Some(names) => [names.take(&held), names.finish()].concat().into(),
-            None => held.into(),
-        }
-    }
-}
-
 /// Runs a command in its interpreter. Returns the interpreter if it can serve again.
-async fn interpret(job: &ShellJob, running: &RunningJob) -> Option<(Bash, ShellParts)> {
+async fn interpret(job: &ShellJob, running: &Arc<RunningJob>) -> Option<(Bash, ShellParts)> {
     let mark = Arc::new(EndMark::new());
-    let CommandShell { mut bash, script, parts } = job.shell(running, &mark);
+    let [stdout, stderr] = [(LogStream::Stdout, mark.stdout()), (LogStream::Stderr, mark.stderr())]
+        .map(|(stream, mark)| Arc::new(LiveStream::new(running.clone(), stream, mark, job.name_decoder())));
+    let CommandShell { mut bash, script, parts } = job.shell(running, &mark, &stdout);
     running.cancels.add(&bash.cancellation_token());
-    let streams = [mark.stdout(), mark.stderr()].map(|mark| Arc::new(Mutex::new(job.stream(mark))));
-    let send = |stream: LogStream, written: &Arc<Mutex<WrittenStream>>| {
-        let written = written.clone();
+    let sending = |stream: &Arc<LiveStream>| {
+        let stream = stream.clone();
         move |bytes: Vec<u8>| {
-            let written = written.clone();
+            let stream = stream.clone();
             async move {
-                let (before, is_mark) = lock(&written).pass(bytes);
-                running.take(stream, before).await;
-                if is_mark {
-                    lock(&written).mark.set_through();
-                }
+                stream.pass(bytes).await;
                 Ok(())
             }
         }
@@ -263,8 +229,8 @@ async fn interpret(job: &ShellJob, running: &RunningJob) -> Option<(Bash, ShellP
     let executing = bash
         .execute(&script)
         .options(bashkit::ExecOptions::new().stdin(""))
-        .stdout_fn(send(LogStream::Stdout, &streams[0]))
-        .stderr_fn(send(LogStream::Stderr, &streams[1]));
+        .stdout_fn(sending(&stdout))
+        .stderr_fn(sending(&stderr));
     let mut executing = executing.into_future();
     // The command has ended once both marks have come through. If there is more to do then, it left
     // something behind.
@@ -276,10 +242,8 @@ async fn interpret(job: &ShellJob, running: &RunningJob) -> Option<(Bash, ShellP
     .await;
     let has_ended = matches!(result, Some(Ok(_)));
     let status = |code: i32| ExitStatus::Exited(code & 0xff);
-    for (stream, written) in [LogStream::Stdout, LogStream::Stderr].into_iter().zip(&streams) {
-        let held = lock(written).finish();
-        running.take(stream, held).await;
-    }
+    stdout.finish().await;
+    stderr.finish().await;
     match result {
         None => {
             running.finish(JobEnd::Ended {

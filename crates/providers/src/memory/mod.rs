@@ -17,6 +17,7 @@ mod job;
 mod kept;
 mod known_programs;
 mod life;
+mod live_stream;
 mod names;
 mod node;
 mod not_found;
@@ -57,9 +58,3 @@ pub use shell_factory::ShellFactory;
 
 /// The provider's name.
 pub const NAME: &str = "memory";
-
-/// The rules of the contract that sandboxes in memory do not keep, with the reasons.
-pub const EXCEPTIONS: &[(&str, &str)] = &[(
-    "a_deadline_in_a_flood_is_kept",
-    "the output of a background command is passed on when it ends, not as it comes",
-)];

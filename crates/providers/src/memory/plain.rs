@@ -109,7 +109,7 @@ fn hides_commands(line: &str) -> bool {
 
 /// Tells whether a line may start something in the background. Any `&` counts that is not a part of
 /// `&&` or of a redirection, even one in quotes.
-fn has_background(line: &str) -> bool {
+pub(super) fn has_background(line: &str) -> bool {
     let mut rest = line;
     while let Some(at) = rest.find('&') {
         let (before, after) = (&rest[..at], &rest[at + 1..]);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{EXCEPTIONS, MemoryProvider, NAME, capabilities};
+use super::{MemoryProvider, NAME, capabilities};
 use crate::row::{ImagesOfProvider, ProviderRow, ProviderTests};
 
 /// A program has one, so that whatever it opens finds the same sandboxes.
@@ -12,7 +12,7 @@ static PROVIDER: OnceLock<MemoryProvider> = OnceLock::new();
 pub const ROW: ProviderRow = ProviderRow {
     lives_with_its_process: true,
     images: ImagesOfProvider::Elsewhere("these are the images of native sandboxes; one in memory has none"),
-    tests: ProviderTests { exceptions: EXCEPTIONS, ..ProviderTests::quick() },
+    tests: ProviderTests::quick(),
     ..ProviderRow::new(
         NAME,
         "a bash interpreter over files in memory, without processes",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use eyot::SandboxProvider;
 use eyot::conformance::Fixture;
-use eyot_providers::memory::{EXCEPTIONS, MemoryProvider};
+use eyot_providers::memory::MemoryProvider;
 
 #[derive(Default)]
 struct Memory {
@@ -14,10 +14,6 @@ struct Memory {
 impl Fixture for Memory {
     fn provider(&self) -> Arc<dyn SandboxProvider> {
         Arc::new(self.provider.clone())
-    }
-
-    fn exceptions(&self) -> &'static [(&'static str, &'static str)] {
-        EXCEPTIONS
     }
 }
 

@@ -1,6 +1,7 @@
 //! Changes to a script before the interpreter reads it, where it would do something else than a real shell. Each change is made
 //! only if the interpreter's own parser shows that the changed script means what the old one meant.
 
+mod background_outputs;
 mod braced_words;
 mod byte_names;
 mod exec_outputs;
@@ -11,6 +12,7 @@ use std::borrow::Cow;
 use bashkit::parser::{Parser, Script};
 use serde_json::Value;
 
+pub(super) use background_outputs::{PASS, adapt_background};
 pub(super) use open_outputs::lets_go_of_outputs;
 
 /// The longest script that is changed. A longer one runs unchanged.
@@ -110,6 +112,7 @@ mod tests {
                     let mut changed = [&script[..at], other, &script[at + letter.len_utf8()..]].concat();
                     lets_go_of_outputs(&changed);
                     adapt(&mut changed);
+                    adapt_background(&mut changed);
                 }
             }
         }

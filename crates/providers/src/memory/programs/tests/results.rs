@@ -89,3 +89,26 @@ async fn the_programs_are_listed_however_their_directory_is_named() {
         assert_eq!(other, plain);
     }
 }
+
+#[tokio::test]
+async fn what_runs_in_the_background_prints_as_it_goes_and_keeps_its_status() {
+    const HAND_OVER: &str = "until [ -e there ]; do sleep 0.01; done; echo b; touch go; wait $!; echo $?";
+    let handed = |command: &str| format!("rm -f there go; {command} & {HAND_OVER}");
+    for (script, expected) in [
+        (
+            handed("(echo a; touch there; until [ -e go ]; do sleep 0.01; done; echo c; exit 3)"),
+            "a\nb\nc\n3\n",
+        ),
+        (handed("{ echo a; touch there; until [ -e go ]; do sleep 0.01; done; false; }"), "a\nb\n1\n"),
+        ("set -euo pipefail; (sleep 0.01; exit 4) & wait $! || echo $?".to_owned(), "4\n"),
+        ("set -e; (sleep 0.01; false; echo not) & wait $! || echo $?".to_owned(), "1\n"),
+        ("sleep 9 & kill $!; wait $!; echo $?".to_owned(), "143\n"),
+        ("for i in 1 2 3; do (sleep 0.$i; echo $i) & done; wait; echo all".to_owned(), "1\n2\n3\nall\n"),
+        ("(sleep 0.01; cat) <<E & wait\ntext\nE".to_owned(), "text\n"),
+        ("x=1; (sleep 0.01; x=2; echo $x) & wait; echo $x".to_owned(), "2\n1\n"),
+        ("yes | (sleep 0.01; head -n 1) & wait".to_owned(), "y\n"),
+        ("echo a & echo b & wait; echo c".to_owned(), "a\nb\nc\n"),
+    ] {
+        assert_eq!(run(&script).await.1, expected, "{script}");
+    }
+}
