@@ -22,9 +22,9 @@ use super::prepared::{PreparedShells, ShellParts};
 use super::programs;
 use super::running_job::{EndOnPanic, JobEnd, JobSink, RunningJob};
 use super::script_text::{failure, quoted};
-use super::scripts::{PASS, adapt, adapt_background, lets_go_of_outputs, may_name_bytes};
+use super::scripts::{PASS, adapt, adapt_background, lets_go_of_outputs, may_name_bytes, script_of_shell};
 use super::shell_factory::ShellFactory;
-use super::tasks::Tasks;
+use super::tasks::{Tasks, program_name};
 use super::threads::{self, SpareWork};
 use super::traceless::leaves_no_trace;
 
@@ -74,12 +74,22 @@ impl ShellJob {
         text
     }
 
-    /// Adapts the line to the interpreter.
+    /// Adapts the line to the interpreter, or the script of a shell that is the whole command.
     fn adapt_line(&mut self) {
-        if let Command::Shell(line) = &mut self.command {
-            self.whole_line = Some(line.clone());
-            adapt(line);
-            adapt_background(line);
+        match &mut self.command {
+            Command::Shell(line) => {
+                self.whole_line = Some(line.clone());
+                adapt(line);
+                adapt_background(line);
+            }
+            Command::Argv(argv) => {
+                if let [shell, args @ ..] = argv.as_mut_slice()
+                    && matches!(program_name(shell), "bash" | "sh")
+                    && let Some(script) = script_of_shell(args)
+                {
+                    adapt_background(script);
+                }
+            }
         }
     }
 

@@ -40,15 +40,19 @@ pub(super) fn adapt(script: &mut String) {
 
 /// Adapts the script that a shell is called with, if it is.
 pub(super) fn adapt_for_shell(args: &mut [String]) {
+    if let Some(script) = script_of_shell(args) {
+        adapt(script);
+    }
+}
+
+/// Returns the script among the arguments of a shell.
+pub(super) fn script_of_shell(args: &mut [String]) -> Option<&mut String> {
     let mut has_script = false;
     let mut args = args.iter_mut();
     while let Some(arg) = args.next() {
         if arg == "--" || arg.len() < 2 || !arg.starts_with(['-', '+']) {
             let script = if arg == "--" { args.next() } else { Some(arg) };
-            if let Some(script) = script.filter(|_| has_script) {
-                adapt(script);
-            }
-            return;
+            return script.filter(|_| has_script);
         }
         if arg.starts_with("--") {
             continue;
@@ -58,6 +62,7 @@ pub(super) fn adapt_for_shell(args: &mut [String]) {
             args.next();
         }
     }
+    None
 }
 
 /// Reads a script. `None`: it can't be parsed.

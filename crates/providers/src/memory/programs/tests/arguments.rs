@@ -8,9 +8,9 @@ use super::run_all;
 async fn an_argument_that_is_too_long_for_linux_is_too_long_here() {
     let big = "big() { head -c $1 /dev/zero | tr '\\0' x; };";
     let [fits, too_long, reworded] = run_all([
-        &format!("{big} tr \"$(big 131071)\" y </dev/null"),
-        &format!("{big} tr \"$(big 131072)\" y </dev/null"),
-        &format!("{big} find . -name \"$(big 131072)\""),
+        format!("{big} tr \"$(big 131071)\" y </dev/null"),
+        format!("{big} tr \"$(big 131072)\" y </dev/null"),
+        format!("{big} find . -name \"$(big 131072)\""),
     ])
     .await;
     assert_eq!(fits, (Outcome::Exited(0), String::new(), String::new()));
@@ -24,8 +24,8 @@ async fn an_argument_that_is_too_long_for_linux_is_too_long_here() {
 async fn arguments_that_are_too_many_for_linux_are_too_many_here() {
     let many = "big=$(head -c 130000 /dev/zero | tr '\\0' x); set -- $(printf '%s ' {1..20})";
     let [program, builtin] = run_all([
-        &format!("{many}; paste \"${{@/#*/$big}}\""),
-        &format!("{many}; echo \"${{@/#*/$big}}\" | wc -c"),
+        format!("{many}; paste \"${{@/#*/$big}}\""),
+        format!("{many}; echo \"${{@/#*/$big}}\" | wc -c"),
     ])
     .await;
     let refused = "bash: paste: Argument list too long\n".to_owned();

@@ -31,8 +31,8 @@ async fn cut_writes_while_it_cuts() {
     let bytes = "$(printf '%s,' {1..3000..2})1";
     let began = Instant::now();
     let all = run_all([
-        &format!("{fields} cut -d: -f1- --output-delimiter=\"$big\" f"),
-        &format!("{fields} cut -b{bytes} --output-delimiter=\"$big\" f"),
+        format!("{fields} cut -d: -f1- --output-delimiter=\"$big\" f"),
+        format!("{fields} cut -b{bytes} --output-delimiter=\"$big\" f"),
     ])
     .await;
     for (outcome, ..) in all {
@@ -56,9 +56,9 @@ const TIMES: &str = "times() { x=$1; for _ in $(seq $2); do x=$x$x; done; };";
 async fn tr_reads_long_sets_once() {
     let began = Instant::now();
     let [classes, open, repeats] = run_all([
-        &format!("{TIMES} times [:lower:] 13; lower=$x; times [:upper:] 13; printf aB | tr $lower $x"),
-        &format!("{TIMES} times [: 15; printf [: | tr $x x"),
-        &format!("{TIMES} set -f; times '[a*' 15; printf '[a*' | tr $x x"),
+        format!("{TIMES} times [:lower:] 13; lower=$x; times [:upper:] 13; printf aB | tr $lower $x"),
+        format!("{TIMES} times [: 15; printf [: | tr $x x"),
+        format!("{TIMES} set -f; times '[a*' 15; printf '[a*' | tr $x x"),
     ])
     .await;
     assert_eq!((classes.1.as_str(), open.1.as_str(), repeats.1.as_str()), ("AB", "xx", "xxx"));
@@ -69,8 +69,8 @@ async fn tr_reads_long_sets_once() {
 async fn long_scripts_of_sed_are_read_once() {
     let began = Instant::now();
     let [parts, text] = run_all([
-        &format!("{TIMES} times '\\xff' 14; echo x | sed \"s/$x//\" 2>/dev/null"),
-        &format!("{TIMES} times '\\x41' 14; echo x | sed \"a$x\" | wc -c"),
+        format!("{TIMES} times '\\xff' 14; echo x | sed \"s/$x//\" 2>/dev/null"),
+        format!("{TIMES} times '\\x41' 14; echo x | sed \"a$x\" | wc -c"),
     ])
     .await;
     // The pattern is too long for the interpreter.

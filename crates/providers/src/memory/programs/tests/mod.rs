@@ -4,13 +4,13 @@ mod arguments;
 mod greedy;
 mod results;
 
-use eyot::{ExecOptions, Outcome, Sandbox, SandboxSpec};
+use eyot::{Command, ExecOptions, Outcome, Sandbox, SandboxSpec};
 
 use crate::memory::MemoryProvider;
 
 /// Runs scripts in one sandbox, each for some seconds at most. Returns the outcome, the standard output
 /// and the standard error of each.
-async fn run_all<const N: usize>(scripts: [&str; N]) -> [(Outcome, String, String); N] {
+async fn run_all<const N: usize>(scripts: [impl Into<Command> + Send; N]) -> [(Outcome, String, String); N] {
     let provider = MemoryProvider::default();
     let sandbox = Sandbox::create(&provider, SandboxSpec::default()).await.unwrap();
     let mut all = Vec::new();

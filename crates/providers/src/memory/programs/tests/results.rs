@@ -1,6 +1,6 @@
 //! Results that the real programs give, where ours would give others.
 
-use eyot::Outcome;
+use eyot::{Command, Outcome};
 
 use super::{run, run_all};
 
@@ -111,4 +111,7 @@ async fn what_runs_in_the_background_prints_as_it_goes_and_keeps_its_status() {
     ] {
         assert_eq!(run(&script).await.1, expected, "{script}");
     }
+    let script = handed("(echo a; touch there; until [ -e go ]; do sleep 0.01; done; exit 3)");
+    let [called] = run_all([Command::argv(["/bin/sh", "-c", &script])]).await;
+    assert_eq!(called.1, "a\nb\n3\n");
 }
