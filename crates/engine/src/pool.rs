@@ -278,7 +278,16 @@ impl SandboxPool {
     /// tried.
     pub async fn close(&self) -> Result<()> {
         let mut first = Ok(());
-        for row in self.rows().await? {
+        let rows = self.rows().await?;
+        // Nothing is removed where something could not be.
+        for row in &rows {
+            if let Err(refused) = require_own_provider(self.provider().as_ref(), row)
+                && !self.inner.records.free_if_gone(row).await?
+            {
+                return Err(refused);
+            }
+        }
+        for row in rows {
             let removed = self.remove(row.name.as_str()).await;
             if removed.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) && first.is_ok() {
                 first = removed;

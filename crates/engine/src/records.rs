@@ -126,6 +126,12 @@ impl PoolRecords {
         self.remove_claimed(provider, row, claim, reason).await
     }
 
+    /// Removes the row of a sandbox that its provider has never begun to make.
+    pub(crate) async fn forget(&self, row: &SandboxRow, reason: impl Into<String>) -> Result<()> {
+        let claim = self.begin_removing(row).await?;
+        self.finish_removing(row, claim, reason).await
+    }
+
     /// Removes a sandbox whose maker or remover can't go on. `conflict` if that is not so, or not any more.
     pub(crate) async fn remove_given_up(
         &self,

@@ -139,7 +139,12 @@ impl SandboxPool {
     pub(super) async fn take_back(&self, new: NewMember, error: &Error) {
         let NewMember { row, claim, with_pool } = new;
         let reason = format!("it could not be made: {error}");
-        match self.inner.records.remove(self.provider().as_ref(), &row, reason).await {
+        let removed = if error.had_no_effect() {
+            self.inner.records.forget(&row, reason).await
+        } else {
+            self.inner.records.remove(self.provider().as_ref(), &row, reason).await
+        };
+        match removed {
             // It is free already.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
@@ -191,6 +196,7 @@ impl SandboxPool {
             match self.row(&row.name).await? {
                 Some(now) if now.id == row.id && now.state != RowState::Live => {
                     if self.inner.records.store.is_given_up(&now) {
+                        require_own_provider(self.provider().as_ref(), &now)?;
                         self.finish_abandoned(&now).await?;
                         continue;
                     }

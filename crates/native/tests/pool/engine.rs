@@ -39,6 +39,7 @@ pub fn trials() -> Vec<Trial> {
             "a_name_is_free_on_another_provider_once_the_deadline_of_its_sandbox_has_passed",
             anothers_deadline,
         ),
+        trial("a_create_that_fails_leaves_no_name_that_others_wait_for", left_name),
         trial("a_make_that_nobody_waits_for_any_more_is_finished", given_up),
     ]
 }
@@ -289,7 +290,8 @@ async fn gone() -> Result<(), Failed> {
 }
 
 /// A provider of this name that lists nothing, as if it could not read its sandboxes for now. Under
-/// a name that is not its own it has none of the sandboxes.
+/// a name that is not its own it has none of the sandboxes. One called `absent` can't be reached, and nobody knows what one called
+/// `broken` has done.
 struct Shortsighted(Arc<dyn SandboxProvider>, &'static str);
 
 #[deny(clippy::missing_trait_methods)]
@@ -312,7 +314,12 @@ impl SandboxProvider for Shortsighted {
     }
 
     async fn create(&self, spec: &ValidSpec) -> eyot::Result<Created> {
-        self.0.create(spec).await
+        let fails = || eyot::Error::new(ErrorKind::Unavailable, "nothing answers");
+        match self.1 {
+            "absent" => Err(fails().with_no_effect()),
+            "broken" => Err(fails()),
+            _ => self.0.create(spec).await,
+        }
     }
 
     async fn open(&self, id_or_name: &str) -> eyot::Result<Created> {
@@ -335,7 +342,10 @@ impl SandboxProvider for Shortsighted {
     }
 
     async fn remove(&self, id_or_name: &str) -> eyot::Result<()> {
-        self.0.remove(id_or_name).await
+        match self.1 {
+            "absent" | "broken" => Err(eyot::Error::new(ErrorKind::Unavailable, "nothing answers")),
+            _ => self.0.remove(id_or_name).await,
+        }
     }
 
     fn images(&self, names: SandboxNamer) -> eyot::Result<Arc<dyn SandboxImages>> {
@@ -391,6 +401,26 @@ async fn anothers() -> Result<(), Failed> {
     }
     ensure(made.get("a").await?.read_text("kept").await? == "x", "it was made anew")?;
     Ok(made.close().await?)
+}
+
+async fn left_name() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let made = pool(&session, "p").await?;
+    let first = made.get("a").await?;
+    for (provider, name) in [("absent", "b"), ("broken", "c")] {
+        let other = Arc::new(Shortsighted(session.provider()?, provider));
+        let other = Engine::open(other, &folder(&session)).await?.pool(options("p")?)?;
+        ensure(other.get(name).await.is_err(), "it was made")?;
+    }
+    made.get("b").await?;
+    let spec = SandboxSpec { name: Some(SandboxName::parse("c")?), ..SandboxSpec::default() };
+    let tried = async { (made.get("c").await.map(drop), made.as_provider().make(spec).await.map(drop)) };
+    let (used, created) = tokio::time::timeout(Duration::from_secs(20), tried).await?;
+    for refused in [used, created, made.close().await] {
+        let error = refused.err().ok_or("the name of another provider was taken")?;
+        ensure(error.kind() == ErrorKind::Conflict && error.to_string().contains("broken made it"), error)?;
+    }
+    ensure(first.exists("/").await?, "it was destroyed by a close that was refused")
 }
 
 async fn anothers_deadline() -> Result<(), Failed> {

@@ -20,14 +20,7 @@ use super::{container, destroy, image, isolation, workspace};
 
 /// Makes a sandbox. The files of its manifest are still missing.
 pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> {
-    refuse_what_docker_cannot(spec.spec())?;
-    let engine = &host.engine;
-    let declared = isolation::declared(spec.spec(), engine.facts().await?);
-    isolation::check_required(spec.spec(), &declared).map_err(|error| error.context("create sandbox"))?;
-    check_runtime(engine, spec.spec()).await?;
-    let name = spec.spec().image.as_deref().unwrap_or(&host.default_image);
-    let image = image::resolve(engine, name, spec.spec().container.pull, &host.fetchable).await?;
-    host.place_guest(&image.id).await?;
+    let image = prepare(host, spec).await.map_err(Error::with_no_effect)?;
     let _turn = host.turns.acquire().await;
     let made_workspace = workspace::claim(host, spec.spec()).await?;
     let record = Arc::new(record(host.state.open().await?.seal(), spec, &image, made_workspace));
@@ -42,6 +35,19 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
             Err(error)
         }
     }
+}
+
+/// Does what comes before anything of the sandbox is there, and returns its image.
+async fn prepare(host: &Host, spec: &ValidSpec) -> Result<EngineImage> {
+    refuse_what_docker_cannot(spec.spec())?;
+    let engine = &host.engine;
+    let declared = isolation::declared(spec.spec(), engine.facts().await?);
+    isolation::check_required(spec.spec(), &declared).map_err(|error| error.context("create sandbox"))?;
+    check_runtime(engine, spec.spec()).await?;
+    let name = spec.spec().image.as_deref().unwrap_or(&host.default_image);
+    let image = image::resolve(engine, name, spec.spec().container.pull, &host.fetchable).await?;
+    host.place_guest(&image.id).await?;
+    Ok(image)
 }
 
 /// Starts the container, and returns when its guest is ready.

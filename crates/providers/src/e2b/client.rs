@@ -146,6 +146,7 @@ impl E2bClient {
         let no_key = || {
             Error::new(ErrorKind::Permission, "E2B needs a key")
                 .with_hint("set E2B_API_KEY in the environment")
+                .with_no_effect()
         };
         let key = self.options.api_key.as_ref().ok_or_else(no_key)?.header()?;
         let url = format!("{}{path}", self.options.api_url().trim_end_matches('/'));
