@@ -278,7 +278,7 @@ impl AttachedCommand {
         }
     }
 
-    /// Passes the first Ctrl-C on to the command. The second one, and every other signal that ends
+    /// Passes the first Ctrl-C on to the command, if the provider has signals. The second one, and every other signal that ends
     /// us, kills its tree.
     async fn on_signal(&mut self, event: SignalEvent, stream: &ExecStream) {
         let passed_on = match event {
@@ -288,7 +288,11 @@ impl AttachedCommand {
             },
             SignalEvent::Interrupt if self.interrupts == 0 => {
                 self.interrupts += 1;
-                stream.signal(Signal::INT).await
+                match stream.signal(Signal::INT).await {
+                    // Where there are no signals, a Ctrl-C is the end.
+                    Err(error) if error.kind() == ErrorKind::Unsupported => self.kill_for(2),
+                    passed_on => passed_on,
+                }
             }
             SignalEvent::Interrupt => self.kill_for(2),
             SignalEvent::Terminate(number) => self.kill_for(number),

@@ -127,12 +127,12 @@ pub(crate) fn check_required(
         None => Ok(()),
         Some(missing) => {
             let name = serde_json::to_string(missing).unwrap_or_default();
+            if *missing == Requirement::Disk && spec.spec().limits.disk_mib.is_none() {
+                return Err(no_disk_limit());
+            }
             let cause = match missing {
                 Requirement::Memory | Requirement::Cpus | Requirement::Pids => {
                     groups.cause.as_ref().map(ToString::to_string)
-                }
-                Requirement::Disk if spec.spec().limits.disk_mib.is_none() => {
-                    Some("there is no `limits.disk_mib` to hold".to_owned())
                 }
                 Requirement::Disk => disks.check().err(),
                 _ => None,
@@ -143,6 +143,12 @@ pub(crate) fn check_required(
             Err(Error::new(ErrorKind::Unsupported, message).with_hint(way_to_hold(*missing, groups)))
         }
     }
+}
+
+fn no_disk_limit() -> Error {
+    let message =
+        "create sandbox: `require` asks for \"disk\", and `limits.disk_mib` sets no limit that could be held";
+    Error::new(ErrorKind::Invalid, message).with_hint("add a limit (`--disk SIZE`)")
 }
 
 /// Says how this host can hold a requirement: by the command that `eyot doctor` shows, if there is one.

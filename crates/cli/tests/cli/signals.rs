@@ -52,6 +52,20 @@ fn the_second_interrupt_kills_a_command_that_ignores_the_first() {
 }
 
 #[test]
+fn where_there_are_no_signals_the_first_interrupt_is_the_end() {
+    let machine = Machine::new();
+    let line = "echo ready; while :; do sleep 0.05; done";
+    let args = ["--provider", "memory", "run", "--", "bash", "-c", line];
+    let mut child = machine.spawn(&mut machine.command(&args));
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    said.read_line(&mut first).unwrap();
+    assert_eq!(first, "ready\n");
+    send(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn being_terminated_or_hung_up_destroys_the_sandbox() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::QUIT, 131)] {
         let machine = Machine::new();

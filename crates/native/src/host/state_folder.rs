@@ -315,6 +315,10 @@ fn controlled_by_others(facts: &Facts) -> Option<Reason> {
 }
 
 fn close(facts: &Facts) -> String {
+    // Others may need a folder that all share, such as `/tmp`.
+    if facts.state.foreign.is_some() {
+        return elsewhere(facts);
+    }
     format!("chmod 700 {}", shell_word(&facts.state.path))
 }
 
