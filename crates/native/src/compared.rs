@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use eyot::internal::ChangeCollector;
 use eyot::{ChangeKind, ComparedFile, ComparedFileType, FileChange, FileChanges};
 use rustix::fs::{FileType, Stat};
 
@@ -23,7 +24,7 @@ struct LayerComparison<'a> {
     to: &'a MergedLayers,
     /// The number of the topmost layers of each side that the other does not have.
     own: [usize; 2],
-    changes: Vec<FileChange>,
+    changes: ChangeCollector,
     /// The bytes of content that may still be read.
     readable_bytes: u64,
     /// The directories that are still to be looked at.
@@ -47,7 +48,7 @@ pub(crate) fn compare(from: &MergedLayers, to: &MergedLayers, top: &Path) -> io:
         from,
         to,
         own,
-        changes: Vec::new(),
+        changes: ChangeCollector::default(),
         readable_bytes: MAX_READ_BYTES,
         left: Vec::new(),
     };
@@ -55,19 +56,12 @@ pub(crate) fn compare(from: &MergedLayers, to: &MergedLayers, top: &Path) -> io:
         return Ok(FileChanges::default());
     }
     comparison.descend(root, top)?;
-    let mut truncated = false;
-    while let Some(directory) = comparison.left.pop() {
-        if comparison.changes.len() >= FileChanges::MAX {
-            truncated = true;
-            break;
-        }
+    while !comparison.changes.is_full()
+        && let Some(directory) = comparison.left.pop()
+    {
         comparison.look_into(&directory)?;
     }
-    let mut changes = comparison.changes;
-    changes.sort_by(|one, other| one.path.cmp(&other.path));
-    truncated |= changes.len() > FileChanges::MAX;
-    changes.truncate(FileChanges::MAX);
-    Ok(FileChanges { changes, truncated })
+    Ok(comparison.changes.finish())
 }
 
 impl LayerComparison<'_> {
@@ -93,7 +87,13 @@ impl LayerComparison<'_> {
         let mut names = [opened[0].names(ends[0])?, opened[1].names(ends[1])?].concat();
         names.sort_unstable();
         names.dedup();
-        names.iter().try_for_each(|name| self.look_at(directory, &opened, name))
+        for name in &names {
+            if self.changes.is_full() {
+                break;
+            }
+            self.look_at(directory, &opened, name)?;
+        }
+        Ok(())
     }
 
     /// Opens a directory on both sides.
@@ -125,7 +125,7 @@ impl LayerComparison<'_> {
         let has_changed = change.is_some();
         if let Some(change) = change {
             let path = format!("/{}", path.display());
-            self.changes.push(FileChange { path, change, before, after });
+            self.changes.add(FileChange { path, change, before, after });
         }
         self.note_below(directory, path, (from, to), has_changed);
         Ok(())
@@ -247,7 +247,7 @@ mod tests {
         let found = compare(&one, &other, Path::new("")).unwrap();
         assert_eq!(found.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/huge"]);
         let own = [1, 1];
-        let (changes, left) = (Vec::new(), Vec::new());
+        let (changes, left) = (ChangeCollector::default(), Vec::new());
         let mut edge =
             LayerComparison { from: &one, to: &other, own, changes, readable_bytes: MAX_READ_BYTES, left };
         assert!(edge.may_read(MAX_READ_BYTES) && !edge.may_read(1) && edge.may_read(0));

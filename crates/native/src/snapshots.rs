@@ -128,6 +128,11 @@ impl Sandboxes {
         let failed = failed("take a snapshot");
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(&failed)?;
+        // A caller may choose the id.
+        if self.state.snapshot(&new.id).exists() {
+            let message = format!("take a snapshot: the id `{}` is in use", new.id);
+            return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("leave the id out"));
+        }
         if let Some(name) = &new.name
             && kept_snapshot::has_name(&self.state, new.pool.as_ref(), name).map_err(&failed)?
         {

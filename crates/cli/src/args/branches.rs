@@ -84,9 +84,9 @@ pub enum SnapshotCommand {
     /// List the snapshots of a pool
     #[command(visible_alias = "list", after_help = LS_EXAMPLES)]
     Ls {
-        /// The pool
-        #[arg(value_name = "POOL", default_value = "default", value_parser = parse_name)]
-        pool: SandboxName,
+        /// The pool: by default `default`, or the key's own on a server
+        #[arg(value_name = "POOL", value_parser = parse_name)]
+        pool: Option<SandboxName>,
     },
     /// Remove snapshots
     #[command(after_help = RM_EXAMPLES)]

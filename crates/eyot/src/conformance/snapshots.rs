@@ -29,6 +29,7 @@ cases! {
     what_a_sandbox_has_written_harms_no_other_snapshot(fixture) needs [Snapshots, Shell];
     a_snapshot_for_forks_is_not_listed_and_is_gone_with_them(fixture) needs [Snapshots, Shell];
     of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture) needs [Snapshots];
+    an_id_that_a_snapshot_has_is_refused_and_that_snapshot_stays(fixture) needs [Snapshots];
     forty_checkpoints_in_a_row_keep_every_state(fixture) needs [Snapshots, Shell];
 }
 
@@ -229,7 +230,8 @@ async fn snapshots_have_parents_names_labels_and_sizes(fixture: Arc<dyn Fixture>
     let (first, _) = take(&*fixture, &info).await?;
     provider.sleep(info.id.as_str()).await?;
     let labels = BTreeMap::from([("step".to_owned(), "2".to_owned())]);
-    let asked = NewSnapshot { labels: labels.clone(), name: Some(info.name.clone()), ..new(&info) };
+    let name = Some(named(&*fixture).1);
+    let asked = NewSnapshot { labels: labels.clone(), name, ..new(&info) };
     let second = provider.snapshots()?.take(&info.id, asked.clone()).await?;
     ensure_eq!((&second.id, &second.name, &second.labels), (&asked.id, &asked.name, &labels));
     ensure_eq!((&second.sandbox, &second.sandbox_name), (&info.id, &info.name));
@@ -362,7 +364,8 @@ async fn of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture: Arc<dyn Fi
     for info in [one.0.info(), other.0.info()] {
         provider.sleep(info.id.as_str()).await?;
     }
-    let named = |info: &SandboxInfo| NewSnapshot { name: Some(one.0.info().name.clone()), ..new(info) };
+    let name = named(&*fixture).1;
+    let named = |info: &SandboxInfo| NewSnapshot { name: Some(name.clone()), ..new(info) };
     let (first, second) = join(
         snapshots.take(&one.0.info().id, named(one.0.info())),
         snapshots.take(&other.0.info().id, named(other.0.info())),
@@ -371,6 +374,20 @@ async fn of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture: Arc<dyn Fi
     let (taken, refused) = if first.is_ok() { (first, second) } else { (second, first) };
     ensure_fails!(refused, AlreadyExists);
     remove(&*fixture, &[&taken?]).await
+}
+
+async fn an_id_that_a_snapshot_has_is_refused_and_that_snapshot_stays(fixture: Arc<dyn Fixture>) -> Check {
+    let (one, other) = (sandbox(&*fixture).await?, sandbox(&*fixture).await?);
+    one.0.write("file", "one").await?;
+    other.0.write("file", "other").await?;
+    let (taken, _) = take(&*fixture, one.0.info()).await?;
+    let (provider, info) = (fixture.provider(), other.0.info());
+    provider.sleep(info.id.as_str()).await?;
+    let again = NewSnapshot { id: taken.id.clone(), ..new(info) };
+    ensure_fails!(provider.snapshots()?.take(&info.id, again).await, AlreadyExists);
+    ensure_eq!(Sandbox::wake(&*provider, info.id.as_str()).await?.read("file").await?, "other");
+    ensure_eq!(fork(&*fixture, &taken).await?.0.read("file").await?, "one");
+    remove(&*fixture, &[&taken]).await
 }
 
 async fn forty_checkpoints_in_a_row_keep_every_state(fixture: Arc<dyn Fixture>) -> Check {
