@@ -1,6 +1,7 @@
 //! Snapshots, forks, rollbacks and differences, as somebody types them.
 
 use super::machine::Machine;
+use super::memory_server::MemoryServer;
 
 fn machine() -> Machine {
     let machine = Machine::new();
@@ -106,4 +107,23 @@ fn names_that_are_not_there_or_taken_are_refused_with_what_to_do() {
     assert_eq!(slept.code, Some(0));
     machine.run(&["snapshot", "dev", "--name", "two"]).success();
     assert_eq!(machine.run(&["ls", "--json"]).json()[0]["status"], "sleeping", "it was woken");
+}
+
+#[test]
+fn a_sandbox_in_memory_is_kept_forked_and_rolled_back_by_its_server() {
+    let served = MemoryServer::new();
+    served.script("echo one > a");
+    served.there(&["start", "web", "--", "sleep", "1000"]).success();
+    let refused = served.there(&["snapshot", "web", "--name", "good"]);
+    assert!(refused.failure(125).contains("`sleep 1000` runs in sandbox `web`"), "{refused:?}");
+    let taken = served.there(&["snapshot", "web", "--name", "good", "--stop", "--json"]).json();
+    assert_eq!((&taken["stopped"][0], &taken["shared_bytes"]), (&"sleep 1000".into(), &0.into()));
+    served.script("echo two > a; echo new > b");
+    assert_eq!(served.there(&["diff", "web"]).success(), "C /workspace/a\nA /workspace/b\n");
+    assert_eq!(served.there(&["fork", "good", "-n", "2"]).success(), "web-1\nweb-2\n");
+    assert_eq!(served.there(&["read", "web-2", "a"]).success(), "one\n");
+    served.there(&["rollback", "web", "good"]).success();
+    assert_eq!(served.script("cat a; ls"), "one\na\n");
+    served.there(&["snapshot", "rm", "good"]).success();
+    assert_eq!(served.there(&["snapshot", "ls", "-q"]).success(), "");
 }

@@ -97,7 +97,8 @@ fn snapshots_forks_and_differences_say_the_same_over_a_server() {
         &["fork", "good", "-n", "65"],
         &["snapshot", "rm", "nothing"],
     ] {
-        served.both(wrong).failure(125);
+        let (there, here) = (served.there(wrong), served.here(wrong));
+        assert!(!there.failure(125).is_empty() && !here.failure(125).is_empty(), "{wrong:?}");
     }
     served.there(&["snapshot", "rm", "default/good"]).success();
     assert_eq!(served.both(&["snapshot", "ls", "-q"]).success(), "");

@@ -105,15 +105,34 @@ impl SandboxPool {
 
     /// Lists the commands that run in a sandbox, without those of its services.
     async fn working(&self, row: &SandboxRow) -> Result<Vec<String>> {
-        if !self.provider().capabilities().has(Capability::LiveProcesses) {
+        let capabilities = self.provider().capabilities();
+        if !capabilities.has(Capability::Processes) {
             return Ok(Vec::new());
         }
         let sandbox = Sandbox::from_created(self.provider().open(row.id.as_str()).await?, None);
-        let (live, started) = (sandbox.live_processes().await?, sandbox.processes().await?);
         let services: HashSet<&str> = row.services.iter().map(|service| service.command.as_str()).collect();
-        Ok(commands_of_others(&live, &started, &services))
+        let started = sandbox.processes().await?;
+        if capabilities.has(Capability::LiveProcesses) {
+            return Ok(commands_of_others(&sandbox.live_processes().await?, &started, &services));
+        }
+        let running =
+            if capabilities.has(Capability::Usage) { sandbox.usage().await?.processes } else { None };
+        Ok(started_by_others(&started, running.unwrap_or_default(), &services))
     }
 }
+
+/// Lists the commands of a sandbox, where only those that were started are known, and how many run in all.
+fn started_by_others(started: &[ProcessInfo], running: u64, services: &HashSet<&str>) -> Vec<String> {
+    let alive: Vec<_> = started.iter().filter(|process| process.status == ProcessStatus::Running).collect();
+    let others = alive.iter().filter(|process| !services.contains(process.command.as_str()));
+    let mut commands: Vec<String> = others.map(|process| process.command.clone()).collect();
+    let unknown = running.saturating_sub(alive.len() as u64);
+    commands.extend((0..unknown).map(|_| UNKNOWN_COMMAND.to_owned()));
+    commands
+}
+
+/// The words for a command that a provider does not name.
+const UNKNOWN_COMMAND: &str = "a command";
 
 fn at_work(what: &str, row: &SandboxRow, commands: &[String]) -> Error {
     let more = if commands.len() > 1 { format!(" and {} more", commands.len() - 1) } else { String::new() };
