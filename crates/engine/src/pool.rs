@@ -43,6 +43,7 @@ use browse::OpenPorts;
 use member::{LiveSandbox, Member};
 
 pub use as_provider::PoolProvider;
+pub(crate) use branch::remove_snapshots_of;
 pub use branch_options::{
     ComparedPoint, ForkOptions, ForkSource, Forks, RollbackDone, RollbackOptions, SnapshotOptions,
     SnapshotTaken,

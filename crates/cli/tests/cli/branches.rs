@@ -1,5 +1,8 @@
 //! Snapshots, forks, rollbacks and differences, as somebody types them.
 
+use serde_json::json;
+
+use super::in_memory::Session;
 use super::machine::Machine;
 use super::memory_server::MemoryServer;
 
@@ -126,4 +129,24 @@ fn a_sandbox_in_memory_is_kept_forked_and_rolled_back_by_its_server() {
     assert_eq!(served.script("cat a; ls"), "one\na\n");
     served.there(&["snapshot", "rm", "good"]).success();
     assert_eq!(served.there(&["snapshot", "ls", "-q"]).success(), "");
+}
+
+#[test]
+fn the_checkpoints_of_a_session_go_with_it_even_if_it_is_killed() {
+    let machine = Machine::new();
+    let kept = || std::fs::read_dir(machine.state().join("snapshots")).unwrap().count();
+    for is_killed in [false, true] {
+        let mut session = Session::begin(&machine, &["mcp", "--toolset", "pool", "--toolset", "checkpoints"]);
+        let call = json!({ "name": "checkpoint", "arguments": { "name": "good" } });
+        let answer = session.ask("tools/call", call);
+        assert_eq!(answer["structuredContent"], json!({ "checkpoint": "good" }), "{answer}");
+        assert_eq!(kept(), 1);
+        if is_killed {
+            session.kill();
+            machine.run(&["pool", "ls"]).success();
+        } else {
+            assert_eq!(session.end(), Some(0));
+        }
+        assert_eq!(kept(), 0, "killed: {is_killed}");
+    }
 }

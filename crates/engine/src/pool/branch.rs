@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use eyot::internal::run_detached;
 use eyot::{
     BranchPoint, Capability, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxName, SandboxPath,
-    SnapshotId, SnapshotInfo,
+    SandboxProvider, SnapshotId, SnapshotInfo,
 };
 
 use super::SandboxPool;
@@ -205,16 +205,7 @@ impl SandboxPool {
 
     /// Removes every snapshot of the pool.
     pub(super) async fn remove_snapshots(&self) -> Result<()> {
-        if !self.provider().capabilities().has(Capability::Snapshots) {
-            return Ok(());
-        }
-        for info in self.snapshots().await? {
-            match self.provider().snapshots()?.remove(&info.id).await {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+        remove_snapshots_of(self.provider().as_ref(), self.name()).await
     }
 
     /// Compares the files below `path` on two sides. At most two comparisons of a pool run at once; others wait.
@@ -247,6 +238,21 @@ impl SandboxPool {
         let provider = self.provider();
         provider.capabilities().require(Capability::Snapshots, provider.name(), operation, &[])
     }
+}
+
+/// Removes every snapshot of a pool, which may be open nowhere.
+pub(crate) async fn remove_snapshots_of(provider: &dyn SandboxProvider, pool: &SandboxName) -> Result<()> {
+    if !provider.capabilities().has(Capability::Snapshots) {
+        return Ok(());
+    }
+    let snapshots = provider.snapshots()?;
+    for info in snapshots.list().await?.into_iter().filter(|info| info.pool.as_ref() == Some(pool)) {
+        match snapshots.remove(&info.id).await {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn no_snapshot(id_or_name: &str) -> Error {
