@@ -1,6 +1,6 @@
 //! Snapshots of a pool of this host or of a server, and sandboxes by the names that commands take.
 
-use eyot::{Error, ErrorKind, FileChanges, SandboxId, SandboxName, SandboxPath, SnapshotInfo};
+use eyot::{CompareOptions, Error, ErrorKind, FileChanges, SandboxId, SandboxName, SnapshotInfo};
 use eyot_engine::{
     ComparedPoint, DEFAULT_SANDBOX, ForkOptions, Forks, RollbackDone, RollbackOptions, SandboxPool,
     SnapshotOptions, SnapshotTaken,
@@ -75,7 +75,7 @@ impl BranchPool {
         &self,
         from: &str,
         to: Option<&str>,
-        path: &SandboxPath,
+        options: &CompareOptions,
     ) -> Result<FileChanges, Error> {
         let named = |name: &str| ComparedPoint::Named(name.to_owned());
         match self {
@@ -84,10 +84,10 @@ impl BranchPool {
                     Some(to) => (named(from), named(to)),
                     None => (ComparedPoint::BaseOf(from.to_owned()), ComparedPoint::Sandbox(from.to_owned())),
                 };
-                pool.compare(&from, &to, path).await
+                pool.compare(&from, &to, options).await
             }
             Self::Remote { server, pool } => {
-                server.diff(pool.as_ref(), &named(from), to.map(named).as_ref(), path).await
+                server.diff(pool.as_ref(), &named(from), to.map(named).as_ref(), options).await
             }
         }
     }

@@ -128,6 +128,26 @@ pub struct FileChange {
     pub before: Option<ComparedFile>,
     /// On the second side. `None`: it was removed.
     pub after: Option<ComparedFile>,
+    /// A unified diff, where it was asked for. There is none of what is no text or larger than 1 MiB, nor beyond the
+    /// [`FileChanges::MAX_TEXT_BYTES`] that all have together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// The extent of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompareOptions {
+    /// Only what lies here and below.
+    pub path: SandboxPath,
+    /// Adds unified diffs of files that are text.
+    pub text: bool,
+}
+
+impl CompareOptions {
+    /// Compares what lies here and below, without diffs.
+    pub fn below(path: SandboxPath) -> Self {
+        Self { path, text: false }
+    }
 }
 
 /// The differences between two sides.
@@ -145,6 +165,8 @@ impl FileChanges {
     pub const MAX: usize = 100_000;
     /// The most bytes that their paths have together.
     pub const MAX_PATH_BYTES: usize = 16 << 20;
+    /// The most bytes that their diffs have together.
+    pub const MAX_TEXT_BYTES: usize = 4 << 20;
 }
 
 /// Collects the changes of a comparison, no more than may be listed.
@@ -211,12 +233,17 @@ pub trait SandboxSnapshots: Send + Sync + 'static {
     /// them. `not_found` if there is none.
     async fn remove(&self, snapshot: &SnapshotId) -> Result<()>;
 
-    /// Compares the files below `path` on two sides, whose images are the same. The present files of a sandbox that runs are
+    /// Compares the files of two sides, whose images are the same. The present files of a sandbox that runs are
     /// compared as far as they hold still.
     ///
     /// # Errors
     /// `conflict` if the sides have different images.
-    async fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges>;
+    async fn compare(
+        &self,
+        from: &BranchPoint,
+        to: &BranchPoint,
+        options: &CompareOptions,
+    ) -> Result<FileChanges>;
 }
 
 #[cfg(test)]
@@ -224,7 +251,7 @@ mod tests {
     use super::*;
 
     fn removed(path: String) -> FileChange {
-        FileChange { path, change: ChangeKind::Removed, before: None, after: None }
+        FileChange { path, change: ChangeKind::Removed, before: None, after: None, text: None }
     }
 
     #[test]

@@ -27,6 +27,9 @@ def test_a_bad_step_is_undone_and_others_begin_where_it_was_good(client: Client)
         assert lines(sandbox.diff(source="good-py")) == changed
         [added] = client.diff("good-py", "kept-py", path="/workspace/b").changes
         assert added.before is None and added.after is not None and added.after.size_bytes == 3
+        [changed_text] = sandbox.diff(path="/workspace/a", text=True).changes
+        assert added.text is None and changed_text.text is not None
+        assert changed_text.text.startswith("--- a/workspace/a\n+++ b/workspace/a\n@@ -1,1 +1,1 @@\n-one\n")
         forks = client.fork("good-py", count=2)
         forks += sandbox.fork(name="third-py")
         forks.append(client.create(snapshot=good.id, limits={"memory_mib": 128}))

@@ -195,8 +195,8 @@ export class EyotClient {
   /** Compares the files of two snapshots or sandboxes. */
   async diff(from: string, to: string, options: DiffOptions = {}): Promise<FileChanges> {
     checkOptions(options, DIFF, "diff");
-    const { path, signal } = options;
-    const query = { ...this.#pool(), from, to, path };
+    const { path, text, signal } = options;
+    const query = { ...this.#pool(), from, to, path, text };
     return fromWire(await (await this.#transport()).json({ method: "GET", path: "/v1/diff", query, signal }));
   }
 

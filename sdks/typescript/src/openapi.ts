@@ -1576,6 +1576,11 @@ export interface components {
             change: components["schemas"]["ChangeKind"];
             /** @description The path inside. Bytes that are not UTF-8 are replaced. */
             path: string;
+            /**
+             * @description A unified diff, where it was asked for. There is none of what is no text or larger than 1 MiB, nor beyond the
+             *     [`FileChanges::MAX_TEXT_BYTES`] that all have together.
+             */
+            text?: string | null;
         };
         /** @description The differences between two sides. */
         FileChanges: {
@@ -2947,6 +2952,8 @@ export interface operations {
                 to?: string;
                 /** @description Only what lies here and below. By default `/`. */
                 path?: string;
+                /** @description Adds unified diffs of files that are text. By default `false`. */
+                text?: boolean;
             };
             header?: never;
             path?: never;

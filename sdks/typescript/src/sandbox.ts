@@ -452,8 +452,9 @@ export class Sandbox {
   /** What it has changed since its last snapshot, or compared with another snapshot or sandbox. */
   async diff(options: SandboxDiffOptions = {}): Promise<FileChanges> {
     checkOptions(options, SANDBOX_DIFF, "diff");
-    const { signal, from, path } = options;
-    const query = from === undefined ? { from: this.id, path } : { from, to: this.id, path };
+    const { signal, from, path, text } = options;
+    const sides = from === undefined ? { from: this.id } : { from, to: this.id };
+    const query = { ...sides, path, text };
     return fromWire(await (await this.#transport()).json({ method: "GET", path: "/v1/diff", query: { pool: this.pool, ...query }, signal }));
   }
 

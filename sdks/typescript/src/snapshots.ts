@@ -55,6 +55,8 @@ export interface ForkOptions extends CallOptions {
 export interface DiffOptions extends CallOptions {
   /** Only what lies here and below; by default everything. */
   path?: string;
+  /** Adds unified diffs of files that are text. */
+  text?: boolean;
 }
 
 export interface SandboxDiffOptions extends DiffOptions {
@@ -84,6 +86,8 @@ export interface FileChange {
   before: ComparedFile | null;
   /** `null`: it was removed. */
   after: ComparedFile | null;
+  /** A unified diff, where it was asked for and the file is text of at most 1 MiB. */
+  text?: string;
 }
 
 /** The differences between two sides, by path. */
@@ -96,6 +100,6 @@ export interface FileChanges {
 export const SNAPSHOT: OptionsOf<SnapshotOptions> = { name: true, labels: true, stop: true, signal: true };
 export const ROLLBACK: OptionsOf<RollbackOptions> = { stop: true, signal: true };
 export const FORK: OptionsOf<ForkOptions> = { count: true, name: true, stop: true, signal: true };
-export const DIFF: OptionsOf<DiffOptions> = { path: true, signal: true };
-export const SANDBOX_DIFF: OptionsOf<SandboxDiffOptions> = { from: true, path: true, signal: true };
+export const DIFF: OptionsOf<DiffOptions> = { path: true, text: true, signal: true };
+export const SANDBOX_DIFF: OptionsOf<SandboxDiffOptions> = { from: true, path: true, text: true, signal: true };
 export const SNAPSHOT_LIST: OptionsOf<SnapshotListOptions> = { sizes: true, signal: true };

@@ -56,6 +56,7 @@ Examples:
   eyot diff dev --path /workspace
   eyot diff before-upgrade dev                  since that snapshot
   eyot diff first second --json                 between two, with sizes
+  eyot diff dev --text                          with the lines that changed
 
 A is added, C is changed, D is removed. Only the content, the kind and the mode of files count.";
 
@@ -149,4 +150,7 @@ pub struct DiffArgs {
     /// Compare only what lies here and below
     #[arg(long, value_name = "PATH", default_value = "/", value_parser = SandboxPath::parse)]
     pub path: SandboxPath,
+    /// Show unified diffs of files that are text
+    #[arg(long)]
+    pub text: bool,
 }

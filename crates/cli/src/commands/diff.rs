@@ -1,6 +1,6 @@
 //! `eyot diff`: lists the files that differ between two snapshots or sandboxes.
 
-use eyot::ChangeKind;
+use eyot::{ChangeKind, CompareOptions};
 
 use crate::args::DiffArgs;
 use crate::branch_names::in_pool;
@@ -11,7 +11,8 @@ use crate::output::for_stdout;
 pub async fn run(args: DiffArgs, context: &Context) -> Result<u8, Failure> {
     let (pool, from) = in_pool(&args.from, context).await?;
     let to = args.to.as_deref().map(|to| pool.name_inside(to));
-    let compared = pool.compare(&from, to, &args.path).await;
+    let options = CompareOptions { path: args.path, text: args.text };
+    let compared = pool.compare(&from, to, &options).await;
     let found = compared.map_err(|error| context.explained(error, &args.from))?;
     if context.output.json {
         context.output.value(&found)?;
@@ -23,7 +24,10 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<u8, Failure> {
             ChangeKind::Changed => 'C',
             ChangeKind::Removed => 'D',
         };
-        format!("{letter} {}\n", for_stdout(&change.path))
+        match &change.text {
+            Some(text) => text.lines().map(|line| format!("{}\n", for_stdout(line))).collect(),
+            None => format!("{letter} {}\n", for_stdout(&change.path)),
+        }
     };
     context.output.text(&found.changes.iter().map(line).collect::<String>())?;
     if found.truncated {

@@ -24,6 +24,8 @@ fn a_bad_step_is_undone_and_three_tries_begin_where_it_was_good() {
     let changed = "C /workspace/a\nA /workspace/d\nA /workspace/d/f\n";
     assert_eq!(machine.run(&["diff", "dev"]).success(), changed);
     assert_eq!(machine.run(&["diff", "good", "dev"]).success(), changed);
+    let texts = machine.run(&["diff", "dev", "--text", "--path", "/workspace/d"]).success();
+    assert_eq!(texts, "A /workspace/d\n--- /dev/null\n+++ b/workspace/d/f\n@@ -0,0 +1,1 @@\n+x\n");
     assert_eq!(
         machine.run(&["diff", "dev", "--path", "/workspace/d"]).success(),
         "A /workspace/d\nA /workspace/d/f\n"

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use eyot::internal::run_detached;
 use eyot::{
-    BranchPoint, Capability, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxName, SandboxPath,
+    BranchPoint, Capability, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxName,
     SandboxProvider, SnapshotId, SnapshotInfo,
 };
 
@@ -208,19 +208,19 @@ impl SandboxPool {
         remove_snapshots_of(self.provider().as_ref(), self.name()).await
     }
 
-    /// Compares the files below `path` on two sides. At most two comparisons of a pool run at once; others wait.
+    /// Compares two sides. At most two comparisons of a pool run at once; others wait.
     pub async fn compare(
         &self,
         from: &ComparedPoint,
         to: &ComparedPoint,
-        path: &SandboxPath,
+        options: &CompareOptions,
     ) -> Result<FileChanges> {
         self.require_snapshots("diff")?;
         let (from, to) = (self.point(from).await?, self.point(to).await?);
         let turn = self.inner.comparisons.acquire().await;
         let _turn =
             turn.map_err(|error| Error::new(ErrorKind::Internal, "compare files").with_source(error))?;
-        self.provider().snapshots()?.compare(&from, &to, path).await
+        self.provider().snapshots()?.compare(&from, &to, options).await
     }
 
     async fn point(&self, point: &ComparedPoint) -> Result<BranchPoint> {

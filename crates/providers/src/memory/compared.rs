@@ -1,7 +1,7 @@
 //! The differences between two trees that do not change any more.
 
-use eyot::internal::ChangeCollector;
-use eyot::{ChangeKind, ComparedFile, ComparedFileType, FileChange, FileChanges, SandboxPath};
+use eyot::internal::{ChangeCollector, TextDiffs};
+use eyot::{ChangeKind, CompareOptions, ComparedFile, ComparedFileType, FileChange, FileChanges};
 
 use super::frozen::FrozenFiles;
 use super::names::{FileName, joined, shown};
@@ -17,9 +17,11 @@ struct ComparedName {
     to: Option<NodeId>,
 }
 
-/// Compares what two trees have at `top` and below. Takes as long as it takes to read what differs.
-pub(super) fn compare(from: &FrozenFiles, to: &FrozenFiles, top: &SandboxPath) -> FileChanges {
+/// Compares two trees. Takes as long as it takes to read what differs.
+pub(super) fn compare(from: &FrozenFiles, to: &FrozenFiles, options: &CompareOptions) -> FileChanges {
+    let top = &options.path;
     let mut changes = ChangeCollector::default();
+    let mut texts = TextDiffs::new(options.text);
     let mut readable = MAX_READ_BYTES;
     let names: Vec<FileName> = top
         .as_str()
@@ -34,10 +36,12 @@ pub(super) fn compare(from: &FrozenFiles, to: &FrozenFiles, top: &SandboxPath) -
         vec![ComparedName { names, from: first, to: second }]
     };
     while let Some(next) = left.pop() {
-        if let Some(change) = change(from, to, &next, &mut readable)
-            && !changes.add(change)
-        {
-            break;
+        if let Some(change) = change(from, to, &next, &mut readable) {
+            let sides = [next.from.and_then(|id| from.node(id)), next.to.and_then(|id| to.node(id))];
+            let text = text(&mut texts, &change.path, sides);
+            if !changes.add(FileChange { text, ..change }) {
+                break;
+            }
         }
         left.extend(children(from, to, &next));
     }
@@ -88,7 +92,25 @@ fn change(
         (Some(_), Some(_)) => ChangeKind::Changed,
     };
     let path = format!("/{}", shown(&joined(&name.names)));
-    Some(FileChange { path, change, before: before.map(compared_file), after: after.map(compared_file) })
+    let (before, after) = (before.map(compared_file), after.map(compared_file));
+    Some(FileChange { path, change, before, after, text: None })
+}
+
+/// Makes the diff of a file, if it is asked for and can be had.
+fn text(texts: &mut TextDiffs, path: &str, sides: [Option<&FileNode>; 2]) -> Option<String> {
+    if sides.iter().flatten().any(|node| node.kind() != NodeKind::File) {
+        return None;
+    }
+    let sizes = sides.map(|side| side.map_or(0, FileNode::size));
+    if !texts.may_read(sizes) {
+        return None;
+    }
+    let bytes = |side: Option<&FileNode>| match &side?.content {
+        NodeContent::File(content) => Some(content.whole()),
+        _ => None,
+    };
+    let [before, after] = sides.map(bytes);
+    texts.diff(path, before.as_deref(), after.as_deref())
 }
 
 fn is_same(one: &FileNode, other: &FileNode, readable: &mut u64) -> bool {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{
-    BranchPoint, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId, SandboxPath,
+    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId,
     SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 
@@ -45,11 +45,16 @@ impl SandboxSnapshots for MemorySnapshots {
         self.0.snapshots().remove(snapshot)
     }
 
-    async fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges> {
-        let (from, to, path) = (from.clone(), to.clone(), path.clone());
+    async fn compare(
+        &self,
+        from: &BranchPoint,
+        to: &BranchPoint,
+        options: &CompareOptions,
+    ) -> Result<FileChanges> {
+        let (from, to, options) = (from.clone(), to.clone(), options.clone());
         let compared = self.blocking(move |world| {
             let (from, to) = (side(world, &from)?, side(world, &to)?);
-            Ok(compare(&from, &to, &path))
+            Ok(compare(&from, &to, &options))
         });
         compared.await
     }
@@ -114,7 +119,7 @@ fn side(world: &MemoryWorld, point: &BranchPoint) -> Result<FrozenFiles> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use eyot::{ChangeKind, ExecOptions, Sandbox, SandboxProvider, SandboxSpec, WorkspaceSpec};
+    use eyot::{ChangeKind, ExecOptions, Sandbox, SandboxPath, SandboxProvider, SandboxSpec, WorkspaceSpec};
 
     use super::super::files::MemoryFiles;
     use super::super::provider::MemoryProvider;
@@ -158,7 +163,8 @@ mod tests {
         let (base, present) =
             (BranchPoint::Base(sandbox.id().clone()), BranchPoint::Sandbox(sandbox.id().clone()));
         let snapshots = provider.snapshots().unwrap();
-        let found = snapshots.compare(&base, &present, &SandboxPath::root()).await.unwrap();
+        let found =
+            snapshots.compare(&base, &present, &CompareOptions::below(SandboxPath::root())).await.unwrap();
         let found: Vec<_> = found.changes.iter().map(|one| (one.change, one.path.as_str())).collect();
         assert_eq!(found, [(ChangeKind::Changed, "/tmp/file"), (ChangeKind::Added, "/tmp/more")]);
         provider.sleep(id).await.unwrap();

@@ -1,7 +1,7 @@
 //! The calls of a server about snapshots, forks, rollbacks and comparisons.
 
 use eyot::wire::SnapshotList;
-use eyot::{Error, ErrorKind, FileChanges, Result, SandboxPath, SnapshotInfo};
+use eyot::{CompareOptions, Error, ErrorKind, FileChanges, Result, SnapshotInfo};
 use eyot_engine::{
     ComparedPoint, ForkOptions, Forks, RollbackDone, RollbackOptions, SnapshotOptions, SnapshotTaken,
 };
@@ -66,11 +66,12 @@ pub(super) async fn diff(
     pool: Option<&str>,
     from: &ComparedPoint,
     to: Option<&ComparedPoint>,
-    path: &SandboxPath,
+    options: &CompareOptions,
 ) -> Result<FileChanges> {
     let (from, to) = (from.to_string(), to.map(ToString::to_string));
     let mut query = in_pool(pool);
-    query.extend([("from", from.as_str()), ("path", path.as_str())]);
+    query.extend([("from", from.as_str()), ("path", options.path.as_str())]);
+    query.extend(options.text.then_some(("text", "true")));
     query.extend(to.as_deref().map(|to| ("to", to)));
     answer(server, request(server, Method::GET, &["v1", "diff"], &query)?).await
 }

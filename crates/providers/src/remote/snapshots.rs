@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use eyot::wire::SnapshotList;
 use eyot::{
-    BranchPoint, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId, SandboxPath, SandboxSnapshots,
+    BranchPoint, CompareOptions, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId, SandboxSnapshots,
     SnapshotId, SnapshotInfo,
 };
 use eyot_engine::{ComparedPoint, RollbackOptions, SnapshotOptions};
@@ -54,8 +54,13 @@ impl SandboxSnapshots for RemoteSnapshots {
         branch_calls::remove(&self.0, self.0.pool(), snapshot.as_str()).await
     }
 
-    async fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges> {
-        branch_calls::diff(&self.0, self.0.pool(), &point(from), Some(&point(to)), path).await
+    async fn compare(
+        &self,
+        from: &BranchPoint,
+        to: &BranchPoint,
+        options: &CompareOptions,
+    ) -> Result<FileChanges> {
+        branch_calls::diff(&self.0, self.0.pool(), &point(from), Some(&point(to)), options).await
     }
 }
 

@@ -5,7 +5,9 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use eyot::wire::SnapshotList;
-use eyot::{Error, ErrorKind, FileChanges, SandboxName, SandboxPath, SnapshotId, SnapshotInfo};
+use eyot::{
+    CompareOptions, Error, ErrorKind, FileChanges, SandboxName, SandboxPath, SnapshotId, SnapshotInfo,
+};
 use eyot_engine::{
     ComparedPoint, ForkOptions, Forks, RollbackDone, RollbackOptions, SnapshotOptions, SnapshotTaken,
 };
@@ -57,6 +59,9 @@ pub(super) struct DiffQuery {
     to: Option<String>,
     /// Only what lies here and below. By default `/`.
     path: Option<String>,
+    /// Adds unified diffs of files that are text. By default `false`.
+    #[serde(default)]
+    text: bool,
 }
 
 /// Takes a snapshot of a sandbox: keeps its files as they are.
@@ -174,14 +179,11 @@ pub(super) async fn fork(
 pub(super) async fn diff(
     State(api): State<Api>,
     caller: Caller,
-    Params(DiffQuery { pool, from, to, path }): Params<DiffQuery>,
+    Params(DiffQuery { pool, from, to, path, text }): Params<DiffQuery>,
 ) -> Result<Json<FileChanges>, Refusal> {
-    let below = match &path {
-        Some(path) => SandboxPath::parse(path)?,
-        None => SandboxPath::root(),
-    };
+    let path = path.as_deref().map_or_else(|| Ok(SandboxPath::root()), SandboxPath::parse)?;
     let (pool, from, to) = sides(&api, &caller, pool, (from, to)).await?;
-    Ok(Json(api.sandbox_pool(&pool)?.compare(&from, &to, &below).await?))
+    Ok(Json(api.sandbox_pool(&pool)?.compare(&from, &to, &CompareOptions { path, text }).await?))
 }
 
 /// Returns the sides of a comparison, and their pool.

@@ -53,6 +53,9 @@ async fn a_sandbox_goes_back_to_a_snapshot_and_others_begin_with_it() {
     for query in ["from=dev", "from=good&to=dev", "from=base:dev&to=dev", "from=ours/good&to=ours/dev"] {
         assert_eq!(diff(&ground, query).await, changed, "{query}");
     }
+    let texts = value(ground.get("/v1/diff?from=dev&text=true&path=/workspace/a").await).await;
+    let text = texts["changes"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("--- a/workspace/a\n+++ b/workspace/a\n@@ -1,1 +1,1 @@\n-one\n"), "{text}");
     let forked = ground.post("/v1/fork", json!({ "from": "good", "count": 2 })).await;
     assert_eq!(forked.status(), 201);
     assert_eq!(value(forked).await, json!({ "names": ["dev-1", "dev-2"], "stopped": [] }));

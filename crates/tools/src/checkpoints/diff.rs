@@ -1,6 +1,6 @@
 //! `diff`: the files that differ from those of a checkpoint.
 
-use eyot::{ChangeKind, FileChange, Result, SandboxPath};
+use eyot::{ChangeKind, CompareOptions, FileChange, Result, SandboxPath};
 use eyot_engine::ComparedPoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,8 @@ async fn run(context: ToolContext, args: Args) -> Result<ToolOutput> {
         None => ComparedPoint::BaseOf(sandbox.clone()),
     };
     let path = args.path.as_deref().map_or_else(|| Ok(SandboxPath::root()), SandboxPath::parse)?;
-    let found = context.pool.compare(&from, &ComparedPoint::Sandbox(sandbox), &path).await?;
+    let found =
+        context.pool.compare(&from, &ComparedPoint::Sandbox(sandbox), &CompareOptions::below(path)).await?;
     let (changes, shortened) = fitting(found.changes);
     let shown = changes.len();
     let mut output = ToolOutput::json(&Answer { changes });

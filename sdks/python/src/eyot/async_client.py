@@ -204,9 +204,9 @@ class AsyncClient:
         return [AsyncSandbox(self, at) for at in made]
 
     @names_the_right_keyword
-    async def diff(self, source: str, target: str, *, path: str | None = None) -> FileChanges:
-        """Compares the files of two snapshots or sandboxes."""
-        return await self._send(snapshots.diff(self.pool, source, target, path))
+    async def diff(self, source: str, target: str, *, path: str | None = None, text: bool = False) -> FileChanges:
+        """Compares the files of two snapshots or sandboxes; with `text`, with unified diffs of files that are text."""
+        return await self._send(snapshots.diff(self.pool, source, target, path, text))
 
     @names_the_right_keyword
     async def events(

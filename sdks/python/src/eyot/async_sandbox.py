@@ -483,11 +483,11 @@ class AsyncSandbox(OfASandbox):
         return [AsyncSandbox(self._client, at) for at in made]
 
     @names_the_right_keyword
-    async def diff(self, *, source: str | None = None, path: str | None = None) -> FileChanges:
-        """What it has changed since its last snapshot, or since the snapshot or the sandbox `source`."""
+    async def diff(self, *, source: str | None = None, path: str | None = None, text: bool = False) -> FileChanges:
+        """What it has changed since its last snapshot, or since `source`, a snapshot or a sandbox; `text` adds diffs."""
         own = self._at.id_or_name
         first, second = (own, None) if source is None else (source, own)
-        return await self._client._send(snapshots.diff(self._at.pool, first, second, path))
+        return await self._client._send(snapshots.diff(self._at.pool, first, second, path, text))
 
     async def destroy(self) -> None:
         """Removes it with everything in it. May be called twice."""

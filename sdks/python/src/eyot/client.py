@@ -199,9 +199,9 @@ class Client:
         return [Sandbox(self, at) for at in made]
 
     @names_the_right_keyword
-    def diff(self, source: str, target: str, *, path: str | None = None) -> FileChanges:
-        """Compares the files of two snapshots or sandboxes."""
-        return self._send(snapshots.diff(self.pool, source, target, path))
+    def diff(self, source: str, target: str, *, path: str | None = None, text: bool = False) -> FileChanges:
+        """Compares the files of two snapshots or sandboxes; with `text`, with unified diffs of files that are text."""
+        return self._send(snapshots.diff(self.pool, source, target, path, text))
 
     @names_the_right_keyword
     def events(

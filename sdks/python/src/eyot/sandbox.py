@@ -473,11 +473,11 @@ class Sandbox(OfASandbox):
         return [Sandbox(self._client, at) for at in made]
 
     @names_the_right_keyword
-    def diff(self, *, source: str | None = None, path: str | None = None) -> FileChanges:
-        """What it has changed since its last snapshot, or since the snapshot or the sandbox `source`."""
+    def diff(self, *, source: str | None = None, path: str | None = None, text: bool = False) -> FileChanges:
+        """What it has changed since its last snapshot, or since `source`, a snapshot or a sandbox; `text` adds diffs."""
         own = self._at.id_or_name
         first, second = (own, None) if source is None else (source, own)
-        return self._client._send(snapshots.diff(self._at.pool, first, second, path))
+        return self._client._send(snapshots.diff(self._at.pool, first, second, path, text))
 
     def destroy(self) -> None:
         """Removes it with everything in it. May be called twice."""

@@ -60,6 +60,8 @@ class FileChange:
     before: ComparedFile | None
     #: `None`: it was removed.
     after: ComparedFile | None
+    #: A unified diff, where it was asked for and the file is text of at most 1 MiB.
+    text: str | None = None
 
     @classmethod
     def of_wire(cls, wire: dict[str, Any]) -> FileChange:
@@ -68,7 +70,7 @@ class FileChange:
         def side(name: str) -> ComparedFile | None:
             return known(ComparedFile, wire[name]) if wire.get(name) else None
 
-        return cls(wire["path"], wire["change"], side("before"), side("after"))
+        return cls(wire["path"], wire["change"], side("before"), side("after"), wire.get("text"))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,9 @@ test("a bad step is undone, and others begin where it was good", async (context)
   assert.deepEqual(lines(await sandbox.diff()), changed);
   assert.deepEqual(lines(await sandbox.diff({ from: "good" })), changed);
   const found = await client.diff("good", "dev", { path: "/workspace/b" });
-  assert.equal(found.changes[0]?.after?.sizeBytes, 3);
+  assert.deepEqual([found.changes[0]?.after?.sizeBytes, found.changes[0]?.text], [3, undefined]);
+  const texts = await sandbox.diff({ text: true, path: "/workspace/a" });
+  assert.match(texts.changes[0]?.text ?? "", /^--- a\/workspace\/a\n\+\+\+ b\/workspace\/a\n@@ -1,1 \+1,1 @@\n-one\n/);
   const forks = await client.fork("good", { count: 2 });
   assert.deepEqual(forks.map(({ id }) => id), ["dev-1", "dev-2"]);
   for (const fork of forks) {

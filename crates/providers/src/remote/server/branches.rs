@@ -1,7 +1,7 @@
 //! Snapshots, forks, rollbacks and comparisons in a server's pools. `None` for a pool is the key's own.
 
 use eyot::wire::SnapshotList;
-use eyot::{FileChanges, Result, SandboxName, SandboxPath, SnapshotInfo};
+use eyot::{CompareOptions, FileChanges, Result, SandboxName, SnapshotInfo};
 use eyot_engine::{
     ComparedPoint, ForkOptions, Forks, RollbackDone, RollbackOptions, SnapshotOptions, SnapshotTaken,
 };
@@ -46,15 +46,15 @@ impl RemoteServer {
         branch_calls::fork(self.server(), named(pool), options).await
     }
 
-    /// Compares the files below `path` on two sides; without the second, what a sandbox has changed since its last snapshot.
+    /// Compares two sides; without the second, what a sandbox has changed since its last snapshot.
     pub async fn diff(
         &self,
         pool: Option<&SandboxName>,
         from: &ComparedPoint,
         to: Option<&ComparedPoint>,
-        path: &SandboxPath,
+        options: &CompareOptions,
     ) -> Result<FileChanges> {
-        branch_calls::diff(self.server(), named(pool), from, to, path).await
+        branch_calls::diff(self.server(), named(pool), from, to, options).await
     }
 }
 

@@ -58,9 +58,9 @@ def fork(pool: str | None, source: str, count: int, name: str | None, stop: bool
     )
 
 
-def diff(pool: str | None, source: str, target: str | None, path: str | None) -> Call[FileChanges]:
+def diff(pool: str | None, source: str, target: str | None, path: str | None, text: bool) -> Call[FileChanges]:
     """Compares two sides; without the second, a sandbox with its last snapshot."""
-    query = params(pool=pool, to=target, path=path)
+    query = params(pool=pool, to=target, path=path, text=text)
     return Call("GET", "/v1/diff", lambda response: FileChanges.of_wire(response.json()), {"from": source, **query})
 
 
