@@ -82,6 +82,8 @@ pub struct Quotas {
     pub disk_mib: Option<Quota>,
     /// The sum of process limits.
     pub processes: Option<Quota>,
+    /// The number of snapshots.
+    pub max_snapshots: Option<Quota>,
 }
 
 /// One quota. If it is absent, a server has a default for it; other programs have none.
@@ -140,6 +142,7 @@ impl Quotas {
             memory_mib: self.memory_mib.or(below.memory_mib),
             disk_mib: self.disk_mib.or(below.disk_mib),
             processes: self.processes.or(below.processes),
+            max_snapshots: self.max_snapshots.or(below.max_snapshots),
         }
     }
 
@@ -151,6 +154,7 @@ impl Quotas {
             memory_mib: or(self.memory_mib, usual.memory_mib),
             disk_mib: or(self.disk_mib, usual.disk_mib),
             processes: or(self.processes, usual.processes),
+            max_snapshots: or(self.max_snapshots, usual.max_snapshots),
         }
     }
 }
@@ -362,6 +366,11 @@ impl Config {
                 &lookup,
                 "EYOT_POOL_PROCESSES",
                 "a number of processes, such as 2000, or unlimited",
+            )?,
+            max_snapshots: plain(
+                &lookup,
+                "EYOT_POOL_MAX_SNAPSHOTS",
+                "a number of snapshots, such as 100, or unlimited",
             )?,
         };
         let provider = lookup("EYOT_PROVIDER").map(|text| {

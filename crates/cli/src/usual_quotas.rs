@@ -12,6 +12,8 @@ use crate::errors::Failure;
 
 /// The most sandboxes of a pool.
 const SANDBOXES: u64 = 256;
+/// The most snapshots of a pool.
+const SNAPSHOTS: u64 = 1024;
 /// The share of the host that the sandboxes of a pool may use together: three quarters.
 const SHARE: (u64, u64) = (3, 4);
 /// The least and the most memory of a sandbox that sets no limit, in MiB. Between them it gets an
@@ -88,6 +90,7 @@ impl UsualQuotas {
             memory_mib: Some(share(host.memory_mib)),
             disk_mib: host.disk_mib.map(share),
             processes: Some(share(host.processes).max(Limits::DEFAULT_PIDS)),
+            max_snapshots: Some(SNAPSHOTS),
         };
         let part = |quota: u64, (least, most): (u64, u64)| (quota / SANDBOXES).clamp(least, most).min(quota);
         let unless_limited = DefaultLimits {
@@ -119,6 +122,7 @@ mod tests {
             memory_mib: Some(196_608),
             disk_mib: Some(786_432),
             processes: Some(3 << 20),
+            max_snapshots: Some(1024),
         };
         assert_eq!(usual.quotas, quotas);
         let unless_limited = DefaultLimits { memory_mib: Some(768), disk_mib: Some(3072), pids: Some(512) };

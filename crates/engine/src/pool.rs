@@ -7,14 +7,17 @@
 
 mod as_provider;
 mod branch;
+mod branch_options;
 mod browse;
 mod change;
+mod fork;
 mod keeper;
 mod make;
 mod member;
 mod names;
 mod resolve;
 mod snapshots;
+mod still;
 mod wake;
 mod workspaces;
 
@@ -27,7 +30,7 @@ use eyot::{
     Capability, Error, ErrorKind, PoolEntry, PoolStatus, Result, Sandbox, SandboxId, SandboxName,
     SandboxProvider, SandboxStatus,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::events::EventKind;
 use crate::pool_options::{PoolCreate, PoolCreated, PoolOptions};
@@ -40,7 +43,11 @@ use browse::OpenPorts;
 use member::{LiveSandbox, Member};
 
 pub use as_provider::PoolProvider;
-pub use branch::{ComparedPoint, ForkOptions, Forks, SnapshotOptions, SnapshotTaken};
+pub(crate) use branch::remove_snapshots_of;
+pub use branch_options::{
+    ComparedPoint, ForkOptions, ForkSource, Forks, RollbackDone, RollbackOptions, SnapshotOptions,
+    SnapshotTaken,
+};
 pub use browse::{MAX_OPEN_PORTS, Preview};
 pub use change::Changes;
 pub(crate) use make::PoolMetadata;
@@ -50,6 +57,9 @@ pub(crate) use wake::wake_in_turn;
 /// stop putting it to sleep, and the time between two checks that its process is alive.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The most comparisons of files that run at once in a pool. Each reads much and lists much; others wait.
+const MAX_COMPARISONS: usize = 2;
 
 /// Returns the tries that a call has. Their time is limited and not their number: of many who make
 /// one sandbox, each may see all the others fail.
@@ -72,6 +82,8 @@ struct PoolInner {
     forwards: OpenPorts,
     /// Rings when this pool has finished making or removing a sandbox.
     changed: Notify,
+    /// Lets so many comparisons of files run at once.
+    comparisons: Semaphore,
 }
 
 /// A pool that may be closed by now.
@@ -106,6 +118,7 @@ impl SandboxPool {
             members: Mutex::default(),
             forwards: OpenPorts::default(),
             changed: Notify::new(),
+            comparisons: Semaphore::new(MAX_COMPARISONS),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -66,6 +66,8 @@ pub struct PoolQuotas {
     pub disk_mib: Option<u64>,
     /// The sum of their `limits.pids`.
     pub processes: Option<u64>,
+    /// The most snapshots there may be, without those that are only there for forks.
+    pub max_snapshots: Option<u64>,
 }
 
 /// The limits that a sandbox of a pool has where its spec names none. `None`: it has none then.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eyot::{Error, ErrorKind, Observer, Result, SandboxName, SandboxProvider};
+use eyot::{Error, ErrorKind, Observer, Result, SandboxName, SandboxProvider, SnapshotInfo};
 
 use crate::events::{EventKind, EventLog, EventRecorder, NewEvent};
 use crate::store::{Claim, RowState, SandboxRow, Store};
@@ -82,6 +82,15 @@ impl PoolRecords {
             reason: reason.into(),
             kind,
         };
+        events.record(event).await.map(drop)
+    }
+
+    /// Records that a snapshot was removed, whose sandbox may be gone.
+    pub(crate) async fn record_removal(&self, pool: &SandboxName, snapshot: &SnapshotInfo) -> Result<()> {
+        let Some(events) = &self.events else { return Ok(()) };
+        let kind = EventKind::SnapshotRemoved { snapshot: snapshot.id.to_string() };
+        let event = NewEvent::new(kind, "it was asked for").in_pool(pool.to_string());
+        let event = event.of_sandbox(snapshot.sandbox_name.to_string(), snapshot.sandbox.to_string());
         events.record(event).await.map(drop)
     }
 

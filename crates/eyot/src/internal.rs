@@ -12,8 +12,10 @@ pub use crate::error::system_reason;
 pub use crate::nearest::nearest;
 pub use crate::now::now_ms;
 pub use crate::sandbox::SandboxInternals;
+pub use crate::snapshot::ChangeCollector;
 pub use crate::spec::{check_labels, check_lifecycle, check_rules};
 pub use crate::tasks::run_detached;
+pub use crate::text_diff::TextDiffs;
 
 /// Returns the same error about a sandbox that the caller knows by this name.
 /// [`Error::is_sleeping`] must hold.

@@ -38,6 +38,7 @@ mod search;
 mod snapshot;
 mod spec;
 mod tasks;
+mod text_diff;
 mod watch;
 pub mod wire;
 mod workspace;
@@ -79,8 +80,8 @@ pub use published::PublishedPort;
 pub use sandbox::{ANSWER_MS, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use snapshot::{
-    BranchPoint, ChangeKind, ComparedFile, ComparedFileType, FileChange, FileChanges, NewSnapshot,
-    SandboxSnapshots, SnapshotInfo,
+    BranchPoint, ChangeKind, CompareOptions, ComparedFile, ComparedFileType, FileChange, FileChanges,
+    NewSnapshot, SandboxSnapshots, SnapshotInfo,
 };
 pub use spec::{
     ContainerSpec, IdleAction, ImageDefaults, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,

@@ -32,18 +32,25 @@ pub struct NewSnapshot {
 
 /// A snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SnapshotInfo {
     /// The id.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "sn_01a21e86dcff438e9a3ed9ae7c2d4c55"))]
     pub id: SnapshotId,
     /// The name, unique in its pool.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub name: Option<SandboxName>,
     /// The pool that it belongs to.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub pool: Option<SandboxName>,
     /// The sandbox that it was taken of, which may be gone.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub sandbox: SandboxId,
     /// The name that the sandbox had.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub sandbox_name: SandboxName,
     /// The snapshot that the sandbox's files came from, which may be gone.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub parent: Option<SnapshotId>,
     /// Labels to select by.
     pub labels: BTreeMap<String, String>,
@@ -70,6 +77,7 @@ pub enum BranchPoint {
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
     /// It is on the second side only.
@@ -82,6 +90,7 @@ pub enum ChangeKind {
 
 /// A file, directory or link as one side of a comparison has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ComparedFile {
     /// The kind: `file`, `directory`, `symlink` or `other`.
     #[serde(rename = "type")]
@@ -94,6 +103,7 @@ pub struct ComparedFile {
 
 /// The kind of something that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ComparedFileType {
     /// A regular file.
@@ -108,6 +118,7 @@ pub enum ComparedFileType {
 
 /// A difference between two sides. A directory that was added or removed is followed by all that is in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileChange {
     /// The path inside. Bytes that are not UTF-8 are replaced.
     pub path: String,
@@ -117,20 +128,82 @@ pub struct FileChange {
     pub before: Option<ComparedFile>,
     /// On the second side. `None`: it was removed.
     pub after: Option<ComparedFile>,
+    /// A unified diff, where it was asked for. There is none of what is no text or larger than 1 MiB, nor beyond the
+    /// [`FileChanges::MAX_TEXT_BYTES`] that all have together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// The extent of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompareOptions {
+    /// Only what lies here and below.
+    pub path: SandboxPath,
+    /// Adds unified diffs of files that are text.
+    pub text: bool,
+}
+
+impl CompareOptions {
+    /// Compares what lies here and below, without diffs.
+    pub fn below(path: SandboxPath) -> Self {
+        Self { path, text: false }
+    }
 }
 
 /// The differences between two sides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileChanges {
     /// The changes, by path.
     pub changes: Vec<FileChange>,
-    /// There are more: only the first [`FileChanges::MAX`] are listed.
+    /// There are more: at most [`FileChanges::MAX`] are listed, with paths of [`FileChanges::MAX_PATH_BYTES`] in all.
     pub truncated: bool,
 }
 
 impl FileChanges {
     /// The most changes that a comparison lists.
     pub const MAX: usize = 100_000;
+    /// The most bytes that their paths have together.
+    pub const MAX_PATH_BYTES: usize = 16 << 20;
+    /// The most bytes that their diffs have together.
+    pub const MAX_TEXT_BYTES: usize = 4 << 20;
+}
+
+/// Collects the changes of a comparison, no more than may be listed.
+#[derive(Debug, Default)]
+pub struct ChangeCollector {
+    changes: Vec<FileChange>,
+    path_bytes: usize,
+    truncated: bool,
+}
+
+impl ChangeCollector {
+    /// Adds a change. `false`: there is no room for it, nor for more.
+    pub fn add(&mut self, change: FileChange) -> bool {
+        self.path_bytes = self.path_bytes.saturating_add(change.path.len());
+        self.truncated |=
+            self.changes.len() >= FileChanges::MAX || self.path_bytes > FileChanges::MAX_PATH_BYTES;
+        if !self.truncated {
+            self.changes.push(change);
+        }
+        !self.truncated
+    }
+
+    /// Tells whether a change had no room.
+    pub fn is_full(&self) -> bool {
+        self.truncated
+    }
+
+    /// Forgets what was added.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Returns the changes, by path.
+    pub fn finish(mut self) -> FileChanges {
+        self.changes.sort_by(|one, other| one.path.cmp(&other.path));
+        FileChanges { changes: self.changes, truncated: self.truncated }
+    }
 }
 
 /// The snapshots of a provider. The calls that take one, or go back to one, want a sandbox that sleeps: `conflict` for one
@@ -160,10 +233,41 @@ pub trait SandboxSnapshots: Send + Sync + 'static {
     /// them. `not_found` if there is none.
     async fn remove(&self, snapshot: &SnapshotId) -> Result<()>;
 
-    /// Compares the files below `path` on two sides, whose images are the same. The present files of a sandbox that runs are
+    /// Compares the files of two sides, whose images are the same. The present files of a sandbox that runs are
     /// compared as far as they hold still.
     ///
     /// # Errors
     /// `conflict` if the sides have different images.
-    async fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges>;
+    async fn compare(
+        &self,
+        from: &BranchPoint,
+        to: &BranchPoint,
+        options: &CompareOptions,
+    ) -> Result<FileChanges>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn removed(path: String) -> FileChange {
+        FileChange { path, change: ChangeKind::Removed, before: None, after: None, text: None }
+    }
+
+    #[test]
+    fn a_list_of_changes_ends_at_its_number_and_at_the_bytes_of_its_paths() {
+        let mut changes = ChangeCollector::default();
+        for number in (0..FileChanges::MAX).rev() {
+            assert!(changes.add(removed(format!("/{number:06}"))));
+        }
+        assert!(!changes.is_full() && !changes.add(removed("/more".to_owned())) && changes.is_full());
+        let found = changes.finish();
+        assert!(found.truncated && found.changes.len() == FileChanges::MAX);
+        assert_eq!(found.changes[1].path, "/000001");
+
+        let mut changes = ChangeCollector::default();
+        assert!(changes.add(removed("x".repeat(FileChanges::MAX_PATH_BYTES))));
+        assert!(!changes.add(removed("y".to_owned())));
+        assert_eq!(changes.finish().changes.len(), 1);
+    }
 }

@@ -9,6 +9,7 @@ mod patch;
 mod previews;
 mod problem;
 mod sandboxes;
+mod snapshots;
 
 pub use about::{Health, ToolAnswer, Version};
 pub use exec::{
@@ -24,6 +25,7 @@ pub use sandboxes::{
     CapabilitiesAnswer, CreateSandbox, Exists, Listing, MemberBody, PoolAnswer, PoolList, ProcessList,
     PublishedPorts, SandboxAnswer, SandboxList, TransferBody, Unpacked, UsageAnswer, Written,
 };
+pub use snapshots::SnapshotList;
 
 /// The header by which a client holds on to one life of a sandbox: what it asks of another one is refused as asleep.
 pub const LIFE: &str = "eyot-life";

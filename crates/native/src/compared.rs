@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use eyot::internal::{ChangeCollector, TextDiffs};
 use eyot::{ChangeKind, ComparedFile, ComparedFileType, FileChange, FileChanges};
 use rustix::fs::{FileType, Stat};
 
@@ -23,9 +24,11 @@ struct LayerComparison<'a> {
     to: &'a MergedLayers,
     /// The number of the topmost layers of each side that the other does not have.
     own: [usize; 2],
-    changes: Vec<FileChange>,
+    changes: ChangeCollector,
     /// The bytes of content that may still be read.
     readable_bytes: u64,
+    /// The diffs of texts.
+    texts: TextDiffs,
     /// The directories that are still to be looked at.
     left: Vec<ComparedDirectory>,
 }
@@ -40,34 +43,33 @@ struct ComparedDirectory {
 }
 
 /// Compares what two sides have at `top` and below. Blocks for as long as it takes to read what differs.
-pub(crate) fn compare(from: &MergedLayers, to: &MergedLayers, top: &Path) -> io::Result<FileChanges> {
+pub(crate) fn compare(
+    from: &MergedLayers,
+    to: &MergedLayers,
+    top: &Path,
+    text: bool,
+) -> io::Result<FileChanges> {
     let own = [from.own_layers(to), to.own_layers(from)];
     let root = ComparedDirectory { path: PathBuf::new(), from: from.places(), to: to.places(), whole: false };
     let mut comparison = LayerComparison {
         from,
         to,
         own,
-        changes: Vec::new(),
+        changes: ChangeCollector::default(),
         readable_bytes: MAX_READ_BYTES,
+        texts: TextDiffs::new(text),
         left: Vec::new(),
     };
     if own == [0, 0] {
         return Ok(FileChanges::default());
     }
     comparison.descend(root, top)?;
-    let mut truncated = false;
-    while let Some(directory) = comparison.left.pop() {
-        if comparison.changes.len() >= FileChanges::MAX {
-            truncated = true;
-            break;
-        }
+    while !comparison.changes.is_full()
+        && let Some(directory) = comparison.left.pop()
+    {
         comparison.look_into(&directory)?;
     }
-    let mut changes = comparison.changes;
-    changes.sort_by(|one, other| one.path.cmp(&other.path));
-    truncated |= changes.len() > FileChanges::MAX;
-    changes.truncate(FileChanges::MAX);
-    Ok(FileChanges { changes, truncated })
+    Ok(comparison.changes.finish())
 }
 
 impl LayerComparison<'_> {
@@ -93,7 +95,13 @@ impl LayerComparison<'_> {
         let mut names = [opened[0].names(ends[0])?, opened[1].names(ends[1])?].concat();
         names.sort_unstable();
         names.dedup();
-        names.iter().try_for_each(|name| self.look_at(directory, &opened, name))
+        for name in &names {
+            if self.changes.is_full() {
+                break;
+            }
+            self.look_at(directory, &opened, name)?;
+        }
+        Ok(())
     }
 
     /// Opens a directory on both sides.
@@ -124,8 +132,9 @@ impl LayerComparison<'_> {
         };
         let has_changed = change.is_some();
         if let Some(change) = change {
-            let path = format!("/{}", path.display());
-            self.changes.push(FileChange { path, change, before, after });
+            let shown = format!("/{}", path.display());
+            let text = self.text(&shown, &path, &from, &to)?;
+            self.changes.add(FileChange { path: shown, change, before, after, text });
         }
         self.note_below(directory, path, (from, to), has_changed);
         Ok(())
@@ -149,6 +158,28 @@ impl LayerComparison<'_> {
         if whole || is_own(&from, self.own[0]) || is_own(&to, self.own[1]) {
             self.left.push(ComparedDirectory { path, from, to, whole });
         }
+    }
+
+    /// Makes the diff of a file, if it is asked for and can be had.
+    fn text(
+        &mut self,
+        shown: &str,
+        path: &Path,
+        from: &ShownName,
+        to: &ShownName,
+    ) -> io::Result<Option<String>> {
+        let sizes = [from, to].map(file_size);
+        let is_other =
+            |side: &ShownName, size: Option<u64>| size.is_none() && !matches!(side, ShownName::Nothing);
+        if is_other(from, sizes[0])
+            || is_other(to, sizes[1])
+            || !self.texts.may_read(sizes.map(Option::unwrap_or_default))
+        {
+            return Ok(None);
+        }
+        let before = content(self.from, path, from, sizes[0])?;
+        let after = content(self.to, path, to, sizes[1])?;
+        Ok(self.texts.diff(shown, before.as_deref(), after.as_deref()))
     }
 
     /// Takes the bytes of a file off those that may be read; `false`: they are too many.
@@ -178,6 +209,30 @@ impl LayerComparison<'_> {
             _ => Ok(stat.st_rdev == stat_after.st_rdev),
         }
     }
+}
+
+/// Returns the size of a regular file; of anything else none.
+fn file_size(shown: &ShownName) -> Option<u64> {
+    match shown {
+        ShownName::Leaf { stat, .. } if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            Some(stat.st_size.unsigned_abs())
+        }
+        _ => None,
+    }
+}
+
+/// Reads a regular file, no more of it than it had when it was looked at.
+fn content(
+    side: &MergedLayers,
+    path: &Path,
+    shown: &ShownName,
+    size: Option<u64>,
+) -> io::Result<Option<Vec<u8>>> {
+    let (ShownName::Leaf { place, .. }, Some(size)) = (shown, size) else { return Ok(None) };
+    let Some(file) = side.file(*place, path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(size).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }
 
 /// Returns the layers of a directory, and whether one of the `own` topmost hides those below.
@@ -244,12 +299,12 @@ mod tests {
             }
         }
         let [one, other] = paths.map(|path| MergedLayers::open(vec![path]).unwrap());
-        let found = compare(&one, &other, Path::new("")).unwrap();
+        let found = compare(&one, &other, Path::new(""), false).unwrap();
         assert_eq!(found.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/huge"]);
         let own = [1, 1];
-        let (changes, left) = (Vec::new(), Vec::new());
-        let mut edge =
-            LayerComparison { from: &one, to: &other, own, changes, readable_bytes: MAX_READ_BYTES, left };
+        let (changes, left) = (ChangeCollector::default(), Vec::new());
+        let (readable_bytes, texts) = (MAX_READ_BYTES, TextDiffs::new(false));
+        let mut edge = LayerComparison { from: &one, to: &other, own, changes, readable_bytes, texts, left };
         assert!(edge.may_read(MAX_READ_BYTES) && !edge.may_read(1) && edge.may_read(0));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::internal::{now_ms, system_reason};
 use eyot::{
-    BranchPoint, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId, SandboxPath,
+    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId,
     SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 use rustix::fs::FlockOperation;
@@ -70,9 +70,14 @@ impl SandboxSnapshots for NativeSnapshots {
         .await
     }
 
-    async fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges> {
-        let (from, to, path) = (from.clone(), to.clone(), path.clone());
-        self.blocking(move |sandboxes| sandboxes.compare(&from, &to, &path)).await
+    async fn compare(
+        &self,
+        from: &BranchPoint,
+        to: &BranchPoint,
+        options: &CompareOptions,
+    ) -> Result<FileChanges> {
+        let (from, to, options) = (from.clone(), to.clone(), options.clone());
+        self.blocking(move |sandboxes| sandboxes.compare(&from, &to, &options)).await
     }
 }
 
@@ -128,6 +133,11 @@ impl Sandboxes {
         let failed = failed("take a snapshot");
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(&failed)?;
+        // A caller may choose the id.
+        if self.state.snapshot(&new.id).exists() {
+            let message = format!("take a snapshot: the id `{}` is in use", new.id);
+            return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("leave the id out"));
+        }
         if let Some(name) = &new.name
             && kept_snapshot::has_name(&self.state, new.pool.as_ref(), name).map_err(&failed)?
         {
@@ -179,7 +189,7 @@ impl Sandboxes {
         kept_snapshot::collect(&self.state).map_err(failed)
     }
 
-    fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges> {
+    fn compare(&self, from: &BranchPoint, to: &BranchPoint, options: &CompareOptions) -> Result<FileChanges> {
         let failed = failed("compare files");
         // Before the snapshots are locked: whoever has a sandbox's lock may be waiting for theirs.
         [from, to].into_iter().try_for_each(|point| self.complete_move(point))?;
@@ -192,8 +202,8 @@ impl Sandboxes {
             ));
         }
         let [from, to] = [from, to].map(|side| MergedLayers::open(side.layers()));
-        let below = Path::new(path.as_str().trim_start_matches('/')).to_owned();
-        compare(&from.map_err(&failed)?, &to.map_err(&failed)?, &below).map_err(failed)
+        let below = Path::new(options.path.as_str().trim_start_matches('/')).to_owned();
+        compare(&from.map_err(&failed)?, &to.map_err(&failed)?, &below, options.text).map_err(failed)
     }
 
     fn side(&self, point: &BranchPoint) -> Result<ComparedSide> {

@@ -35,6 +35,7 @@ mod search;
 mod session;
 mod sessions;
 mod small_bodies;
+mod snapshots;
 mod sockets;
 mod state;
 mod stopping;
@@ -114,6 +115,12 @@ fn protected() -> OpenApiRouter<Api> {
         .routes(routes!(images::list, images::remove))
         .routes(routes!(images::pull))
         .routes(routes!(images::import))
+        .routes(routes!(snapshots::take))
+        .routes(routes!(snapshots::roll_back))
+        .routes(routes!(snapshots::list))
+        .routes(routes!(snapshots::get, snapshots::remove))
+        .routes(routes!(snapshots::fork))
+        .routes(routes!(snapshots::diff))
         .routes(routes!(pools::list))
         .routes(routes!(pools::get, pools::close))
         .routes(routes!(pools::transfer))

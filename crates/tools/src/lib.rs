@@ -10,6 +10,7 @@ mod anthropic;
 mod arguments;
 mod call;
 mod change;
+mod checkpoints;
 mod clip;
 mod coding;
 mod context;

@@ -3,6 +3,7 @@
 use eyot::{Error, ErrorKind, Result};
 
 use super::anthropic;
+use super::checkpoints;
 use super::coding;
 use super::pool;
 use super::set::{Toolset, quoted};
@@ -16,6 +17,7 @@ const TOOLSETS: &[(&str, BuildToolset)] = &[
     ("coding", coding::coding),
     ("workspace", workspace::default_tools),
     ("anthropic", anthropic::default_tools),
+    ("checkpoints", checkpoints::toolset),
 ];
 
 /// The toolset of this name. `not_found`, with the names that there are.

@@ -65,10 +65,10 @@ async def test_a_kill_without_a_process_is_told_what_ends_the_sandbox(unasked: S
 
 def test_another_name_is_missing_as_everywhere(unasked: Sandbox) -> None:
     for of, missing in (
-        (unasked, "'Sandbox' object has no attribute 'fork'"),
-        (Sandbox, "type object 'Sandbox' has no attribute 'fork'"),
+        (unasked, "'Sandbox' object has no attribute 'clone'"),
+        (Sandbox, "type object 'Sandbox' has no attribute 'clone'"),
     ):
         with pytest.raises(AttributeError) as caught:
-            of.fork  # type: ignore[union-attr]  # noqa: B018
-        assert (str(caught.value), caught.value.name, caught.value.obj) == (missing, "fork", of)
+            of.clone  # type: ignore[union-attr]  # noqa: B018
+        assert (str(caught.value), caught.value.name, caught.value.obj) == (missing, "clone", of)
     assert copy.copy(unasked).id == "nobody"

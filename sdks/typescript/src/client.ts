@@ -10,7 +10,8 @@ import { CALL } from "./known_options.js";
 import { type LocalServer, checkIsStarted, findProgram, startServer } from "./local_server.js";
 import type { components } from "./openapi.js";
 import { EVENT_OPTIONS, type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
-import { Sandbox } from "./sandbox.js";
+import { Sandbox, forkOf } from "./sandbox.js";
+import { DIFF, type DiffOptions, type FileChanges, type ForkOptions, SNAPSHOT_LIST, type SnapshotInfo, type SnapshotListOptions } from "./snapshots.js";
 import { type SandboxInfo, type SandboxSpec, checkedSpec, specBody } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
 import { type Address, ClosedClient, type Query, Transport, parseAddress } from "./transport.js";
@@ -167,6 +168,38 @@ export class EyotClient {
     return await (await this.#transport()).json(asked);
   }
 
+  /** The snapshots of the client's pool, oldest first. */
+  async snapshots(options: SnapshotListOptions = {}): Promise<SnapshotInfo[]> {
+    checkOptions(options, SNAPSHOT_LIST, "list snapshots");
+    const { sizes, signal } = options;
+    const asked = { method: "GET", path: "/v1/snapshots", query: { ...this.#pool(), sizes }, signal } as const;
+    return fromWire((await (await this.#transport()).json<Schemas["SnapshotList"]>(asked)).snapshots);
+  }
+
+  /** A snapshot, by name or id; `not_found` if there is none. */
+  async snapshot(nameOrId: string, options: CallOptions = {}): Promise<SnapshotInfo> {
+    return fromWire(await (await this.#transport()).json({ method: "GET", path: snapshotPath(nameOrId), query: this.#pool(), ...options }));
+  }
+
+  /** Removes a snapshot. Sandboxes that were made from it, and later snapshots, stay as they are. */
+  async removeSnapshot(nameOrId: string, options: CallOptions = {}): Promise<void> {
+    await (await this.#transport()).nothing({ method: "DELETE", path: snapshotPath(nameOrId), query: this.#pool(), ...options });
+  }
+
+  /** Makes sandboxes that begin with the files of a snapshot or, if there is none of that name, with the present files of a sandbox. */
+  async fork(from: string, options: ForkOptions = {}): Promise<Sandbox[]> {
+    const pool = from.includes("/") ? from.slice(0, from.indexOf("/")) : this.#options.pool;
+    return await forkOf(await this.#transport(), from, pool, options, () => this.#transport());
+  }
+
+  /** Compares the files of two snapshots or sandboxes. */
+  async diff(from: string, to: string, options: DiffOptions = {}): Promise<FileChanges> {
+    checkOptions(options, DIFF, "diff");
+    const { path, text, signal } = options;
+    const query = { ...this.#pool(), from, to, path, text };
+    return fromWire(await (await this.#transport()).json({ method: "GET", path: "/v1/diff", query, signal }));
+  }
+
   /** What happened to sandboxes, oldest first: of the client's pool; without one, of all that the key opens. */
   async *events(options: EventOptions = {}): AsyncGenerator<SandboxEvent, void> {
     checkOptions(options, EVENT_OPTIONS, "read events");
@@ -268,6 +301,10 @@ function newName(name: string | undefined, pool: string | undefined): { pool: st
   if (name === undefined || slash < 0) return { pool, name };
   const named = name.slice(0, slash);
   return pool === undefined || pool === named ? { pool: named, name: name.slice(slash + 1) } : { pool, name };
+}
+
+function snapshotPath(nameOrId: string): string {
+  return `/v1/snapshots/${encodeURIComponent(nameOrId)}`;
 }
 
 function poolPath(pool: string): string {

@@ -22,6 +22,19 @@ export type { AgentResult, RunInfo } from "./run_info.js";
 export { Sandbox } from "./sandbox.js";
 export type { Usage } from "./sandbox.js";
 export type { Lifecycle, Limits, Mount, SandboxChanges, SandboxInfo, SandboxSpec } from "./spec.js";
+export type {
+  ComparedFile,
+  DiffOptions,
+  FileChange,
+  FileChanges,
+  ForkOptions,
+  RollbackOptions,
+  SandboxDiffOptions,
+  SnapshotInfo,
+  SnapshotListOptions,
+  SnapshotOptions,
+  SnapshotTaken,
+} from "./snapshots.js";
 export type { KeepOptions, KeptCommand } from "./kept_command.js";
 export type { Streamed } from "./streamed.js";
 export type { Terminal, TerminalInfo, TerminalOptions } from "./terminal.js";

@@ -98,6 +98,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compares the files of two snapshots or sandboxes. */
+        get: operations["snapshots_diff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -109,6 +126,26 @@ export interface paths {
         get: operations["events_list"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes sandboxes that begin with the files of a snapshot, or with the present files of a sandbox.
+         * @description They have its spec. If one can't be made, none stays.
+         */
+        post: operations["snapshots_fork"];
         delete?: never;
         options?: never;
         head?: never;
@@ -933,6 +970,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sandboxes/{sandbox}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Gives a sandbox the files of a snapshot. What was changed since is lost.
+         * @description A sandbox that runs is put to sleep for it, and woken again. If commands run, it is refused (`409`) unless `stop` says to end
+         *     them.
+         */
+        post: operations["snapshots_roll_back"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sandboxes/{sandbox}/sleep": {
         parameters: {
             query?: never;
@@ -947,6 +1005,27 @@ export interface paths {
          * @description Succeeds if it sleeps already.
          */
         post: operations["sandboxes_sleep"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sandboxes/{sandbox}/snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes a snapshot of a sandbox: keeps its files as they are.
+         * @description A sandbox that runs is put to sleep for it, and woken again. If commands run, it is refused (`409`) unless `stop` says to end
+         *     them.
+         */
+        post: operations["snapshots_take"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1142,6 +1221,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the snapshots of a pool, oldest first. */
+        get: operations["snapshots_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/snapshots/{snapshot}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns what is known of a snapshot. */
+        get: operations["snapshots_get"];
+        put?: never;
+        post?: never;
+        /** Removes a snapshot. Sandboxes that were made from it, and later snapshots, stay as they are. */
+        delete: operations["snapshots_remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/toolsets/{toolset}": {
         parameters: {
             query?: never;
@@ -1238,6 +1352,11 @@ export interface components {
          * @enum {string}
          */
         Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep" | "snapshots";
+        /**
+         * @description The kind of a change.
+         * @enum {string}
+         */
+        ChangeKind: "added" | "changed" | "removed";
         /** @description A tool that the caller of a run answers itself. */
         ClientTool: {
             /** @description The description that the model is shown. */
@@ -1268,6 +1387,26 @@ export interface components {
             /** @description The tool. */
             tool: string;
         };
+        /** @description A file, directory or link as one side of a comparison has it. */
+        ComparedFile: {
+            /**
+             * Format: int32
+             * @description The permission bits.
+             */
+            mode: number;
+            /**
+             * Format: int64
+             * @description The size of a file, in bytes; 0 for all others.
+             */
+            size_bytes: number;
+            /** @description The kind: `file`, `directory`, `symlink` or `other`. */
+            type: components["schemas"]["ComparedFileType"];
+        };
+        /**
+         * @description The kind of something that is compared.
+         * @enum {string}
+         */
+        ComparedFileType: "file" | "directory" | "symlink" | "other";
         /** @description Options that only a provider with a container engine has; `pull` counts for others too. */
         ContainerSpec: {
             /** @description Names that the sandbox knows, and their addresses. */
@@ -1429,6 +1568,27 @@ export interface components {
              */
             signaled: number;
         } | "out_of_memory";
+        /** @description A difference between two sides. A directory that was added or removed is followed by all that is in it. */
+        FileChange: {
+            after?: components["schemas"]["ComparedFile"] | null;
+            before?: components["schemas"]["ComparedFile"] | null;
+            /** @description The kind. */
+            change: components["schemas"]["ChangeKind"];
+            /** @description The path inside. Bytes that are not UTF-8 are replaced. */
+            path: string;
+            /**
+             * @description A unified diff, where it was asked for. There is none of what is no text or larger than 1 MiB, nor beyond the
+             *     [`FileChanges::MAX_TEXT_BYTES`] that all have together.
+             */
+            text?: string | null;
+        };
+        /** @description The differences between two sides. */
+        FileChanges: {
+            /** @description The changes, by path. */
+            changes: components["schemas"]["FileChange"][];
+            /** @description There are more: at most [`FileChanges::MAX`] are listed, with paths of [`FileChanges::MAX_PATH_BYTES`] in all. */
+            truncated: boolean;
+        };
         /**
          * @description The facts about a file. Everything but the two required facts is absent when the backend does
          *     not know it.
@@ -1464,6 +1624,24 @@ export interface components {
          * @enum {string}
          */
         FileType: "file" | "directory" | "symlink" | "other";
+        /** @description Options of forks. */
+        ForkOptions: {
+            /** @description The number of sandboxes to make, from 1 to 64. */
+            count?: number;
+            /** @description A snapshot of the pool or, if there is none of that name, a sandbox; each by name or id. */
+            from: string;
+            /** @description The name of the fork; of several, the beginning of their names. By default the name of what is forked. */
+            name?: string | null;
+            /** @description As for a snapshot. */
+            stop?: boolean;
+        };
+        /** @description The sandboxes that were made of something. */
+        Forks: {
+            /** @description Their names. */
+            names: string[];
+            /** @description The commands that were ended for it. */
+            stopped: string[];
+        };
         /** @description The result of glob: files and symbolic links (never followed), sorted by path. */
         GlobResult: {
             /** @description Absolute paths. Bytes that are not UTF-8 stand as U+FFFD. */
@@ -1980,6 +2158,20 @@ export interface components {
          * @enum {string}
          */
         Requirement: "memory" | "cpus" | "pids" | "disk" | "landlock" | "seccomp" | "identity_range" | "own_kernel";
+        /** @description The result of a rollback. */
+        RollbackDone: {
+            /** @description The commands that were ended for it. Services, which start again, are not among them. */
+            stopped: string[];
+        };
+        /** @description Options of a rollback. */
+        RollbackOptions: {
+            /** @description As for a snapshot. */
+            asleep_only?: boolean;
+            /** @description The snapshot of the pool, by name or id. */
+            snapshot: string;
+            /** @description As for a snapshot. */
+            stop?: boolean;
+        };
         /** @description A run. */
         RunAnswer: {
             /** @description The agent. */
@@ -2210,6 +2402,72 @@ export interface components {
              * @description By its Linux number; without one the whole process tree is killed.
              */
             signal?: number | null;
+        };
+        /** @description A snapshot. */
+        SnapshotInfo: {
+            /**
+             * Format: int64
+             * @description The time at which it was taken, in milliseconds since 1970.
+             */
+            created_ms: number;
+            /**
+             * @description The id.
+             * @example sn_01a21e86dcff438e9a3ed9ae7c2d4c55
+             */
+            id: string;
+            /** @description Labels to select by. */
+            labels: {
+                [key: string]: string;
+            };
+            /** @description The name, unique in its pool. */
+            name?: string | null;
+            /**
+             * Format: int64
+             * @description The bytes on the disk that only this snapshot adds to its parent. `None`: they were not counted yet, or can't be.
+             */
+            own_bytes?: number | null;
+            /** @description The snapshot that the sandbox's files came from, which may be gone. */
+            parent?: string | null;
+            /** @description The pool that it belongs to. */
+            pool?: string | null;
+            /** @description The sandbox that it was taken of, which may be gone. */
+            sandbox: string;
+            /** @description The name that the sandbox had. */
+            sandbox_name: string;
+            /**
+             * Format: int64
+             * @description The bytes on the disk of the snapshots below it, which it shares with others. `None`: those of one are not known.
+             */
+            shared_bytes?: number | null;
+            /** @description The spec that the sandbox was made from: what a fork is made from, too. */
+            spec: components["schemas"]["SandboxSpec"];
+        };
+        /** @description The snapshots of a pool. */
+        SnapshotList: {
+            /** @description The snapshots, oldest first. */
+            snapshots: components["schemas"]["SnapshotInfo"][];
+        };
+        /** @description Options of a snapshot. */
+        SnapshotOptions: {
+            /** @description Refuses a sandbox that runs, even one without work, instead of putting it to sleep for it. By default `false`. */
+            asleep_only?: boolean;
+            /** @description It is only there to make forks from: it is not listed, and is gone once nothing lies above it. By default `false`. */
+            for_forks?: boolean;
+            /** @description The id. By default one is generated. */
+            id?: string | null;
+            /** @description Labels to select by. */
+            labels?: {
+                [key: string]: string;
+            };
+            /** @description The name, unique among the snapshots and sandboxes of the pool. */
+            name?: string | null;
+            /** @description Ends the commands that run, as sleep does. Otherwise a sandbox that works is refused. By default `false`. */
+            stop?: boolean;
+        };
+        /** @description A snapshot that was taken. */
+        SnapshotTaken: components["schemas"]["SnapshotInfo"] & {
+            /** @description The commands that were ended for it. Services, which start again, are not among them. */
+            stopped: string[];
         };
         /** @description A client's request to a running command. */
         SocketControl: "kill" | {
@@ -2676,6 +2934,62 @@ export interface operations {
             };
         };
     };
+    snapshots_diff: {
+        parameters: {
+            query: {
+                /** @description The pool. By default the key's first pool. */
+                pool?: string;
+                /**
+                 * @description The first side: a snapshot or, if there is none of that name, the present files of a sandbox; each by name or id.
+                 *     `base:` and a sandbox means the files below its present changes: those of its last snapshot, or those that it began with.
+                 * @example dev
+                 */
+                from: string;
+                /**
+                 * @description The second side, likewise. By default `from` names a sandbox, and the answer is what it has changed since its last
+                 *     snapshot.
+                 */
+                to?: string;
+                /** @description Only what lies here and below. By default `/`. */
+                path?: string;
+                /** @description Adds unified diffs of files that are text. By default `false`. */
+                text?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The differences between two sides. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileChanges"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     events_list: {
         parameters: {
             query?: {
@@ -2707,6 +3021,57 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    snapshots_fork: {
+        parameters: {
+            query?: {
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
+                pool?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "count": 2,
+                 *       "from": "good"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ForkOptions"];
+            };
+        };
+        responses: {
+            /** @description The sandboxes that were made of something. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forks"];
                 };
             };
             /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
@@ -5539,6 +5904,62 @@ export interface operations {
             };
         };
     };
+    snapshots_roll_back: {
+        parameters: {
+            query?: {
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
+                 * @example dev
+                 */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "snapshot": "good"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RollbackOptions"];
+            };
+        };
+        responses: {
+            /** @description The result of a rollback. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RollbackDone"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     sandboxes_sleep: {
         parameters: {
             query?: {
@@ -5563,6 +5984,65 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    snapshots_take: {
+        parameters: {
+            query?: {
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
+                pool?: string;
+                /** @description Includes the values of environment variables, which may be secret. */
+                show_env?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The sandbox's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
+                 * @example dev
+                 */
+                sandbox: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "good",
+                 *       "stop": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["SnapshotOptions"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SnapshotTaken"];
+                };
             };
             /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
             503: {
@@ -6200,6 +6680,145 @@ export interface operations {
             query?: never;
             header?: never;
             path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    snapshots_list: {
+        parameters: {
+            query?: {
+                /** @description The pool. By default the key's first pool. */
+                pool?: string;
+                /** @description Counts the sizes that are not known yet, which takes a walk through the files. By default `false`. */
+                sizes?: boolean;
+                /** @description Includes the values of environment variables, which may be secret. */
+                show_env?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The snapshots of a pool. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SnapshotList"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    snapshots_get: {
+        parameters: {
+            query?: {
+                /** @description The pool. By default the key's first pool. The body may name it instead. */
+                pool?: string;
+                /** @description Includes the values of environment variables, which may be secret. */
+                show_env?: boolean;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The snapshot's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
+                 * @example good
+                 */
+                snapshot: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A snapshot. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SnapshotInfo"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    snapshots_remove: {
+        parameters: {
+            query?: {
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
+                pool?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The snapshot's id, its name in the pool, or POOL/NAME with the slash as `%2F`.
+                 * @example good
+                 */
+                snapshot: string;
+            };
             cookie?: never;
         };
         requestBody?: never;

@@ -31,6 +31,18 @@ import { type NamedEvent, namedEvents, serverSentEvents } from "./sse.js";
 import type { Streamed } from "./streamed.js";
 import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
 import { Terminal, type TerminalInfo, type TerminalOptions } from "./terminal.js";
+import {
+  FORK,
+  type FileChanges,
+  type ForkOptions,
+  ROLLBACK,
+  type RollbackOptions,
+  SANDBOX_DIFF,
+  SNAPSHOT,
+  type SandboxDiffOptions,
+  type SnapshotOptions,
+  type SnapshotTaken,
+} from "./snapshots.js";
 import { checkMadeByClient, nameOurs } from "./foreign_names.js";
 import { checkCommandOptions, checkOptions } from "./foreign_options.js";
 import * as known from "./known_options.js";
@@ -414,6 +426,38 @@ export class Sandbox {
     return this.#learn(await this.#json<unknown>({ method: "POST", path: "/wake" }));
   }
 
+  /**
+   * Keeps its files as they are. One that runs is put to sleep for it and woken again, with its services; one in which commands
+   * run is refused with `conflict`, unless `stop` ends them.
+   */
+  async snapshot(options: SnapshotOptions = {}): Promise<SnapshotTaken> {
+    checkOptions(options, SNAPSHOT, "take snapshot");
+    const { signal, ...json } = options;
+    return fromWire(await this.#json({ method: "POST", path: "/snapshots", json, signal }));
+  }
+
+  /** Gives it the files of a snapshot, by name or id, and answers with the commands that were ended. What changed since is lost. */
+  async rollback(snapshot: string, options: RollbackOptions = {}): Promise<string[]> {
+    checkOptions(options, ROLLBACK, "roll back");
+    const { signal, ...json } = options;
+    const done = await this.#json<Schemas["RollbackDone"]>({ method: "POST", path: "/rollback", json: { snapshot, ...json }, signal });
+    return done.stopped;
+  }
+
+  /** Makes sandboxes that begin with its present files, and have its spec. */
+  async fork(options: ForkOptions = {}): Promise<Sandbox[]> {
+    return await forkOf(await this.#transport(), this.id, this.pool, options, this.#transport);
+  }
+
+  /** What it has changed since its last snapshot, or compared with another snapshot or sandbox. */
+  async diff(options: SandboxDiffOptions = {}): Promise<FileChanges> {
+    checkOptions(options, SANDBOX_DIFF, "diff");
+    const { signal, from, path, text } = options;
+    const sides = from === undefined ? { from: this.id } : { from, to: this.id };
+    const query = { ...sides, path, text };
+    return fromWire(await (await this.#transport()).json({ method: "GET", path: "/v1/diff", query: { pool: this.pool, ...query }, signal }));
+  }
+
   /** Destroys it: processes, mounts, files. One that is not there any more is fine. */
   async destroy(): Promise<void> {
     await this.#end({});
@@ -476,6 +520,21 @@ export class Sandbox {
   async #events(asked: Asked, readTimeoutMs: number | undefined): Promise<Streamed<unknown>> {
     return (await (await this.#transport()).stream(this.#request(asked))).through(serverSentEvents).within(readTimeoutMs);
   }
+}
+
+/** Makes sandboxes of a snapshot or a sandbox. */
+export async function forkOf(
+  server: Transport,
+  from: string,
+  pool: string | undefined,
+  options: ForkOptions,
+  transport: () => Promise<Transport>,
+): Promise<Sandbox[]> {
+  checkOptions(options, FORK, "fork");
+  const { signal, ...json } = options;
+  const asked = { method: "POST", path: "/v1/fork", query: { pool }, json: { from, ...json }, signal } as const;
+  const { names } = await server.json<Schemas["Forks"]>(asked);
+  return names.map((name) => new Sandbox(transport, name, pool));
 }
 
 async function* converted<T>(values: AsyncIterable<unknown>): AsyncGenerator<T, void> {

@@ -20,6 +20,8 @@ export interface SandboxSpec {
   env?: Record<string, string>;
   /** Who runs commands; by default `user` (1000), or whom the image names. */
   user?: string;
+  /** The id of a snapshot of the pool, whose files it begins with in place of an image: see `client.fork`. */
+  snapshot?: string;
   /** Facts that are kept, and told in `info.spec`. `list` finds nothing by them: that is what labels are for. */
   metadata?: Record<string, string>;
   /** Labels to select by. */
@@ -70,6 +72,7 @@ const PARTS: PartFields = { limits: LIMITS, lifecycle: LIFECYCLE, manifest: MANI
 const SPEC: OptionsOf<SandboxSpec> = {
   name: true,
   image: true,
+  snapshot: true,
   workdir: true,
   workspace: true,
   manifest: true,

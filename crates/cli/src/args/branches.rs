@@ -56,6 +56,7 @@ Examples:
   eyot diff dev --path /workspace
   eyot diff before-upgrade dev                  since that snapshot
   eyot diff first second --json                 between two, with sizes
+  eyot diff dev --text                          with the lines that changed
 
 A is added, C is changed, D is removed. Only the content, the kind and the mode of files count.";
 
@@ -84,9 +85,9 @@ pub enum SnapshotCommand {
     /// List the snapshots of a pool
     #[command(visible_alias = "list", after_help = LS_EXAMPLES)]
     Ls {
-        /// The pool
-        #[arg(value_name = "POOL", default_value = "default", value_parser = parse_name)]
-        pool: SandboxName,
+        /// The pool: by default `default`, or the key's own on a server
+        #[arg(value_name = "POOL", value_parser = parse_name)]
+        pool: Option<SandboxName>,
     },
     /// Remove snapshots
     #[command(after_help = RM_EXAMPLES)]
@@ -149,4 +150,7 @@ pub struct DiffArgs {
     /// Compare only what lies here and below
     #[arg(long, value_name = "PATH", default_value = "/", value_parser = SandboxPath::parse)]
     pub path: SandboxPath,
+    /// Show unified diffs of files that are text
+    #[arg(long)]
+    pub text: bool,
 }

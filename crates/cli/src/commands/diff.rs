@@ -1,7 +1,6 @@
 //! `eyot diff`: lists the files that differ between two snapshots or sandboxes.
 
-use eyot::ChangeKind;
-use eyot_engine::ComparedPoint;
+use eyot::{ChangeKind, CompareOptions};
 
 use crate::args::DiffArgs;
 use crate::branch_names::in_pool;
@@ -11,14 +10,9 @@ use crate::output::for_stdout;
 
 pub async fn run(args: DiffArgs, context: &Context) -> Result<u8, Failure> {
     let (pool, from) = in_pool(&args.from, context).await?;
-    let sides = match args.to {
-        None => (ComparedPoint::BaseOf(from.clone()), ComparedPoint::Sandbox(from)),
-        Some(to) => {
-            let to = to.strip_prefix(&format!("{}/", pool.name())).unwrap_or(&to).to_owned();
-            (ComparedPoint::Named(from), ComparedPoint::Named(to))
-        }
-    };
-    let compared = pool.compare(&sides.0, &sides.1, &args.path).await;
+    let to = args.to.as_deref().map(|to| pool.name_inside(to));
+    let options = CompareOptions { path: args.path, text: args.text };
+    let compared = pool.compare(&from, to, &options).await;
     let found = compared.map_err(|error| context.explained(error, &args.from))?;
     if context.output.json {
         context.output.value(&found)?;
@@ -30,7 +24,10 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<u8, Failure> {
             ChangeKind::Changed => 'C',
             ChangeKind::Removed => 'D',
         };
-        format!("{letter} {}\n", for_stdout(&change.path))
+        match &change.text {
+            Some(text) => text.lines().map(|line| format!("{}\n", for_stdout(line))).collect(),
+            None => format!("{letter} {}\n", for_stdout(&change.path)),
+        }
     };
     context.output.text(&found.changes.iter().map(line).collect::<String>())?;
     if found.truncated {

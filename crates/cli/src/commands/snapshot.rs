@@ -24,8 +24,13 @@ pub async fn run(args: SnapshotArgs, context: &Context) -> Result<u8, Failure> {
 async fn take(args: SnapshotArgs, context: &Context) -> Result<u8, Failure> {
     let named = args.sandbox.unwrap_or_default();
     let (pool, name) = in_pool(&named, context).await?;
-    let options =
-        SnapshotOptions { name: args.name, labels: args.label.into_iter().collect(), stop: args.stop.stop };
+    let (name_of_snapshot, labels) = (args.name, args.label.into_iter().collect());
+    let options = SnapshotOptions {
+        name: name_of_snapshot,
+        labels,
+        stop: args.stop.stop,
+        ..SnapshotOptions::default()
+    };
     let taken = pool.snapshot(&name, options).await.map_err(|error| context.explained(error, &named))?;
     note_stopped(&taken.stopped, context);
     if context.output.json {
@@ -43,12 +48,9 @@ pub(super) fn note_stopped(stopped: &[String], context: &Context) {
     }
 }
 
-async fn list(name: SandboxName, context: &Context) -> Result<u8, Failure> {
-    let snapshots = if context.has_no_state()? {
-        Vec::new()
-    } else {
-        pool(name, context).await?.snapshots_with_sizes().await?
-    };
+async fn list(name: Option<SandboxName>, context: &Context) -> Result<u8, Failure> {
+    let snapshots =
+        if context.has_no_state()? { Vec::new() } else { pool(name, context).await?.snapshots().await? };
     match (context.output.json, context.output.quiet) {
         (true, _) => context.output.value(&snapshots)?,
         (false, true) => {

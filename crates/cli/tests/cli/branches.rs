@@ -1,6 +1,10 @@
 //! Snapshots, forks, rollbacks and differences, as somebody types them.
 
+use serde_json::json;
+
+use super::in_memory::Session;
 use super::machine::Machine;
+use super::memory_server::MemoryServer;
 
 fn machine() -> Machine {
     let machine = Machine::new();
@@ -20,6 +24,8 @@ fn a_bad_step_is_undone_and_three_tries_begin_where_it_was_good() {
     let changed = "C /workspace/a\nA /workspace/d\nA /workspace/d/f\n";
     assert_eq!(machine.run(&["diff", "dev"]).success(), changed);
     assert_eq!(machine.run(&["diff", "good", "dev"]).success(), changed);
+    let texts = machine.run(&["diff", "dev", "--text", "--path", "/workspace/d"]).success();
+    assert_eq!(texts, "A /workspace/d\n--- /dev/null\n+++ b/workspace/d/f\n@@ -0,0 +1,1 @@\n+x\n");
     assert_eq!(
         machine.run(&["diff", "dev", "--path", "/workspace/d"]).success(),
         "A /workspace/d\nA /workspace/d/f\n"
@@ -106,4 +112,43 @@ fn names_that_are_not_there_or_taken_are_refused_with_what_to_do() {
     assert_eq!(slept.code, Some(0));
     machine.run(&["snapshot", "dev", "--name", "two"]).success();
     assert_eq!(machine.run(&["ls", "--json"]).json()[0]["status"], "sleeping", "it was woken");
+}
+
+#[test]
+fn a_sandbox_in_memory_is_kept_forked_and_rolled_back_by_its_server() {
+    let served = MemoryServer::new();
+    served.script("echo one > a");
+    served.there(&["start", "web", "--", "sleep", "1000"]).success();
+    let refused = served.there(&["snapshot", "web", "--name", "good"]);
+    assert!(refused.failure(125).contains("`sleep 1000` runs in sandbox `web`"), "{refused:?}");
+    let taken = served.there(&["snapshot", "web", "--name", "good", "--stop", "--json"]).json();
+    assert_eq!((&taken["stopped"][0], &taken["shared_bytes"]), (&"sleep 1000".into(), &0.into()));
+    served.script("echo two > a; echo new > b");
+    assert_eq!(served.there(&["diff", "web"]).success(), "C /workspace/a\nA /workspace/b\n");
+    assert_eq!(served.there(&["fork", "good", "-n", "2"]).success(), "web-1\nweb-2\n");
+    assert_eq!(served.there(&["read", "web-2", "a"]).success(), "one\n");
+    served.there(&["rollback", "web", "good"]).success();
+    assert_eq!(served.script("cat a; ls"), "one\na\n");
+    served.there(&["snapshot", "rm", "good"]).success();
+    assert_eq!(served.there(&["snapshot", "ls", "-q"]).success(), "");
+}
+
+#[test]
+fn the_checkpoints_of_a_session_go_with_it_even_if_it_is_killed() {
+    let machine = Machine::new();
+    let kept = || std::fs::read_dir(machine.state().join("snapshots")).unwrap().count();
+    for is_killed in [false, true] {
+        let mut session = Session::begin(&machine, &["mcp", "--toolset", "pool", "--toolset", "checkpoints"]);
+        let call = json!({ "name": "checkpoint", "arguments": { "name": "good" } });
+        let answer = session.ask("tools/call", call);
+        assert_eq!(answer["structuredContent"], json!({ "checkpoint": "good" }), "{answer}");
+        assert_eq!(kept(), 1);
+        if is_killed {
+            session.kill();
+            machine.run(&["pool", "ls"]).success();
+        } else {
+            assert_eq!(session.end(), Some(0));
+        }
+        assert_eq!(kept(), 0, "killed: {is_killed}");
+    }
 }

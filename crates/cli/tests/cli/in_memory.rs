@@ -66,6 +66,12 @@ const WORKSPACE: Calls = &[
     ("list_files", "{}", "w.txt"),
 ];
 
+const CHECKPOINTS: Calls = &[
+    ("checkpoint", r#"{"name":"kept"}"#, r#"{"checkpoint":"kept"}"#),
+    ("diff", "{}", r#"{"changes":[]}"#),
+    ("restore", r#"{"checkpoint":"kept"}"#, r#"{"ok":true}"#),
+];
+
 /// The tools of `workspace` that are asked for. Those of ports are refused, as there are none.
 const PROCESSES: Calls = &[
     ("start_process", r#"{"command":"sh","args":["-c","echo begun; sleep 600"]}"#, "p1"),
@@ -86,7 +92,13 @@ fn call_all(served: &MemoryServer, toolset: &str, calls: Calls) {
 #[test]
 fn every_tool_of_every_toolset_works_in_memory() {
     let served = MemoryServer::new();
-    let toolsets = [("pool", POOL), ("coding", CODING), ("workspace", WORKSPACE), ("anthropic", ANTHROPIC)];
+    let toolsets = [
+        ("pool", POOL),
+        ("coding", CODING),
+        ("workspace", WORKSPACE),
+        ("anthropic", ANTHROPIC),
+        ("checkpoints", CHECKPOINTS),
+    ];
     let named: BTreeSet<&str> = toolsets.iter().map(|(name, _)| *name).collect();
     assert_eq!(named, toolset_names().into_iter().collect());
     for (toolset, calls) in toolsets {
@@ -300,14 +312,14 @@ fn a_sandbox_in_the_memory_of_one_process_is_its_alone_as_long_as_it_runs() {
 }
 
 /// A session of an MCP client with a program that it has started.
-struct Session {
+pub(super) struct Session {
     child: Child,
     stdout: BufReader<std::process::ChildStdout>,
     asked: u64,
 }
 
 impl Session {
-    fn begin(machine: &Machine, words: &[&str]) -> Self {
+    pub(super) fn begin(machine: &Machine, words: &[&str]) -> Self {
         let mut command = machine.command(words);
         let mut child = machine.spawn(command.stdin(Stdio::piped()));
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -325,7 +337,7 @@ impl Session {
 
     /// Asks, and returns the result.
     #[track_caller]
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(super) fn ask(&mut self, method: &str, params: Value) -> Value {
         self.asked += 1;
         let request = json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params });
         self.send(&request);
@@ -336,8 +348,14 @@ impl Session {
         answer["result"].clone()
     }
 
+    /// Kills the server of the session.
+    pub(super) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Closes the client's side, and returns the exit code.
-    fn end(mut self) -> Option<i32> {
+    pub(super) fn end(mut self) -> Option<i32> {
         drop(self.child.stdin.take());
         self.child.wait().unwrap().code()
     }

@@ -69,6 +69,42 @@ impl Drop for Served {
 }
 
 #[test]
+fn snapshots_forks_and_differences_say_the_same_over_a_server() {
+    let served = Served::new();
+    served.there(&["write", "box", "a", "--content", "one"]).success();
+    let taken = served.there(&["snapshot", "box", "--name", "good", "-l", "step=1"]).success();
+    assert_eq!(served.both(&["snapshot", "ls", "-q"]).success(), taken);
+    served.there(&["exec", "box", "--", "sh", "-c", "echo two > a; echo new > b"]).success();
+    let changed = "C /workspace/a\nA /workspace/b\n";
+    for sides in [&["box"][..], &["good", "box"], &["default/good", "default/box"], &["good", &served.id]] {
+        assert_eq!(served.both(&[&["diff"], sides].concat()).success(), changed, "{sides:?}");
+    }
+    assert_eq!(served.there(&["fork", "good", "-n", "2"]).success(), "box-1\nbox-2\n");
+    assert_eq!(served.there(&["fork", "default/box", "--name", "third"]).success(), "third\n");
+    assert_eq!(served.both(&["read", "box-2", "a"]).success(), "one");
+    served.there(&["start", "box", "--", "sleep", "1000"]).success();
+    let refused = served.both(&["rollback", "box", "good"]);
+    assert!(refused.failure(125).contains("`sleep 1000` runs in sandbox `box`"), "{refused:?}");
+    let back = served.there(&["rollback", "box", "good", "--stop"]);
+    assert!(back.stderr.contains("`sleep 1000` was ended"), "{back:?}");
+    assert_eq!(served.both(&["read", "box", "a"]).success(), "one");
+    for wrong in [
+        &["snapshot", "box", "--name", "good"][..],
+        &["snapshot", "nobody"],
+        &["rollback", "box", "nothing"],
+        &["diff", "nothing", "box"],
+        &["fork", "nothing"],
+        &["fork", "good", "-n", "65"],
+        &["snapshot", "rm", "nothing"],
+    ] {
+        let (there, here) = (served.there(wrong), served.here(wrong));
+        assert!(!there.failure(125).is_empty() && !here.failure(125).is_empty(), "{wrong:?}");
+    }
+    served.there(&["snapshot", "rm", "default/good"]).success();
+    assert_eq!(served.both(&["snapshot", "ls", "-q"]).success(), "");
+}
+
+#[test]
 fn every_command_about_sandboxes_says_the_same_over_a_server() {
     let served = Served::new();
     let id = served.id.as_str();

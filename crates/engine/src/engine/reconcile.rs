@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Engine;
 use crate::events::EventKind;
-use crate::pool::{PoolMetadata, wake_in_turn};
+use crate::pool::{PoolMetadata, remove_snapshots_of, wake_in_turn};
 use crate::pool_options::PoolOptions;
 use crate::records::{UNREQUESTED_SLEEP, is_gone, is_own};
 use crate::store::{RowState, SandboxRow, Store};
@@ -80,6 +80,7 @@ impl Engine {
                 let removed = self.records.remove(self.provider.as_ref(), row, what).await;
                 self.record_outcome(done, row, what, removed).await;
             }
+            remove_snapshots_of(self.provider.as_ref(), &pool.name).await?;
             match self.records.ask(move |store| store.remove_pool(&pool.name)).await {
                 // Sandboxes that could not be removed keep the pool until the next time.
                 Err(error) if error.kind() != ErrorKind::Conflict => return Err(error),

@@ -125,6 +125,11 @@ pub enum EventKind {
         /// The id of the snapshot.
         snapshot: String,
     },
+    /// A snapshot of the sandbox's files was removed. The sandbox may be gone.
+    SnapshotRemoved {
+        /// The id of the snapshot.
+        snapshot: String,
+    },
     /// The sandbox has the files of a snapshot again.
     RolledBack {
         /// The id of the snapshot.
@@ -155,6 +160,7 @@ impl EventKind {
             Self::PortOpened { .. } => "port_opened",
             Self::EgressDecided { .. } => "egress_decided",
             Self::SnapshotTaken { .. } => "snapshot_taken",
+            Self::SnapshotRemoved { .. } => "snapshot_removed",
             Self::RolledBack { .. } => "rolled_back",
             Self::Reconciled { .. } => "reconciled",
             Self::Unknown => "unknown",
@@ -176,7 +182,7 @@ impl EventKind {
             | Self::EgressDecided { host: text, .. }
             | Self::Reconciled { what: text } => truncate_text(text, MAX_TEXT_BYTES),
             // Ids have a fixed length.
-            Self::SnapshotTaken { .. } | Self::RolledBack { .. } => {}
+            Self::SnapshotTaken { .. } | Self::SnapshotRemoved { .. } | Self::RolledBack { .. } => {}
             Self::Created | Self::Woke | Self::Slept | Self::Destroyed | Self::Unknown => {}
         }
     }

@@ -25,6 +25,7 @@ use crate::store::{NewSandbox, RowState, SandboxRow};
 /// A name belongs to the pool, and so does a persistent workspace: another pool may have one of the same name, and neither can
 /// tell. To the provider below, each sandbox has a name made from its id, and `workspaces.rs` says which id a workspace has. The pool's quotas, its aliases of images and its default image hold; its template
 /// does not, since specs are whole here.
+#[derive(Clone)]
 pub struct PoolProvider {
     pool: SandboxPool,
     caller: PoolCaller,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{
-    BranchPoint, FileChanges, NewSnapshot, Result, SandboxId, SandboxPath, SandboxSnapshots, SnapshotId,
+    BranchPoint, CompareOptions, FileChanges, NewSnapshot, Result, SandboxId, SandboxSnapshots, SnapshotId,
     SnapshotInfo,
 };
 
@@ -54,7 +54,12 @@ impl SandboxSnapshots for PoolSnapshots {
         self.all.remove(snapshot).await
     }
 
-    async fn compare(&self, from: &BranchPoint, to: &BranchPoint, path: &SandboxPath) -> Result<FileChanges> {
+    async fn compare(
+        &self,
+        from: &BranchPoint,
+        to: &BranchPoint,
+        options: &CompareOptions,
+    ) -> Result<FileChanges> {
         for point in [from, to] {
             match point {
                 BranchPoint::Snapshot(id) => self.pool.find_snapshot(id.as_str()).await.map(drop)?,
@@ -63,6 +68,6 @@ impl SandboxSnapshots for PoolSnapshots {
                 }
             }
         }
-        self.all.compare(from, to, path).await
+        self.all.compare(from, to, options).await
     }
 }

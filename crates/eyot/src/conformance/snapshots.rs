@@ -11,7 +11,7 @@ use super::create::named;
 use crate::created::SandboxInfo;
 use crate::path::SandboxPath;
 use crate::sandbox::Sandbox;
-use crate::snapshot::{BranchPoint, ChangeKind, FileChanges, NewSnapshot, SnapshotInfo};
+use crate::snapshot::{BranchPoint, ChangeKind, CompareOptions, FileChanges, NewSnapshot, SnapshotInfo};
 use crate::spec::{SandboxSpec, SnapshotId};
 
 cases! {
@@ -21,6 +21,7 @@ cases! {
     a_fork_of_a_fork_has_the_files_of_both(fixture) needs [Snapshots, Shell];
     a_comparison_tells_what_was_added_changed_and_removed(fixture) needs [Snapshots, Shell, Symlinks];
     what_has_the_same_content_again_is_no_difference(fixture) needs [Snapshots, Shell];
+    a_comparison_has_the_diffs_of_texts_if_they_are_asked_for(fixture) needs [Snapshots, Shell];
     snapshots_have_parents_names_labels_and_sizes(fixture) needs [Snapshots, Shell];
     a_snapshot_outlives_its_sandbox(fixture) needs [Snapshots, Shell];
     a_removed_snapshot_is_gone_and_what_lies_above_it_stays(fixture) needs [Snapshots, Shell];
@@ -29,6 +30,7 @@ cases! {
     what_a_sandbox_has_written_harms_no_other_snapshot(fixture) needs [Snapshots, Shell];
     a_snapshot_for_forks_is_not_listed_and_is_gone_with_them(fixture) needs [Snapshots, Shell];
     of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture) needs [Snapshots];
+    an_id_that_a_snapshot_has_is_refused_and_that_snapshot_stays(fixture) needs [Snapshots];
     forty_checkpoints_in_a_row_keep_every_state(fixture) needs [Snapshots, Shell];
 }
 
@@ -78,8 +80,17 @@ async fn remove(fixture: &dyn Fixture, snapshots: &[&SnapshotInfo]) -> Check {
 }
 
 async fn compare(fixture: &dyn Fixture, from: BranchPoint, to: BranchPoint) -> Check<FileChanges> {
-    let below = SandboxPath::parse("/workspace")?;
-    Ok(promptly("the comparison", fixture.provider().snapshots()?.compare(&from, &to, &below)).await??)
+    let options = CompareOptions::below(SandboxPath::parse("/workspace")?);
+    compare_with(fixture, from, to, options).await
+}
+
+async fn compare_with(
+    fixture: &dyn Fixture,
+    from: BranchPoint,
+    to: BranchPoint,
+    options: CompareOptions,
+) -> Check<FileChanges> {
+    Ok(promptly("the comparison", fixture.provider().snapshots()?.compare(&from, &to, &options)).await??)
 }
 
 async fn a_snapshot_keeps_the_files_and_its_sandbox_goes_on_with_them(fixture: Arc<dyn Fixture>) -> Check {
@@ -222,6 +233,39 @@ async fn what_has_the_same_content_again_is_no_difference(fixture: Arc<dyn Fixtu
     remove(&*fixture, &[&first, &second]).await
 }
 
+async fn a_comparison_has_the_diffs_of_texts_if_they_are_asked_for(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    output(&sandbox.0, "echo one > text; echo kept >> text; printf 'a\\0b' > bytes; echo gone > gone")
+        .await?;
+    let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
+    output(
+        &woken,
+        "echo two > text; echo kept >> text; printf 'a\\0c' > bytes; rm gone; echo n > new; chmod 600 text",
+    )
+    .await?;
+    let id = sandbox.0.info().id.clone();
+    let sides = (BranchPoint::Snapshot(snapshot.id.clone()), BranchPoint::Sandbox(id));
+    let options = CompareOptions { path: SandboxPath::parse("/workspace")?, text: true };
+    let found = compare_with(&*fixture, sides.0.clone(), sides.1.clone(), options).await?;
+    let text = |name: &str| {
+        let path = format!("/workspace/{name}");
+        let change = found.changes.iter().find(|change| change.path == path);
+        change.and_then(|change| change.text.clone())
+    };
+    let changed = "--- a/workspace/text\n+++ b/workspace/text\n@@ -1,2 +1,2 @@\n-one\n+two\n kept\n";
+    ensure_eq!(text("text").as_deref(), Some(changed));
+    ensure_eq!(text("new").as_deref(), Some("--- /dev/null\n+++ b/workspace/new\n@@ -0,0 +1,1 @@\n+n\n"));
+    ensure!(text("gone").is_some_and(|text| text.ends_with("-gone\n")), "what was removed has no diff");
+    ensure_eq!(text("bytes"), None);
+    ensure_eq!(found.changes.len(), 4);
+    let without = compare(&*fixture, sides.0, sides.1).await?;
+    ensure!(
+        without.changes.iter().all(|change| change.text.is_none()),
+        "there are diffs that nobody asked for"
+    );
+    remove(&*fixture, &[&snapshot]).await
+}
+
 async fn snapshots_have_parents_names_labels_and_sizes(fixture: Arc<dyn Fixture>) -> Check {
     let sandbox = sandbox(&*fixture).await?;
     let (provider, info) = (fixture.provider(), sandbox.0.info().clone());
@@ -229,7 +273,8 @@ async fn snapshots_have_parents_names_labels_and_sizes(fixture: Arc<dyn Fixture>
     let (first, _) = take(&*fixture, &info).await?;
     provider.sleep(info.id.as_str()).await?;
     let labels = BTreeMap::from([("step".to_owned(), "2".to_owned())]);
-    let asked = NewSnapshot { labels: labels.clone(), name: Some(info.name.clone()), ..new(&info) };
+    let name = Some(named(&*fixture).1);
+    let asked = NewSnapshot { labels: labels.clone(), name, ..new(&info) };
     let second = provider.snapshots()?.take(&info.id, asked.clone()).await?;
     ensure_eq!((&second.id, &second.name, &second.labels), (&asked.id, &asked.name, &labels));
     ensure_eq!((&second.sandbox, &second.sandbox_name), (&info.id, &info.name));
@@ -304,7 +349,7 @@ async fn an_unknown_snapshot_is_refused_and_nothing_is_made(fixture: Arc<dyn Fix
     ensure_fails!(provider.info(name.as_str()).await, NotFound);
     ensure_fails!(snapshots.remove(&unknown).await, NotFound);
     let present = BranchPoint::Sandbox(id.clone());
-    let root = SandboxPath::root();
+    let root = CompareOptions::below(SandboxPath::root());
     ensure_fails!(
         snapshots.compare(&BranchPoint::Snapshot(unknown.clone()), &present, &root).await,
         NotFound
@@ -321,7 +366,8 @@ async fn what_a_sandbox_has_written_harms_no_other_snapshot(fixture: Arc<dyn Fix
     let (hostile, other) = (sandbox(&*fixture).await?, sandbox(&*fixture).await?);
     let closed =
         "mkdir -p closed/below && touch closed/below/f && chmod 000 closed/below && chmod 311 closed";
-    let deep = "n=$(printf %0200d 0); for i in $(seq 60); do mkdir $n && cd $n || exit; done";
+    // As deep as the provider lets a path be.
+    let deep = "n=$(printf %0200d 0); for i in $(seq 60); do mkdir $n && cd $n || break; done; true";
     output(&hostile.0, &format!("{closed}; {deep}")).await?;
     let (of_hostile, woken) = take(&*fixture, hostile.0.info()).await?;
     let (of_other, _) = take(&*fixture, other.0.info()).await?;
@@ -362,7 +408,8 @@ async fn of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture: Arc<dyn Fi
     for info in [one.0.info(), other.0.info()] {
         provider.sleep(info.id.as_str()).await?;
     }
-    let named = |info: &SandboxInfo| NewSnapshot { name: Some(one.0.info().name.clone()), ..new(info) };
+    let name = named(&*fixture).1;
+    let named = |info: &SandboxInfo| NewSnapshot { name: Some(name.clone()), ..new(info) };
     let (first, second) = join(
         snapshots.take(&one.0.info().id, named(one.0.info())),
         snapshots.take(&other.0.info().id, named(other.0.info())),
@@ -371,6 +418,20 @@ async fn of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture: Arc<dyn Fi
     let (taken, refused) = if first.is_ok() { (first, second) } else { (second, first) };
     ensure_fails!(refused, AlreadyExists);
     remove(&*fixture, &[&taken?]).await
+}
+
+async fn an_id_that_a_snapshot_has_is_refused_and_that_snapshot_stays(fixture: Arc<dyn Fixture>) -> Check {
+    let (one, other) = (sandbox(&*fixture).await?, sandbox(&*fixture).await?);
+    one.0.write("file", "one").await?;
+    other.0.write("file", "other").await?;
+    let (taken, _) = take(&*fixture, one.0.info()).await?;
+    let (provider, info) = (fixture.provider(), other.0.info());
+    provider.sleep(info.id.as_str()).await?;
+    let again = NewSnapshot { id: taken.id.clone(), ..new(info) };
+    ensure_fails!(provider.snapshots()?.take(&info.id, again).await, AlreadyExists);
+    ensure_eq!(Sandbox::wake(&*provider, info.id.as_str()).await?.read("file").await?, "other");
+    ensure_eq!(fork(&*fixture, &taken).await?.0.read("file").await?, "one");
+    remove(&*fixture, &[&taken]).await
 }
 
 async fn forty_checkpoints_in_a_row_keep_every_state(fixture: Arc<dyn Fixture>) -> Check {

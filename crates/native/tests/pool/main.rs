@@ -1,6 +1,7 @@
 //! Pools of native sandboxes: the computers of one agent session, with nothing replaced by a
 //! stand-in. This program is also the process that is killed: see [`killed`].
 
+mod branches;
 mod engine;
 #[path = "../harness/mod.rs"]
 mod harness;
@@ -19,7 +20,13 @@ fn main() {
     if arguments.next().as_deref() == Some("worker") {
         return killed::worker(arguments);
     }
-    let trials =
-        [members::trials(), transfers::trials(), ports::trials(), engine::trials(), killed::trials()];
+    let trials = [
+        members::trials(),
+        transfers::trials(),
+        ports::trials(),
+        engine::trials(),
+        branches::trials(),
+        killed::trials(),
+    ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }

@@ -1,5 +1,6 @@
-//! The toolset `pool` over native sandboxes, called as a model calls it.
+//! The toolsets `pool` and `checkpoints` over native sandboxes, called as a model calls it.
 
+mod checkpoints;
 mod files;
 #[path = "../harness/mod.rs"]
 mod harness;
@@ -14,8 +15,14 @@ use libtest_mimic::{Arguments, Failed};
 use harness::{ensure, trial};
 
 fn main() {
-    let trials =
-        [workflow::trials(), shell::trials(), files::trials(), images::trials(), sandboxes::trials()];
+    let trials = [
+        workflow::trials(),
+        shell::trials(),
+        files::trials(),
+        images::trials(),
+        sandboxes::trials(),
+        checkpoints::trials(),
+    ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }
 

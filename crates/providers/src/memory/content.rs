@@ -35,6 +35,32 @@ impl FileContent {
         (self.head.len() + self.tail.len()) as u64
     }
 
+    /// The address and the size of each part that takes memory. Clones have the same.
+    pub(super) fn parts(&self) -> [(usize, u64); 2] {
+        [&self.head, &self.tail].map(|part| (Arc::as_ptr(part).addr(), part.len() as u64))
+    }
+
+    /// Tells whether it has the same bytes as another. `None`: more than `readable` bytes would have to be read.
+    pub(super) fn is_same(&self, other: &Self, readable: &mut u64) -> Option<bool> {
+        if self.len() != other.len() {
+            return Some(false);
+        }
+        if self.hole == other.hole && self.parts() == other.parts() {
+            return Some(true);
+        }
+        *readable = readable.checked_sub(self.len())?;
+        let mut at = 0;
+        loop {
+            let pieces = [self, other].map(|content| content.piece(&(at..u64::MAX)));
+            let [Some(one), Some(two)] = pieces else { return Some(pieces.iter().all(Option::is_none)) };
+            let both = one.len().min(two.len());
+            if one[..both] != two[..both] {
+                return Some(false);
+            }
+            at += both as u64;
+        }
+    }
+
     /// Adds bytes at the end.
     pub(super) fn append(&mut self, more: &[u8]) {
         let last = if self.hole == 0 { &mut self.head } else { &mut self.tail };
@@ -150,6 +176,25 @@ mod tests {
             assert!(content.set_len(len));
             assert_eq!(content.to_vec(20).unwrap(), left);
         }
+    }
+
+    #[test]
+    fn two_contents_are_the_same_by_their_bytes_wherever_their_holes_are() {
+        let zeros = FileContent::from([vec![1; 10], vec![0; 100_000], vec![2]].concat());
+        let mut hole = FileContent::from(vec![1; 10]);
+        assert!(hole.set_len(100_010));
+        hole.append(&[2]);
+        let mut readable = 1 << 20;
+        assert_eq!(zeros.is_same(&hole, &mut readable), Some(true));
+        assert_eq!(readable, (1 << 20) - 100_011);
+        let mut other = hole.clone();
+        assert_eq!(other.is_same(&hole, &mut 0), Some(true), "what is shared is not read");
+        other.append(&[3]);
+        assert_eq!(other.is_same(&hole, &mut 0), Some(false));
+        assert_eq!(zeros.is_same(&hole, &mut 99), None);
+        assert!(hole.set_len(100_010));
+        hole.append(&[9]);
+        assert_eq!(zeros.is_same(&hole, &mut readable), Some(false));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use eyot::{
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::content::FileContent;
+use super::frozen::FrozenFiles;
 use super::furniture;
 use super::names::{FileName, odd_bytes, shown};
 use super::node::{
@@ -90,6 +91,13 @@ impl MemoryFiles {
     /// Returns the most bytes that they may take.
     pub fn max_bytes(&self) -> u64 {
         self.lock().tree.max_bytes(self.root)
+    }
+
+    /// Takes these files in place of its own. Nothing changes if there is no room for them.
+    pub(super) fn fill(&self, files: &FrozenFiles) -> Result<()> {
+        let mut held = self.lock();
+        let root = held.root;
+        held.tree.thaw(root, files)
     }
 
     /// Lets go of all of them but the directories that others have too.

@@ -1,81 +1,36 @@
 //! The provider of sandboxes in memory. They live as long as the process.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Capability, Created, DiskEnforcement, Error, ErrorKind, Isolation, LimitsEnforced,
-    NetworkMode, Result, SandboxInfo, SandboxOperationUnsupported, SandboxProvider, ValidSpec, WorkspaceSpec,
+    NetworkMode, Result, SandboxInfo, SandboxOperationUnsupported, SandboxProvider, SandboxSnapshots,
+    ValidSpec, WorkspaceSpec,
 };
 
+use super::NAME;
 use super::clock::DeadlineClock;
 use super::driver::MemoryDriver;
 use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
+use super::frozen::FrozenFiles;
 use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
 use super::prepared::PreparedShells;
 use super::programs;
-use super::sandbox::{ForgetSandbox, MemorySandbox, SandboxCondition};
+use super::sandbox::{MemorySandbox, SandboxCondition};
 use super::shell_factory::ShellFactory;
+use super::snapshot_table::KeptFiles;
+use super::snapshots::MemorySnapshots;
 use super::workspaces::Workspaces;
-use super::{NAME, furniture};
+use super::world::{MemoryWorld, with_directory};
 
 /// Makes sandboxes of an interpreter and files in memory. Clones have the same sandboxes.
 #[derive(Clone)]
 pub struct MemoryProvider {
     shared: Arc<MemoryWorld>,
     capabilities: Capabilities,
-}
-
-/// The sandboxes of a provider, and what they have in common.
-pub(super) struct MemoryWorld {
-    factory: ShellFactory,
-    files: Option<MemoryFiles>,
-    live: Mutex<BTreeMap<String, Arc<MemorySandbox>>>,
-    workspaces: Workspaces,
-    clock: DeadlineClock,
-    programs: Arc<KnownPrograms>,
-    prepared: Arc<PreparedShells>,
-}
-
-impl MemoryWorld {
-    fn live(&self) -> MutexGuard<'_, BTreeMap<String, Arc<MemorySandbox>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets go of sandboxes for as long as the provider is there.
-    fn forgetting(self: &Arc<Self>) -> ForgetSandbox {
-        let world = Arc::downgrade(self);
-        Box::new(move |sandbox| {
-            if let Some(world) = world.upgrade() {
-                world.forget(sandbox);
-            }
-        })
-    }
-
-    /// Lets go of a sandbox that has ended. A persistent workspace is kept.
-    pub(super) fn forget(&self, sandbox: &MemorySandbox) {
-        if self.live().remove(sandbox.info.id.as_str()).is_none() {
-            return;
-        }
-        if let WorkspaceSpec::Persistent { id, destroy_on_session_destroy } = &sandbox.info.spec.workspace {
-            sandbox.files.release();
-            if *destroy_on_session_destroy && !sandbox.keeps_workspace.load(Ordering::Relaxed) {
-                self.workspaces.remove(id);
-            }
-        }
-    }
-}
-
-impl Drop for MemoryWorld {
-    fn drop(&mut self) {
-        let live = std::mem::take(&mut *self.live());
-        for sandbox in live.into_values() {
-            sandbox.destroy(LifeEnd::Destroy);
-        }
-    }
 }
 
 /// Returns the capabilities of a sandbox in memory.
@@ -99,6 +54,7 @@ pub fn capabilities() -> Capabilities {
         Capability::Deadlines,
         Capability::ChangeDeadlines,
         Capability::Sleep,
+        Capability::Snapshots,
     ])
 }
 
@@ -130,24 +86,30 @@ impl MemoryProvider {
             factory,
             files,
             live: Mutex::default(),
+            snapshots: Mutex::default(),
             workspaces: Workspaces::default(),
             clock: DeadlineClock::default(),
             programs,
         };
-        Self { shared: Arc::new(shared), capabilities: capabilities() }
+        // One of several who have all files in common can't go back alone.
+        let has = |capability: &Capability| shared.files.is_none() || *capability != Capability::Snapshots;
+        let capabilities = Capabilities::new(capabilities().iter().filter(has));
+        Self { shared: Arc::new(shared), capabilities }
     }
 
     fn find(&self, id_or_name: &str) -> Result<Arc<MemorySandbox>> {
-        let live = self.shared.live();
-        let is_it = |sandbox: &&Arc<MemorySandbox>| {
-            sandbox.info.id.as_str() == id_or_name || sandbox.info.name.as_str() == id_or_name
-        };
-        let missing = || Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`"));
-        live.values().find(is_it).cloned().ok_or_else(missing)
+        self.shared.find(id_or_name)
+    }
+
+    /// Finds the snapshot that a sandbox begins with.
+    fn begin(&self, spec: &ValidSpec) -> Result<Option<Arc<KeptFiles>>> {
+        let Some(id) = &spec.spec().snapshot else { return Ok(None) };
+        self.capabilities.require(Capability::Snapshots, NAME, "create", &["snapshot"])?;
+        self.shared.snapshots().find(id).map(Some)
     }
 
     /// Makes the files of a sandbox, its working directory among them.
-    fn files(&self, spec: &ValidSpec) -> Result<MemoryFiles> {
+    fn files(&self, spec: &ValidSpec, begin: Option<&FrozenFiles>) -> Result<MemoryFiles> {
         let max_bytes = spec.spec().limits.disk_mib.map(|mib| mib.saturating_mul(1 << 20));
         let max_bytes = max_bytes.unwrap_or(DEFAULT_MAX_BYTES);
         let files = match (&self.shared.files, &spec.spec().workspace) {
@@ -158,15 +120,13 @@ impl MemoryProvider {
                 );
             }
             (None, WorkspaceSpec::Persistent { id, .. }) => {
-                return self.shared.workspaces.files_with(id, spec.workdir(), max_bytes);
+                return self.shared.workspaces.files_with(id, spec.workdir(), max_bytes, begin);
             }
             (Some(files), _) => files.clone(),
             (None, _) => MemoryFiles::with_max_bytes(max_bytes),
         };
-        let mut held = files.lock();
-        let root = held.root;
-        furniture::make_directory(&mut held.tree, root, spec.workdir().as_str())?;
-        drop(held);
+        begin.map_or(Ok(()), |begin| files.fill(begin))?;
+        with_directory(&files, spec.workdir())?;
         Ok(files)
     }
 }
@@ -179,8 +139,16 @@ fn created(sandbox: &Arc<MemorySandbox>, (info, life): (SandboxInfo, Arc<Sandbox
 
 /// The fields of a spec that a sandbox in memory honours. Limits that are not enforced are reported
 /// so, and refused where they are required.
-const HONOURED: [&str; 7] =
-    ["hostname", "lifecycle", "limits", "require", "security.drop_capabilities", "user", "workspace"];
+const HONOURED: [&str; 8] = [
+    "hostname",
+    "lifecycle",
+    "limits",
+    "require",
+    "security.drop_capabilities",
+    "snapshot",
+    "user",
+    "workspace",
+];
 
 /// Refuses a spec that asks for anything else.
 fn check(spec: &ValidSpec) -> Result<()> {
@@ -240,7 +208,8 @@ impl SandboxProvider for MemoryProvider {
             WorkspaceSpec::Persistent { id, .. } => self.shared.workspaces.has(id),
             WorkspaceSpec::Ephemeral => false,
         };
-        let files = self.files(spec)?;
+        let begin = self.begin(spec)?;
+        let files = self.files(spec, begin.as_ref().map(|kept| &kept.files))?;
         let condition = SandboxCondition::new(spec.spec().lifecycle.clone(), &self.shared.clock);
         let mut info = SandboxInfo::running(spec, isolation.clone());
         info.life = condition.life.token.clone();
@@ -263,6 +232,7 @@ impl SandboxProvider for MemoryProvider {
             condition: Mutex::new(condition),
             has_made_workspace: !has_workspace,
             keeps_workspace: AtomicBool::new(false),
+            base: Mutex::new(begin),
         });
         {
             let mut live = self.shared.live();
@@ -305,6 +275,11 @@ impl SandboxProvider for MemoryProvider {
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
         let sandbox = self.find(id_or_name)?;
         created(&sandbox, sandbox.wake()?)
+    }
+
+    fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
+        self.capabilities.require(Capability::Snapshots, NAME, "snapshots", &[])?;
+        Ok(Arc::new(MemorySnapshots(self.shared.clone())))
     }
 
     async fn has_workspace(&self, id: &str) -> Result<bool> {

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use eyot::internal::now_ms;
-use eyot::{Capabilities, Error, IdleAction, Isolation, Lifecycle, Result, SandboxInfo, SandboxStatus};
+use eyot::{
+    Capabilities, Error, ErrorKind, IdleAction, Isolation, Lifecycle, Result, SandboxInfo, SandboxStatus,
+};
 
 use super::clock::{DeadlineClock, Scheduled};
 use super::files::MemoryFiles;
@@ -14,6 +16,7 @@ use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
 use super::prepared::PreparedShells;
 use super::shell_factory::ShellFactory;
+use super::snapshot_table::KeptFiles;
 
 /// Lets go of a sandbox that has ended.
 pub(super) type ForgetSandbox = Box<dyn Fn(&MemorySandbox) + Send + Sync>;
@@ -37,6 +40,8 @@ pub(super) struct MemorySandbox {
     pub has_made_workspace: bool,
     /// The persistent workspace stays, whatever the spec says.
     pub keeps_workspace: AtomicBool,
+    /// The snapshot that its files came from, or its last one.
+    pub base: Mutex<Option<Arc<KeptFiles>>>,
 }
 
 /// The part of a sandbox that changes.
@@ -71,6 +76,27 @@ impl MemorySandbox {
         info.status = if condition.is_asleep { SandboxStatus::Sleeping } else { SandboxStatus::Running };
         info.life = condition.life.token.clone();
         info
+    }
+
+    /// The snapshot below its present changes.
+    pub(super) fn base(&self) -> MutexGuard<'_, Option<Arc<KeptFiles>>> {
+        self.base.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with its files while it sleeps: whoever wakes it waits.
+    ///
+    /// # Errors
+    /// `conflict`: it does not sleep.
+    pub(super) fn while_asleep<T>(&self, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let condition = self.lock();
+        if let Some(end) = condition.gone.get() {
+            return Err(end.refusal(self.info.name.as_str()));
+        }
+        if !condition.is_asleep {
+            let message = format!("{what}: the sandbox does not sleep");
+            return Err(Error::new(ErrorKind::Conflict, message).with_hint("put it to sleep first"));
+        }
+        work()
     }
 
     /// Opens it as it is.

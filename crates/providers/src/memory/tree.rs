@@ -14,7 +14,7 @@ use super::node::{
 use super::place::Place;
 
 /// The cost of a name beside its bytes, so that a million empty files count as well.
-const NODE_BYTES: u64 = 128;
+pub(super) const NODE_BYTES: u64 = 128;
 /// The longest name, in bytes, as in Linux.
 const MAX_NAME_BYTES: usize = 255;
 
@@ -51,7 +51,7 @@ impl FileTree {
         self.release(id, 0, account);
     }
 
-    fn store(&mut self, node: FileNode) -> NodeId {
+    pub(super) fn store(&mut self, node: FileNode) -> NodeId {
         self.last += 1;
         self.nodes.insert(self.last, node);
         self.last
@@ -204,7 +204,7 @@ impl FileTree {
     }
 
     /// Gives back what a name took that no directory has any more.
-    fn release(&mut self, id: NodeId, name_bytes: usize, account: AccountId) {
+    pub(super) fn release(&mut self, id: NodeId, name_bytes: usize, account: AccountId) {
         let mut gone = vec![(id, name_bytes, account)];
         while let Some((id, name_bytes, account)) = gone.pop() {
             self.give_room(account, name_bytes as u64);
@@ -300,7 +300,7 @@ impl FileTree {
         entries.iter().rev().map(child).collect()
     }
 
-    fn take_room(&mut self, account: AccountId, bytes: u64) -> Result<()> {
+    pub(super) fn take_room(&mut self, account: AccountId, bytes: u64) -> Result<()> {
         let account = &mut self.accounts[account];
         if bytes > account.max_bytes.saturating_sub(account.used_bytes) {
             return Err(no_space());

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use eyot::{Result, SandboxPath};
 
 use super::files::{DEFAULT_MAX_BYTES, Inner, MemoryFiles};
+use super::frozen::FrozenFiles;
 use super::furniture;
 use super::node::{NodeId, NodeOwner};
 use super::walk::{Last, find};
@@ -29,16 +30,24 @@ impl Workspaces {
     }
 
     /// Makes the files of a sandbox with this workspace at its working directory.
-    pub(super) fn files_with(&self, id: &str, workdir: &SandboxPath, max_bytes: u64) -> Result<MemoryFiles> {
+    pub(super) fn files_with(
+        &self,
+        id: &str,
+        workdir: &SandboxPath,
+        max_bytes: u64,
+        begin: Option<&FrozenFiles>,
+    ) -> Result<MemoryFiles> {
         let files = MemoryFiles::beside(self.files.clone(), max_bytes);
-        let made = self.place(id, workdir, &files);
+        let filled = begin.map_or(Ok(()), |begin| files.fill(begin));
+        let made = filled.and_then(|()| self.place(id, workdir, &files));
         if made.is_err() {
             files.release();
         }
         made.map(|()| files)
     }
 
-    fn place(&self, id: &str, workdir: &SandboxPath, files: &MemoryFiles) -> Result<()> {
+    /// Puts a workspace at the working directory of a sandbox. It is made if there is none.
+    pub(super) fn place(&self, id: &str, workdir: &SandboxPath, files: &MemoryFiles) -> Result<()> {
         let mut all = self.lock();
         let mut held = files.lock();
         let root = held.root;

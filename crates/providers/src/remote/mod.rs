@@ -4,6 +4,7 @@
 //! connections to ports use WebSockets. Watches and followed logs use server-sent events.
 //! Everything else is a plain request.
 
+mod branch_calls;
 mod create;
 mod driver;
 mod exec;
@@ -16,6 +17,7 @@ mod port;
 mod provider;
 mod server;
 mod server_events;
+mod snapshots;
 mod tls;
 mod upload;
 

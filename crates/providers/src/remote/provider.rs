@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use eyot::wire::{CapabilitiesAnswer, CreateSandbox, PreviewAnswer, PreviewBody, SandboxAnswer, SandboxList};
 use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, Manifest, ProviderTools, Result,
-    SandboxImages, SandboxInfo, SandboxNamer, SandboxOperationUnsupported, SandboxProvider, SandboxSnapshots,
-    Usage, ValidSpec,
+    SandboxImages, SandboxInfo, SandboxNamer, SandboxProvider, SandboxSnapshots, Usage, ValidSpec,
 };
 use reqwest::Method;
 
@@ -15,6 +14,7 @@ use super::create;
 use super::http::ServerClient;
 use super::images::RemoteImages;
 use super::options::RemoteOptions;
+use super::snapshots::RemoteSnapshots;
 
 /// The number of sandboxes in one page of a list.
 const PAGE: &str = "1000";
@@ -32,9 +32,7 @@ impl RemoteProvider {
     pub async fn open(options: RemoteOptions) -> Result<Arc<Self>> {
         let server = ServerClient::new(options)?;
         let told = capabilities(&server).await?;
-        // The API has no routes for snapshots.
-        let told_of = told.capabilities.into_iter().filter(|one| *one != Capability::Snapshots);
-        let capabilities = Capabilities::new(told_of);
+        let capabilities = Capabilities::new(told.capabilities);
         Ok(Arc::new(Self { server, name: told.provider, capabilities }))
     }
 
@@ -98,7 +96,8 @@ impl SandboxProvider for RemoteProvider {
     }
 
     fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
-        Err(SandboxOperationUnsupported::new("snapshots", self.name(), &[]).into())
+        self.capabilities.require(Capability::Snapshots, self.name(), "snapshots", &[])?;
+        Ok(Arc::new(RemoteSnapshots(self.server.clone())))
     }
 
     async fn isolation(&self) -> Result<Isolation> {

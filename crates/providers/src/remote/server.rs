@@ -1,5 +1,6 @@
 //! A server as a whole: its pools, the tools that act in them, and the events of their sandboxes.
 
+mod branches;
 mod change;
 mod events;
 mod pools;

@@ -111,6 +111,8 @@ fn the_rules_of_the_network_are_described_wherever_they_are_sent() {
 
 /// Operations that must come before others: they make what those ask for.
 const FIRST: [&str; 4] = ["sandboxes_create", "processes_start", "processes_write_stdin", "agents_answer"];
+/// Operations that must come after all others: they end the processes that those ask for.
+const LAST: [&str; 3] = ["snapshots_take", "snapshots_roll_back", "snapshots_fork"];
 
 /// Returns a path with the examples of its parameters.
 fn path_of_example(path: &str, operation: &Value) -> String {
@@ -136,8 +138,12 @@ async fn every_example_of_a_body_works_as_it_is_sent() {
         operation["requestBody"]["content"]["application/json"].is_object()
             && operation["operationId"] != "session_sign_in"
     });
-    let place = |operation: &Value| FIRST.iter().position(|first| operation["operationId"] == *first);
-    requests.sort_by_key(|(.., operation)| place(operation).unwrap_or(FIRST.len()));
+    let place = |among: &[&str], operation: &Value| {
+        among.iter().position(|name| operation["operationId"] == *name).map(|place| place + 1)
+    };
+    requests.sort_by_key(|(.., operation)| {
+        (place(&LAST, operation), place(&FIRST, operation).unwrap_or(usize::MAX))
+    });
     assert!(requests.len() > FIRST.len(), "{requests:?}");
     for (method, path, operation) in requests {
         let example = &operation["requestBody"]["content"]["application/json"]["example"];

@@ -20,6 +20,7 @@ mod page;
 mod problems;
 mod provider_tools;
 mod rates;
+mod snapshots;
 mod sockets;
 #[path = "../shared/state_folder.rs"]
 mod state_folder;

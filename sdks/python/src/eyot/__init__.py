@@ -59,6 +59,7 @@ from .runs import AgentInfo, AgentResult, RunInfo
 from .sandbox import Sandbox
 from .sandbox_info import Capabilities, Limits, Mount, SandboxInfo, SandboxOptions
 from .server_images import Images
+from .snapshots import ComparedFile, FileChange, FileChanges, SnapshotInfo
 from .terminal import Terminal
 from .tools import ToolResult
 
@@ -84,6 +85,7 @@ __all__ = [
     "Client",
     "ClientTool",
     "CommandFailed",
+    "ComparedFile",
     "Conflict",
     "Destroyed",
     "DirEntry",
@@ -93,6 +95,8 @@ __all__ = [
     "ExecResult",
     "ExecStream",
     "EyotError",
+    "FileChange",
+    "FileChanges",
     "FileStat",
     "GlobResult",
     "GrepMatch",
@@ -129,6 +133,7 @@ __all__ = [
     "SandboxNotFound",
     "SandboxOptions",
     "SetupFailed",
+    "SnapshotInfo",
     "Terminal",
     "TerminalInfo",
     "TimedOut",

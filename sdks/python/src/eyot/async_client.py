@@ -19,7 +19,7 @@ from websockets.asyncio.connection import Connection
 
 from . import _exec_socket as wire
 from ._call import Call, Silence, broken, checked, closed, may_go_again
-from ._calls import pools, sandboxes, tools
+from ._calls import pools, sandboxes, snapshots, tools
 from ._calls.at import At
 from ._connection import TIMEOUT, transport_options
 from ._events import EventStream, StreamEvent
@@ -36,6 +36,7 @@ from .errors import SandboxNotFound
 from .events import Event
 from .pools import PoolEntry, Transferred
 from .sandbox_info import Capabilities, SandboxInfo, SandboxOptions, UnnamedOptions
+from .snapshots import FileChanges, SnapshotInfo
 from .tools import ToolResult
 
 T = TypeVar("T")
@@ -180,6 +181,32 @@ class AsyncClient:
         """
         pool = self.pool or (await self._send(sandboxes.get(At(source)))).pool
         return await self._send(pools.transfer(pool, source, source_path, target, target_path, recursive))
+
+    @names_the_right_keyword
+    async def snapshots(self, *, sizes: bool = False) -> builtins.list[SnapshotInfo]:
+        """The snapshots of the pool, oldest first; with `sizes`, those that are not known yet are counted."""
+        return await self._send(snapshots.names(self.pool, sizes))
+
+    async def snapshot(self, name_or_id: str) -> SnapshotInfo:
+        """A snapshot, by name or id; `NotFound` if there is none."""
+        return await self._send(snapshots.get(self.pool, name_or_id))
+
+    async def remove_snapshot(self, name_or_id: str) -> None:
+        """Removes a snapshot. Sandboxes that were made from it, and later snapshots, stay as they are."""
+        await self._send(snapshots.remove(self.pool, name_or_id))
+
+    @names_the_right_keyword
+    async def fork(
+        self, source: str, *, count: int = 1, name: str | None = None, stop: bool = False
+    ) -> builtins.list[AsyncSandbox]:
+        """Makes sandboxes that begin with the files of a snapshot or, if there is none of that name, of a sandbox."""
+        made = await self._send(snapshots.fork(self.pool, source, count, name, stop))
+        return [AsyncSandbox(self, at) for at in made]
+
+    @names_the_right_keyword
+    async def diff(self, source: str, target: str, *, path: str | None = None, text: bool = False) -> FileChanges:
+        """Compares the files of two snapshots or sandboxes; with `text`, with unified diffs of files that are text."""
+        return await self._send(snapshots.diff(self.pool, source, target, path, text))
 
     @names_the_right_keyword
     async def events(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
-from ._calls import commands, files, network, sandboxes
+from ._calls import commands, files, network, sandboxes, snapshots
 from ._calls.at import At
 from ._calls.commands import Command, OnOutputAsync
 from ._content import AsyncPieces, as_async_body
@@ -32,6 +32,7 @@ from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .port_forward import PortForward, forwarded
 from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, TerminalInfo, Usage
 from .sandbox_info import SandboxInfo
+from .snapshots import FileChanges, SnapshotInfo
 
 if TYPE_CHECKING:
     from .async_client import AsyncClient
@@ -459,6 +460,34 @@ class AsyncSandbox(OfASandbox):
         """Wakes it; one that runs is fine."""
         self.info = await self._client._send(sandboxes.wake(self._at))
         return self.info
+
+    @names_the_right_keyword
+    async def snapshot(
+        self, *, name: str | None = None, labels: Mapping[str, str] | None = None, stop: bool = False
+    ) -> SnapshotInfo:
+        """Keeps its files as they are. One that runs is put to sleep for it and woken again, with its services.
+
+        One in which commands run is refused with `Conflict`, unless `stop` ends them.
+        """
+        return await self._client._send(snapshots.take(self._at, name, labels, stop))
+
+    @names_the_right_keyword
+    async def rollback(self, snapshot: str, *, stop: bool = False) -> builtins.list[str]:
+        """Gives it the files of a snapshot, by name or id. What changed since is lost. Returns the commands that were ended."""
+        return await self._client._send(snapshots.rollback(self._at, snapshot, stop))
+
+    @names_the_right_keyword
+    async def fork(self, *, count: int = 1, name: str | None = None, stop: bool = False) -> builtins.list[AsyncSandbox]:
+        """Makes sandboxes that begin with its present files, and have its spec."""
+        made = await self._client._send(snapshots.fork(self._at.pool, self._at.id_or_name, count, name, stop))
+        return [AsyncSandbox(self._client, at) for at in made]
+
+    @names_the_right_keyword
+    async def diff(self, *, source: str | None = None, path: str | None = None, text: bool = False) -> FileChanges:
+        """What it has changed since its last snapshot, or since `source`, a snapshot or a sandbox; `text` adds diffs."""
+        own = self._at.id_or_name
+        first, second = (own, None) if source is None else (source, own)
+        return await self._client._send(snapshots.diff(self._at.pool, first, second, path, text))
 
     async def destroy(self) -> None:
         """Removes it with everything in it. May be called twice."""

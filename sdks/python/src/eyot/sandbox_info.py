@@ -98,6 +98,8 @@ class UnnamedOptions(TypedDict, total=False):
 
     #: `host`, or the name of an image such as `node:22`.
     image: str
+    #: The id of a snapshot of the pool, whose files it begins with in place of an image: see `Client.fork`.
+    snapshot: str
     #: Where commands start.
     workdir: str
     #: Variables for every command.
@@ -144,6 +146,7 @@ class SandboxOptions(UnnamedOptions, total=False):
 _AS_THEY_ARE = (
     "name",
     "image",
+    "snapshot",
     "workdir",
     "env",
     "user",

@@ -1,0 +1,149 @@
+//! The snapshots that a provider of sandboxes in memory keeps. They live as long as it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+
+use eyot::internal::now_ms;
+use eyot::{Error, ErrorKind, NewSnapshot, Result, SandboxId, SandboxName, SnapshotId, SnapshotInfo};
+
+use super::frozen::{FrozenFiles, SharedContents};
+
+/// The bytes that the snapshots of one pool may hold together, each content counted once: 1 GiB.
+pub(super) const MAX_POOL_BYTES: u64 = 1 << 30;
+
+/// A snapshot with its files.
+#[derive(Debug)]
+pub(super) struct KeptFiles {
+    pub info: SnapshotInfo,
+    pub files: FrozenFiles,
+}
+
+/// All snapshots.
+#[derive(Debug, Default)]
+pub(super) struct SnapshotTable {
+    listed: BTreeMap<SnapshotId, Arc<KeptFiles>>,
+    /// Those that are only there for forks: sandboxes that lie above them hold them.
+    for_forks: BTreeMap<SnapshotId, Weak<KeptFiles>>,
+    /// The contents that the listed snapshots of each pool hold.
+    held: HashMap<Option<SandboxName>, PoolContents>,
+}
+
+#[derive(Debug, Default)]
+struct PoolContents {
+    contents: SharedContents,
+    table_bytes: u64,
+}
+
+impl SnapshotTable {
+    /// Finds a snapshot that a sandbox can be made from, one for forks too.
+    pub(super) fn find(&self, id: &SnapshotId) -> Result<Arc<KeptFiles>> {
+        let for_forks = || self.for_forks.get(id).and_then(Weak::upgrade);
+        let missing = || Error::new(ErrorKind::NotFound, format!("there is no snapshot `{id}`"));
+        self.listed.get(id).cloned().or_else(for_forks).ok_or_else(missing)
+    }
+
+    /// Lists what is known of the snapshots, oldest first.
+    pub(super) fn list(&self) -> Vec<SnapshotInfo> {
+        let mut all: Vec<SnapshotInfo> = self.listed.values().map(|kept| kept.info.clone()).collect();
+        all.sort_by(|one, other| (one.created_ms, &one.id).cmp(&(other.created_ms, &other.id)));
+        all
+    }
+
+    /// Keeps the files of a sandbox that lies above `parent`.
+    pub(super) fn keep(
+        &mut self,
+        sandbox: &SandboxId,
+        new: NewSnapshot,
+        files: FrozenFiles,
+        parent: Option<&KeptFiles>,
+    ) -> Result<Arc<KeptFiles>> {
+        self.for_forks.retain(|_, kept| kept.strong_count() > 0);
+        self.refuse_in_use(&new)?;
+        let (own, shared) = sizes(&files, parent);
+        let for_forks = new.for_forks;
+        let NewSnapshot { id, name, pool, sandbox_name, labels, spec, .. } = new;
+        let info = SnapshotInfo {
+            id,
+            name,
+            pool,
+            sandbox: sandbox.clone(),
+            sandbox_name,
+            parent: parent.map(|parent| parent.info.id.clone()),
+            labels,
+            created_ms: now_ms(),
+            own_bytes: Some(own),
+            shared_bytes: Some(shared),
+            spec,
+        };
+        let kept = Arc::new(KeptFiles { info, files });
+        if for_forks {
+            self.for_forks.insert(kept.info.id.clone(), Arc::downgrade(&kept));
+        } else {
+            self.hold(&kept)?;
+            self.listed.insert(kept.info.id.clone(), kept.clone());
+        }
+        Ok(kept)
+    }
+
+    /// Removes a snapshot. Sandboxes above it keep the files.
+    pub(super) fn remove(&mut self, id: &SnapshotId) -> Result<()> {
+        let missing = || Error::new(ErrorKind::NotFound, format!("there is no snapshot `{id}`"));
+        let kept = self.listed.remove(id).ok_or_else(missing)?;
+        let pool = self.held.entry(kept.info.pool.clone()).or_default();
+        pool.contents.remove(&kept.files);
+        pool.table_bytes -= kept.files.table_bytes();
+        if pool.table_bytes == 0 {
+            self.held.remove(&kept.info.pool);
+        }
+        Ok(())
+    }
+
+    fn refuse_in_use(&self, new: &NewSnapshot) -> Result<()> {
+        let in_use = |what: String, hint| {
+            let message = format!("take a snapshot: the {what} is in use");
+            Err(Error::new(ErrorKind::AlreadyExists, message).with_hint(hint))
+        };
+        if self.listed.contains_key(&new.id) || self.for_forks.contains_key(&new.id) {
+            return in_use(format!("id `{}`", new.id), "leave the id out");
+        }
+        let has_name = |kept: &Arc<KeptFiles>| kept.info.pool == new.pool && kept.info.name == new.name;
+        match &new.name {
+            Some(name) if self.listed.values().any(has_name) => {
+                in_use(format!("name `{name}`"), "take another name, or remove that snapshot")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a snapshot for its pool, unless that would be too much.
+    fn hold(&mut self, kept: &KeptFiles) -> Result<()> {
+        let pool = self.held.entry(kept.info.pool.clone()).or_default();
+        pool.contents.add(&kept.files);
+        pool.table_bytes += kept.files.table_bytes();
+        if pool.contents.bytes().saturating_add(pool.table_bytes) <= MAX_POOL_BYTES {
+            return Ok(());
+        }
+        pool.contents.remove(&kept.files);
+        pool.table_bytes -= kept.files.table_bytes();
+        let message = format!(
+            "take a snapshot: those of one pool may hold {} MiB of memory together",
+            MAX_POOL_BYTES >> 20
+        );
+        Err(Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed any more"))
+    }
+}
+
+/// Returns the bytes that files add to those of their parent, and those that they share with it.
+fn sizes(files: &FrozenFiles, parent: Option<&KeptFiles>) -> (u64, u64) {
+    let mut contents = SharedContents::default();
+    contents.add(files);
+    let whole = contents.bytes() + files.table_bytes();
+    let Some(parent) = parent else { return (whole, 0) };
+    let mut both = SharedContents::default();
+    both.add(&parent.files);
+    let before = both.bytes();
+    both.add(files);
+    // Each snapshot has its own names.
+    let own = both.bytes() - before + files.table_bytes().saturating_sub(parent.files.table_bytes());
+    (own, whole - own)
+}
