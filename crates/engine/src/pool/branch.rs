@@ -108,9 +108,9 @@ impl SandboxPool {
     /// lost.
     pub async fn roll_back(&self, name: &str, options: &RollbackOptions) -> Result<RollbackDone> {
         self.require_snapshots("rollback")?;
+        let (pool, row) = (self.clone(), self.live(name).await?);
         let snapshot = self.find_snapshot(&options.snapshot).await?.id;
         let terms = StillTerms { stop: options.stop, asleep_only: options.asleep_only };
-        let (pool, row) = (self.clone(), self.live(name).await?);
         run_detached(async move {
             let still = pool.hold_still(&row, "roll back", terms).await?;
             let done = pool.roll_still_back(&row, &snapshot).await;

@@ -59,10 +59,10 @@ fn sees_pipes(script: &str) -> bool {
 fn single_ampersands(script: &str) -> impl Iterator<Item = usize> {
     let bytes = script.as_bytes();
     let beside = |at: usize| [at.checked_sub(1), Some(at + 1)].map(|at| at.and_then(|at| bytes.get(at)));
-    script.match_indices('&').map(|(at, _)| at).filter(move |at| match beside(*at) {
-        [Some(b'&' | b'>' | b'<' | b'|'), _] | [_, Some(b'&' | b'>')] => false,
-        _ => true,
-    })
+    let is_alone = move |at: &usize| {
+        !matches!(beside(*at), [Some(b'&' | b'>' | b'<' | b'|'), _] | [_, Some(b'&' | b'>')])
+    };
+    script.match_indices('&').map(|(at, _)| at).filter(is_alone)
 }
 
 /// Returns the places where the command before an `&` may begin, the nearest first.
