@@ -10,8 +10,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::api::{EnvdAccess, ListedSandbox, RefusalBody};
+use super::api::{EnvdAccess, ListedSandbox, RefusalBody, State};
 use super::options::E2bOptions;
+use super::record::ID;
 
 /// The most times that a call is sent.
 const MAX_TRIES: u32 = 4;
@@ -59,8 +60,45 @@ impl E2bClient {
         Ok(Self { http, options })
     }
 
-    /// Makes a sandbox.
+    /// Makes a sandbox. One whose answer does not come is asked for again, and killed if that does not help.
     pub async fn create(&self, new: &CreateCall) -> Result<EnvdAccess> {
+        let mut made = self.create_once(new).await;
+        if made.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable && !error.had_no_effect())
+        {
+            // The text of the create makes it the same one.
+            made = self.create_once(new).await;
+        }
+        match made {
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                Err(self.without_sandbox(new, error).await)
+            }
+            made => made,
+        }
+    }
+
+    /// Kills what a create without an answer has made, and returns the error of the create.
+    async fn without_sandbox(&self, new: &CreateCall, error: Error) -> Error {
+        let killed = async {
+            let id = new.metadata.get(ID).map_or("", String::as_str);
+            for left in self.list(&[(ID, id)]).await? {
+                self.kill(&left.id).await?;
+            }
+            Ok::<(), Error>(())
+        };
+        match killed.await {
+            Ok(()) => error.with_no_effect(),
+            Err(unknown) => {
+                tracing::warn!(error = %unknown, "look for what a create without an answer has made");
+                // An earlier try may have made one, though the last did not arrive.
+                let (kind, said) = (error.kind(), error.to_string());
+                let hint =
+                    error.hint().unwrap_or("E2B may have made the sandbox; its list shows it").to_owned();
+                Error::new(kind, said).with_hint(hint).with_source(error)
+            }
+        }
+    }
+
+    async fn create_once(&self, new: &CreateCall) -> Result<EnvdAccess> {
         let body = json!({
             "templateID": new.template,
             "timeout": new.timeout_s,
@@ -121,8 +159,12 @@ impl E2bClient {
         let path = format!("/sandboxes/{id}/pause");
         let body = json!({ "memory": false });
         match self.send(|| Ok(with_json(self.request(Method::POST, &path)?, &body))).await {
-            Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
-            _ => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Conflict => match self.get(id).await? {
+                Some((listed, _)) if listed.state == State::Paused => Ok(()),
+                // It is busy with something else.
+                _ => Err(error),
+            },
+            paused => paused.map(drop),
         }
     }
 

@@ -18,7 +18,8 @@ use super::script::life_after;
 /// where they are required.
 const HONOURED: [&str; 5] = ["image", "limits", "network", "require", "security.drop_capabilities"];
 /// Makes a directory for the sandbox's user.
-const MAKE_WORKDIR: &str = "mkdir -p -- \"$1\" && chown user: -- \"$1\" || exit\n";
+const MAKE_WORKDIR: &str =
+    "PATH=/usr/local/bin:/usr/bin:/bin\nmkdir -p -- \"$1\" && chown user: -- \"$1\" || exit\n";
 
 pub(super) fn in_use(key: &str) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("create sandbox: `{key}` is in use"))

@@ -221,7 +221,12 @@ impl SandboxProvider for E2bProvider {
         let mut record = record;
         record.spec = spec.spec().clone();
         let found = FoundSandbox { record, e2b_id, state: State::Running, is_adopted: false };
-        self.refuse_younger(spec, &found).await?;
+        if let Err(refused) = self.refuse_younger(spec, &found).await {
+            // A failed create has left nothing when it is told.
+            self.client.kill(&made.e2b_id).await?;
+            made.is_done = true;
+            return Err(refused);
+        }
         made.is_done = true;
         Ok(self.created(found, link))
     }

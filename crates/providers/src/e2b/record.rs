@@ -14,7 +14,7 @@ use super::api::State;
 
 /// The owner: sandboxes of other owners are not seen.
 pub(super) const OWNER: &str = "eyot_owner";
-const ID: &str = "eyot_id";
+pub(super) const ID: &str = "eyot_id";
 const SANDBOX_NAME: &str = "eyot_name";
 const RECORD: &str = "eyot_record";
 

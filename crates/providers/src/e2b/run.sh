@@ -45,4 +45,8 @@ case $1 in
 esac
 env=$(PATH=/usr/local/bin:/usr/bin:/bin type -P env)
 printf 'ok\n'
+case $1 in
+  # `env` would take it for a variable.
+  *=*) exec "$env" -u OLDPWD -- "${variables[@]}" /bin/sh -c 'exec "$@"' sh "$@" ;;
+esac
 exec "$env" -u OLDPWD -- "${variables[@]}" "$@"

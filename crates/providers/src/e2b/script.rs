@@ -128,6 +128,10 @@ pub(super) async fn answer(link: &Link, argv: Vec<String>, user: SystemUser) -> 
     loop {
         match next_event(link, &mut events).await? {
             ProcessEvent::Stdout(bytes) => add(&mut answer, &bytes)?,
+            // `find` ends with 1 where it may not look, which is told by what it prints.
+            ProcessEvent::End(end) if !end.exited || end.exit_code > 1 => {
+                return Err(unfinished(&end.status));
+            }
             ProcessEvent::End(_) => return Ok(answer),
             _ => {}
         }

@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use eyot::{Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
+use eyot::{Command, Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
 use futures_util::StreamExt;
 use libtest_mimic::{Failed, Trial};
 
@@ -131,11 +131,15 @@ fn failed<T>(result: eyot::Result<T>) -> Result<Error, Failed> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let cases: [NamedCase; 13] = [
+    let cases: [NamedCase; 17] = [
         ("a_throttled_question_is_asked_again_after_the_wait_that_was_asked_for", throttled),
         ("a_wait_that_is_too_long_is_told_and_not_waited_for", throttled_for_long),
         ("a_question_is_asked_again_after_a_failure_of_the_service", failing),
         ("a_create_whose_answer_is_lost_makes_one_sandbox", lost_answer),
+        ("a_create_whose_answer_is_cut_makes_one_sandbox", cut_answer),
+        ("a_create_whose_answers_are_all_cut_leaves_no_sandbox", cut_answers),
+        ("a_program_with_an_equals_sign_in_its_name_is_run", equals_sign),
+        ("a_path_of_the_caller_keeps_no_sandbox_from_being_made", own_path),
         ("a_throttled_command_is_not_run_twice_and_told_as_not_run", throttled_command),
         ("a_command_that_was_perhaps_started_is_not_started_again", lost_command),
         ("a_stream_that_is_cut_is_an_error_and_the_sandbox_lives", cut_stream),
@@ -218,6 +222,50 @@ fn lost_answer() -> Tried {
         ensure(faults.count("POST /v2/sandboxes") == 2, "it was not asked twice")?;
         ensure(ground.native.list().await?.len() == 1, "two sandboxes were made")?;
         Ok(sandbox.destroy().await?)
+    })
+}
+
+fn cut_answer() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        faults.plan(Method::POST, "/v2/sandboxes", Fault::Cut(10));
+        let sandbox = Sandbox::create(&*ground.provider(), SandboxSpec::default()).await?;
+        ensure(ground.native.list().await?.len() == 1, "two sandboxes were made")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn cut_answers() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        for _ in 0..2 {
+            faults.plan(Method::POST, "/v2/sandboxes", Fault::Cut(10));
+        }
+        let error = failed(Sandbox::create(&*ground.provider(), SandboxSpec::default()).await)?;
+        ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))?;
+        ensure(ground.native.list().await?.is_empty(), "a sandbox is left")
+    })
+}
+
+fn equals_sign() -> Tried {
+    let (ground, _) = ground(0);
+    block_on(async {
+        let sandbox = Sandbox::create(&*ground.provider(), SandboxSpec::default()).await?;
+        let line = "mkdir d && printf '#!/bin/sh\\necho \"ran $1\"\\n' > d/a=b && chmod +x d/a=b";
+        sandbox.exec(line, ExecOptions::default()).await?;
+        let argv = Command::argv(["./d/a=b", "$x y"]);
+        let ran = sandbox.exec(argv, ExecOptions::default()).await?;
+        ensure(ran.stdout_text() == "ran $x y\n", format!("{ran:?}"))?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn own_path() -> Tried {
+    let (ground, _) = ground(0);
+    block_on(async {
+        let mut spec = SandboxSpec::default();
+        spec.env.insert("PATH".into(), "/opt/none".into());
+        Ok(Sandbox::create(&*ground.provider(), spec).await?.destroy().await?)
     })
 }
 

@@ -9,6 +9,8 @@ use super::connect::{Code, RpcError};
 /// time of change, owner, group, path below the start, target of a link.
 const FORMAT: &str = r"%y\0%Y\0%m\0%M\0%s\0%T@\0%u\0%g\0%P\0%l\0";
 const FACTS: usize = 10;
+/// The last second that a date can name: 9999-12-31T23:59:59Z.
+const LATEST_S: f64 = 253_402_300_799.0;
 
 /// Describes one file.
 pub(super) async fn one(sandbox: &Sandbox, user: Option<&String>, path: &str) -> Result<Value, RpcError> {
@@ -80,7 +82,9 @@ fn entry(root: &str, facts: &[&str]) -> Result<Value, RpcError> {
         "N" | "L" => "FILE_TYPE_SYMLINK",
         _ => "FILE_TYPE_UNSPECIFIED",
     };
-    let seconds = time.parse::<f64>().unwrap_or_default().max(0.0);
+    // Whoever owns a file chooses its time. One beyond the year 9999 can't be written.
+    let seconds = time.parse::<f64>().ok().filter(|seconds| !seconds.is_nan()).unwrap_or_default();
+    let seconds = seconds.clamp(0.0, LATEST_S);
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs_f64(seconds);
     let mut entry = json!({
         "name": name,
@@ -102,6 +106,15 @@ fn entry(root: &str, facts: &[&str]) -> Result<Value, RpcError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_no_date_has_is_cut() {
+        for (time, year) in [("1e300", "9999"), ("-5", "1970"), ("NaN", "1970"), ("soon", "1970")] {
+            let facts = ["f", "f", "644", "-rw-r--r--", "4", time, "user", "user", "a", ""];
+            let entry = entry("/root/", &facts).unwrap();
+            assert!(entry["modifiedTime"].as_str().unwrap().starts_with(year), "{time}: {entry}");
+        }
+    }
 
     #[test]
     fn a_link_is_told_as_what_it_leads_to_with_its_target() {
