@@ -1,7 +1,11 @@
-# Kills a process with all that it has started and that has still a parent among them. The argument is its number. Each is
-# stopped before its children are looked for, so that it starts no more.
+# Kills a process with all that it has started and that has still a parent among them. The arguments are the life of the sandbox
+# and its number. Each is stopped before its children are looked for, so that it starts no more.
 PATH=/usr/local/bin:/usr/bin:/bin
-tree=("$1")
+if [ "$1" != "$life" ]; then
+  printf 'sleeping\n'
+  exit 0
+fi
+tree=("$2")
 for ((next = 0; next < ${#tree[@]}; next++)); do
   parent=${tree[next]}
   kill -s STOP -- "$parent" 2>/dev/null

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use eyot::{ExecutionControl, ExecutionInput, PtySize, Result, SandboxOperationUnsupported, Signal};
+use eyot::{Error, ExecutionControl, ExecutionInput, PtySize, Result, SandboxOperationUnsupported, Signal};
 
 use super::NAME;
 use super::envd::{InputKind, SystemUser};
 use super::link::Link;
-use super::script::answer;
-use super::shell::bash;
+use super::script::{answer, in_life};
 
 const KILL: &str = include_str!("kill.sh");
 
@@ -98,7 +97,11 @@ impl ExecutionControl for ProcessControl {
 
 /// Kills a process with its children, whosever they are.
 pub(super) async fn kill(link: &Link, pid: u32) -> Result<()> {
-    let children = answer(link, bash(KILL, [pid.to_string()]), SystemUser::Root).await;
+    let children = answer(link, in_life(link, KILL, [pid.to_string()]), SystemUser::Root).await;
+    // In another life the number is another's.
+    if children.as_ref().is_err_and(Error::is_sleeping) {
+        return children.map(drop);
+    }
     let process = link.kill_process(pid).await;
     children.and(process)
 }

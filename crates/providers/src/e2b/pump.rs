@@ -24,10 +24,12 @@ const WATCH: &str = include_str!("watch.sh");
 
 /// The age at which a command that runs is watched.
 const WATCHED_AFTER: Duration = Duration::from_millis(100);
-/// The silence of an ended command's output after which nobody listens any more.
-const SILENT_FOR: Duration = Duration::from_millis(5);
-/// The longest time for which the output of an ended command is listened to.
-const LISTENED_FOR: Duration = Duration::from_millis(50);
+/// The silence of an ended command's output after which nobody listens any more. A network is not as even as a pipe.
+const SILENT_FOR: Duration = Duration::from_millis(50);
+/// The longest time that is spent waiting for the output of an ended command. What its reader takes does not count.
+const LISTENED_FOR: Duration = Duration::from_millis(500);
+/// The most output that can be on its way when a command ends. More comes from what it left behind.
+const MAX_ON_THE_WAY_BYTES: usize = 16 << 20;
 /// The longest wait for envd to tell the end of a process once nobody listens to its output.
 const END_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -45,9 +47,12 @@ pub(super) async fn pump(
             sender.send(Ok(ExecutionEvent::Stdout(first))).await.map_err(|_| ReaderGone)?;
         }
         let end = until_end(&link, pid, &mut events, &sender).await?;
-        sender.send(end).await.map_err(|_| ReaderGone)
+        let is_lost = end.is_err();
+        sender.send(end).await.map_err(|_| ReaderGone)?;
+        Ok::<_, ReaderGone>(is_lost)
     };
-    if passed.await.is_err()
+    // A command whose end can't be heard of would have no deadline any more.
+    if passed.await.unwrap_or(true)
         && let Err(error) = kill(&link, pid).await
     {
         tracing::debug!(%error, "a command that nobody reads could not be killed");
@@ -94,6 +99,13 @@ async fn passed_on(
     Ok(None)
 }
 
+fn output_bytes(event: &Result<ProcessEvent>) -> usize {
+    match event {
+        Ok(ProcessEvent::Stdout(bytes) | ProcessEvent::Stderr(bytes)) => bytes.len(),
+        _ => 0,
+    }
+}
+
 fn exit_event(end: &ProcessEnd, output_open: bool) -> Result<ExecutionEvent> {
     exit::status(end).map(|status| ExecutionEvent::Exit { status, output_open })
 }
@@ -106,9 +118,12 @@ async fn after_own_end(
     events: &mut ProcessEvents,
     sender: &mpsc::Sender<Result<ExecutionEvent>>,
 ) -> Result<Result<ExecutionEvent>, ReaderGone> {
-    let listened_until = Instant::now() + LISTENED_FOR;
-    while Instant::now() < listened_until {
+    let (mut listened, mut bytes) = (Duration::ZERO, 0);
+    while listened < LISTENED_FOR && bytes < MAX_ON_THE_WAY_BYTES {
+        let asked = Instant::now();
         let Ok(event) = tokio::time::timeout(SILENT_FOR, next_event(link, events)).await else { break };
+        listened += asked.elapsed();
+        bytes += output_bytes(&event);
         match passed_on(event, sender).await? {
             Some(Ok(end)) => return Ok(exit_event(&end, false)),
             Some(Err(error)) => return Ok(Err(error)),
