@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use eyot::internal::now_ms;
 use eyot::{SandboxId, SandboxName, SandboxSpec, SnapshotId, SnapshotInfo};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -145,7 +146,14 @@ pub(crate) fn find(state: &StateDir, id: &SnapshotId) -> io::Result<Option<Snaps
     Ok(infos.into_iter().next())
 }
 
-/// Describes those of all snapshots that are wanted.
+/// Returns the time of a snapshot that is taken now. Each is later than all before it, so that the oldest of a pool stay the
+/// oldest, whoever looks when.
+pub(crate) fn next_ms(state: &StateDir) -> io::Result<i64> {
+    let last = KeptSnapshot::all(state)?.iter().map(|snapshot| snapshot.created_ms).max();
+    Ok(last.map_or(i64::MIN, |last| last.saturating_add(1)).max(now_ms()))
+}
+
+/// Describes those of all snapshots that are wanted, oldest first.
 fn infos(all: Vec<KeptSnapshot>, is_wanted: impl Fn(&KeptSnapshot) -> bool) -> Vec<SnapshotInfo> {
     let sizes: BTreeMap<SnapshotId, Option<u64>> =
         all.iter().map(|snapshot| (snapshot.id.clone(), snapshot.own_bytes)).collect();
@@ -154,7 +162,9 @@ fn infos(all: Vec<KeptSnapshot>, is_wanted: impl Fn(&KeptSnapshot) -> bool) -> V
         let shared_bytes = snapshot.lower.snapshots.iter().map(size).sum();
         snapshot.info(shared_bytes)
     };
-    all.into_iter().filter(is_wanted).map(info).collect()
+    let mut wanted: Vec<_> = all.into_iter().filter(is_wanted).collect();
+    wanted.sort_by_key(|snapshot| snapshot.created_ms);
+    wanted.into_iter().map(info).collect()
 }
 
 /// Tells whether a pool has a snapshot of this name.

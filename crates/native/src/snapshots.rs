@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::internal::{now_ms, system_reason};
+use eyot::internal::system_reason;
 use eyot::{
     BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId,
     SandboxSnapshots, SnapshotId, SnapshotInfo,
@@ -152,7 +152,7 @@ impl Sandboxes {
             sandbox: id.clone(),
             sandbox_name: new.sandbox_name,
             labels: new.labels,
-            created_ms: now_ms(),
+            created_ms: kept_snapshot::next_ms(&self.state).map_err(&failed)?,
             spec: new.spec,
             made_from: record.info.spec.clone(),
             lower: record.lower.clone(),

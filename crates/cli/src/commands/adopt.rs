@@ -10,7 +10,7 @@ pub async fn run(args: &AdoptArgs, context: &Context) -> Result<u8, Failure> {
     let Some(adopter) = context.adopter() else {
         let providers = provider::names_where(|row| row.adopter.is_some());
         return Err(Failure::usage(format!("only containers and volumes of {providers} can be adopted"))
-            .hint(format!("eyot --provider {providers} adopt {}", args.name)));
+            .hint(format!("eyot --provider docker adopt {}, or with `--provider e2b`", args.name)));
     };
     let adopted = adopter.adopt(&args.name).await?;
     if let Some(volume) = &adopted.foreign_volume {

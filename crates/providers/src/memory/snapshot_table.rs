@@ -49,6 +49,12 @@ impl SnapshotTable {
         all
     }
 
+    /// Returns the time of a snapshot that is taken now. Each is later than all before it.
+    fn next_ms(&self) -> i64 {
+        let last = self.listed.values().map(|kept| kept.info.created_ms).max();
+        last.map_or(i64::MIN, |last| last.saturating_add(1)).max(now_ms())
+    }
+
     /// Keeps the files of a sandbox that lies above `parent`.
     pub(super) fn keep(
         &mut self,
@@ -70,7 +76,7 @@ impl SnapshotTable {
             sandbox_name,
             parent: parent.map(|parent| parent.info.id.clone()),
             labels,
-            created_ms: now_ms(),
+            created_ms: self.next_ms(),
             own_bytes: Some(own),
             shared_bytes: Some(shared),
             spec,
