@@ -148,7 +148,7 @@ pub(crate) fn check_required(
 fn no_disk_limit() -> Error {
     let message =
         "create sandbox: `require` asks for \"disk\", and `limits.disk_mib` sets no limit that could be held";
-    Error::new(ErrorKind::Invalid, message).with_hint("add a limit (`--disk SIZE`)")
+    Error::new(ErrorKind::Unsupported, message).with_hint("add a limit (`--disk SIZE`)")
 }
 
 /// Says how this host can hold a requirement: by the command that `eyot doctor` shows, if there is one.
