@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::api::{EnvdAccess, ListedSandbox, RefusalBody, State};
 use super::options::E2bOptions;
-use super::record::ID;
+use super::record::{CREATE, OWNER};
 
 /// The most times that a call is sent.
 const MAX_TRIES: u32 = 4;
@@ -62,25 +62,23 @@ impl E2bClient {
 
     /// Makes a sandbox. One whose answer does not come is asked for again, and killed if that does not help.
     pub async fn create(&self, new: &CreateCall) -> Result<EnvdAccess> {
-        let mut made = self.create_once(new).await;
-        if made.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable && !error.had_no_effect())
-        {
-            // The text of the create makes it the same one.
-            made = self.create_once(new).await;
+        let mut is_open = false;
+        let mut made = self.create_once(new, &mut is_open).await;
+        if made.is_err() && is_open {
+            // The key of the create makes it the same sandbox.
+            made = self.create_once(new, &mut is_open).await;
         }
         match made {
-            Err(error) if error.kind() == ErrorKind::Unavailable => {
-                Err(self.without_sandbox(new, error).await)
-            }
+            Err(error) if is_open => Err(self.without_sandbox(new, error).await),
             made => made,
         }
     }
 
-    /// Kills what a create without an answer has made, and returns the error of the create.
+    /// Kills what a create without an answer has made, and nothing else, and returns the error of the create.
     async fn without_sandbox(&self, new: &CreateCall, error: Error) -> Error {
         let killed = async {
-            let id = new.metadata.get(ID).map_or("", String::as_str);
-            for left in self.list(&[(ID, id)]).await? {
+            let own = [(OWNER, self.options.owner.as_str()), (CREATE, new.idempotency_key.as_str())];
+            for left in self.list(&own).await? {
                 self.kill(&left.id).await?;
             }
             Ok::<(), Error>(())
@@ -89,20 +87,21 @@ impl E2bClient {
             Ok(()) => error.with_no_effect(),
             Err(unknown) => {
                 tracing::warn!(error = %unknown, "look for what a create without an answer has made");
-                // An earlier try may have made one, though the last did not arrive.
-                let (kind, said) = (error.kind(), error.to_string());
-                let hint =
-                    error.hint().unwrap_or("E2B may have made the sandbox; its list shows it").to_owned();
-                Error::new(kind, said).with_hint(hint).with_source(error)
+                // The last try may have been refused or not sent, and an earlier one have made it.
+                Error::new(ErrorKind::Unavailable, error.to_string())
+                    .with_hint("E2B may have made the sandbox; its list shows it")
+                    .with_source(error)
             }
         }
     }
 
-    async fn create_once(&self, new: &CreateCall) -> Result<EnvdAccess> {
+    async fn create_once(&self, new: &CreateCall, is_open: &mut bool) -> Result<EnvdAccess> {
+        let mut metadata = new.metadata.clone();
+        metadata.insert(CREATE.to_owned(), new.idempotency_key.clone());
         let body = json!({
             "templateID": new.template,
             "timeout": new.timeout_s,
-            "metadata": new.metadata,
+            "metadata": metadata,
             "envVars": new.variables,
             "allow_internet_access": new.internet,
         });
@@ -110,7 +109,8 @@ impl E2bClient {
             let request = self.request(Method::POST, "/v2/sandboxes")?;
             Ok(with_json(request.header("Idempotency-Key", &new.idempotency_key), &body))
         };
-        read(self.send(make).await?).await
+        let answer = self.send_noting(make, is_open).await?;
+        read(answer).await.inspect_err(|_| *is_open = true)
     }
 
     /// Returns what there is of a sandbox, and the means to reach it.
@@ -197,6 +197,15 @@ impl E2bClient {
 
     /// Sends a call that may be sent again: each one here asks for a state, or has a key of its own.
     async fn send(&self, make: impl Fn() -> Result<RequestBuilder>) -> Result<Response> {
+        self.send_noting(make, &mut false).await
+    }
+
+    /// Sends such a call, and sets `is_open` if a try may have had an effect that no answer tells of.
+    async fn send_noting(
+        &self,
+        make: impl Fn() -> Result<RequestBuilder>,
+        is_open: &mut bool,
+    ) -> Result<Response> {
         let mut wait = FIRST_WAIT;
         for tries in 1.. {
             let sent = make()?.send().await;
@@ -206,12 +215,14 @@ impl E2bClient {
                     let (retries, asked) = (may_retry(&response), retry_after(response.headers()));
                     let error = refused(response).await;
                     if !retries {
+                        *is_open |= may_have_had_effect(&error);
                         return Err(error);
                     }
                     (error, asked)
                 }
                 Err(error) => (unreachable(error), None),
             };
+            *is_open |= may_have_had_effect(&error);
             let waits = asked.unwrap_or(wait);
             if gives_up(tries, waits) {
                 return Err(error);
@@ -221,6 +232,10 @@ impl E2bClient {
         }
         Err(unreadable())
     }
+}
+
+fn may_have_had_effect(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable && !error.had_no_effect()
 }
 
 /// Tells whether a call that has failed so many times is not sent again, since it would have to wait for so long.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use eyot::{Error, ExecutionControl, ExecutionInput, PtySize, Result, SandboxOperationUnsupported, Signal};
+use eyot::{ExecutionControl, ExecutionInput, PtySize, Result, SandboxOperationUnsupported, Signal};
 
 use super::NAME;
 use super::envd::{InputKind, SystemUser};
@@ -97,11 +97,6 @@ impl ExecutionControl for ProcessControl {
 
 /// Kills a process with its children, whosever they are.
 pub(super) async fn kill(link: &Link, pid: u32) -> Result<()> {
-    let children = answer(link, in_life(link, KILL, [pid.to_string()]), SystemUser::Root).await;
-    // In another life the number is another's.
-    if children.as_ref().is_err_and(Error::is_sleeping) {
-        return children.map(drop);
-    }
-    let process = link.kill_process(pid).await;
-    children.and(process)
+    // The script looks at the life: in another one the number is another's.
+    answer(link, in_life(link, KILL, [pid.to_string()]), SystemUser::Root).await.map(drop)
 }

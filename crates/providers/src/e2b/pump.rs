@@ -24,10 +24,11 @@ const WATCH: &str = include_str!("watch.sh");
 
 /// The age at which a command that runs is watched.
 const WATCHED_AFTER: Duration = Duration::from_millis(100);
-/// The silence of an ended command's output after which nobody listens any more. A network is not as even as a pipe.
-const SILENT_FOR: Duration = Duration::from_millis(50);
+/// The silence of an ended command's output after which nobody listens any more: longer than it takes to send a lost packet
+/// again.
+const SILENT_FOR: Duration = Duration::from_millis(250);
 /// The longest time that is spent waiting for the output of an ended command. What its reader takes does not count.
-const LISTENED_FOR: Duration = Duration::from_millis(500);
+const LISTENED_FOR: Duration = Duration::from_secs(2);
 /// The most output that can be on its way when a command ends. More comes from what it left behind.
 const MAX_ON_THE_WAY_BYTES: usize = 16 << 20;
 /// The longest wait for envd to tell the end of a process once nobody listens to its output.

@@ -14,7 +14,9 @@ use super::api::State;
 
 /// The owner: sandboxes of other owners are not seen.
 pub(super) const OWNER: &str = "eyot_owner";
-pub(super) const ID: &str = "eyot_id";
+/// The key of the create that made it, by which what a create without an answer has made is found.
+pub(super) const CREATE: &str = "eyot_create";
+const ID: &str = "eyot_id";
 const SANDBOX_NAME: &str = "eyot_name";
 const RECORD: &str = "eyot_record";
 

@@ -10,7 +10,9 @@ use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use eyot::{Command, Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
+use eyot::{
+    Command, Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxId, SandboxProvider, SandboxSpec,
+};
 use futures_util::StreamExt;
 use libtest_mimic::{Failed, Trial};
 
@@ -29,6 +31,8 @@ enum Fault {
     Redirected(u16),
     /// The answer never ends.
     Endless,
+    /// The answer is an empty list.
+    Empty,
 }
 
 /// A fault for the next request of a method and a path.
@@ -82,6 +86,7 @@ impl Faults {
                 let elsewhere = format!("http://127.0.0.1:{port}/v2/sandboxes");
                 (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, elsewhere)]).into_response()
             }
+            Some(Fault::Empty) => ([(header::CONTENT_TYPE, "application/json")], "[]").into_response(),
             Some(Fault::Endless) => endless().into_response(),
             Some(Fault::Cut(bytes)) => next.run(request).await.map(|body| cut(body, bytes)),
         }
@@ -131,13 +136,14 @@ fn failed<T>(result: eyot::Result<T>) -> Result<Error, Failed> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let cases: [NamedCase; 17] = [
+    let cases: [NamedCase; 18] = [
         ("a_throttled_question_is_asked_again_after_the_wait_that_was_asked_for", throttled),
         ("a_wait_that_is_too_long_is_told_and_not_waited_for", throttled_for_long),
         ("a_question_is_asked_again_after_a_failure_of_the_service", failing),
         ("a_create_whose_answer_is_lost_makes_one_sandbox", lost_answer),
         ("a_create_whose_answer_is_cut_makes_one_sandbox", cut_answer),
         ("a_create_whose_answers_are_all_cut_leaves_no_sandbox", cut_answers),
+        ("a_create_that_is_refused_kills_no_sandbox_of_its_id", refused_create),
         ("a_program_with_an_equals_sign_in_its_name_is_run", equals_sign),
         ("a_path_of_the_caller_keeps_no_sandbox_from_being_made", own_path),
         ("a_throttled_command_is_not_run_twice_and_told_as_not_run", throttled_command),
@@ -244,6 +250,24 @@ fn cut_answers() -> Tried {
         let error = failed(Sandbox::create(&*ground.provider(), SandboxSpec::default()).await)?;
         ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))?;
         ensure(ground.native.list().await?.is_empty(), "a sandbox is left")
+    })
+}
+
+fn refused_create() -> Tried {
+    let (ground, faults) = ground(0);
+    block_on(async {
+        let spec = SandboxSpec { id: Some(SandboxId::generate()), ..SandboxSpec::default() };
+        let theirs = Sandbox::create(&*ground.provider(), spec.clone()).await?;
+        // The look for its id and its name finds nothing, as if it came a moment later.
+        for _ in 0..2 {
+            faults.plan(Method::GET, "/v2/sandboxes", Fault::Empty);
+            faults.plan(Method::POST, "/v2/sandboxes", Fault::Cut(10));
+        }
+        let error = failed(Sandbox::create(&*ground.provider(), spec).await)?;
+        ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))?;
+        ensure(theirs.exists("/").await?, "the sandbox of another create was killed")?;
+        ensure(ground.native.list().await?.len() == 1, "the create has left one")?;
+        Ok(theirs.destroy().await?)
     })
 }
 
