@@ -83,7 +83,7 @@ struct PoolInner {
     /// Rings when this pool has finished making or removing a sandbox.
     changed: Notify,
     /// Lets so many comparisons of files run at once.
-    comparisons: Semaphore,
+    comparisons: Arc<Semaphore>,
 }
 
 /// A pool that may be closed by now.
@@ -118,7 +118,7 @@ impl SandboxPool {
             members: Mutex::default(),
             forwards: OpenPorts::default(),
             changed: Notify::new(),
-            comparisons: Semaphore::new(MAX_COMPARISONS),
+            comparisons: Arc::new(Semaphore::new(MAX_COMPARISONS)),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -64,6 +64,19 @@ pub struct SnapshotInfo {
     pub spec: SandboxSpec,
 }
 
+impl SnapshotInfo {
+    /// Leaves out what may be secret: the contents of files and, unless `show_env`, the values of variables.
+    #[must_use]
+    pub fn without_secrets(mut self, show_env: bool) -> Self {
+        if !show_env {
+            self.spec.env.clear();
+            self.spec.manifest.env.clear();
+        }
+        self.spec.manifest.files.clear();
+        self
+    }
+}
+
 /// One side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BranchPoint {

@@ -7,6 +7,7 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result, SandboxId};
 
 use crate::condition::Condition;
+use crate::files_move::FilesMove;
 use crate::kept_snapshot::KeptSnapshot;
 use crate::ready::ReadyMark;
 use crate::record::{Lock, Record};
@@ -77,6 +78,7 @@ fn settle(directory: &Path, state: &Path, was: &Path) -> io::Result<()> {
     record.lower.move_below(state, was)?;
     record.groups = Vec::new();
     record.write(directory)?;
+    FilesMove::move_below(directory, state, was)?;
     match ReadyMark::read(directory)? {
         Some(_) => ReadyMark::ASLEEP.change(directory),
         None => ReadyMark::ASLEEP.make(directory),

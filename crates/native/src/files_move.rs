@@ -28,7 +28,14 @@ pub(crate) struct FilesMove {
     /// The layers of the sandbox from then on.
     #[serde(flatten)]
     pub lower: Lower,
+    /// The permission bits of the new layer's root. `None`: those of the present one, which are noted before it is moved, because
+    /// whoever is inside may have closed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
 }
+
+/// The bits without which the owner of a directory can't move it to another parent.
+const MOVABLE: u32 = 0o700;
 
 impl FilesMove {
     /// Reads the change that was begun in a sandbox's directory, if there is one.
@@ -43,8 +50,20 @@ impl FilesMove {
     pub(crate) fn make(&self, state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
         // A whole one of before: once the intent is there, it would be taken for the one to throw away.
         remove_discarded(directory)?;
-        write_whole(directory, INTENT, &serde_json::to_vec(self)?)?;
+        let present = fs::symlink_metadata(directory.join(UPPER))?.mode() & 0o7777;
+        Self { mode: self.mode.or(Some(present)), ..self.clone() }.write(directory)?;
         complete(state, directory, record)
+    }
+
+    fn write(&self, directory: &Path) -> io::Result<()> {
+        write_whole(directory, INTENT, &serde_json::to_vec(self)?)
+    }
+
+    /// Adapts a change that was begun before its state folder was copied.
+    pub(crate) fn move_below(directory: &Path, state: &Path, was: &Path) -> io::Result<()> {
+        let Some(mut change) = Self::read(directory)? else { return Ok(()) };
+        change.lower.move_below(state, was)?;
+        change.write(directory)
     }
 }
 
@@ -61,12 +80,17 @@ pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io
         None => directory.join(DISCARDED),
     };
     if !old.exists() {
+        let mode = fs::symlink_metadata(&upper)?.mode() & 0o7777;
+        if mode & MOVABLE != MOVABLE {
+            fs::set_permissions(&upper, fs::Permissions::from_mode(mode | MOVABLE))?;
+        }
         fs::rename(&upper, &old)?;
     }
     let found = fs::symlink_metadata(&old)?;
     make_child(&upper, 0o700)?;
     chown(&upper, Some(found.uid()), Some(found.gid()))?;
-    fs::set_permissions(&upper, fs::Permissions::from_mode(found.mode() & 0o7777))?;
+    let mode = change.mode.unwrap_or(found.mode() & 0o7777);
+    fs::set_permissions(&upper, fs::Permissions::from_mode(mode))?;
     let record = Record { lower: change.lower, ..record };
     record.write(directory)?;
     fs::remove_file(directory.join(INTENT))?;
@@ -100,7 +124,7 @@ mod tests {
         let folder = state.snapshot_files(&id).to_str().unwrap().to_owned();
         let snapshots = vec![SnapshotLayer { id: id.clone(), folder, ids: None }];
         let lower = Lower { snapshots, ..Lower::default() };
-        (dir, state, directory, record, FilesMove { kept_as: keeps.then_some(id), lower })
+        (dir, state, directory, record, FilesMove { kept_as: keeps.then_some(id), lower, mode: None })
     }
 
     fn is_after(state: &StateDir, directory: &Path, change: &FilesMove) {

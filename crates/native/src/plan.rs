@@ -106,6 +106,11 @@ pub(crate) fn snapshot_point(place: usize) -> String {
     format!("{LOWER}/{place}")
 }
 
+/// Returns the options of the sandbox's overlay over these layers.
+pub(crate) fn overlay_options(lower: &[String]) -> String {
+    format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile", lower.join(":"))
+}
+
 /// The device nodes of a sandbox, by name, major and minor number.
 pub(crate) const OWN_DEVICES: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
@@ -35,8 +36,16 @@ impl Layout<'_> {
         eyot_image::remove_tree(&work)?;
         make_child(&work, 0o755)?;
         self.give(&work, 0)?;
-        let upper = rustix::fs::open(self.files.join("upper"), DIRECTORY, Mode::empty())?;
-        mount_targets(plan)?.iter().try_for_each(|(path, is_dir)| self.restore(&upper, path, *is_dir))
+        let upper = self.files.join("upper");
+        let mode = fs::symlink_metadata(&upper)?.mode() & 0o7777;
+        // Whoever is inside may have closed its root, to its owner too.
+        let is_closed = mode & 0o700 != 0o700;
+        if is_closed {
+            fs::set_permissions(&upper, fs::Permissions::from_mode(mode | 0o700))?;
+        }
+        let opened = rustix::fs::open(&upper, DIRECTORY, Mode::empty())?;
+        mount_targets(plan)?.iter().try_for_each(|(path, is_dir)| self.restore(&opened, path, *is_dir))?;
+        if is_closed { fs::set_permissions(&upper, fs::Permissions::from_mode(mode)) } else { Ok(()) }
     }
 
     /// Makes sure that a mount's target is a real directory or file. `path` is relative, without

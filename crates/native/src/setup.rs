@@ -10,10 +10,9 @@ use eyot::{NetworkMode, SandboxPath, ValidSpec};
 
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::disk_ids::DiskIds;
-use crate::image::{Image, MountPoints, points};
+use crate::image::{Image, MountPoints, image_point, overlay_layers};
 use crate::plan::{
-    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, LOWER, OWN_DEVICES, Plan, ROOT, Step, lower_beside_snapshots,
-    pack_filter, snapshot_point,
+    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, OWN_DEVICES, Plan, ROOT, Step, pack_filter, snapshot_point,
 };
 use crate::seccomp;
 
@@ -165,24 +164,16 @@ impl Setup<'_> {
     /// Binds the layers to where the overlay takes them from, and mounts it.
     fn layers(&self) -> Vec<Step> {
         let lower = &self.image.lower;
-        let (mut steps, mut layers) = (Vec::new(), Vec::new());
-        let point = if lower.snapshots.is_empty() { LOWER.to_owned() } else { lower_beside_snapshots() };
+        let mut steps = Vec::new();
         if !lower.snapshots.is_empty() {
             steps.push(Step::SnapshotPoints(u32::try_from(lower.snapshots.len()).unwrap_or(u32::MAX)));
         }
         for (place, snapshot) in lower.snapshots.iter().enumerate() {
-            let target = snapshot_point(place);
             let ids = snapshot.ids.map_or(DiskIds::Host, |ids| DiskIds::Range(ids.range()));
-            steps.push(self.bind(&snapshot.folder, &target, true, ids));
-            layers.push(target);
+            steps.push(self.bind(&snapshot.folder, &snapshot_point(place), true, ids));
         }
-        steps.push(self.bind(&lower.folder, &point, true, DiskIds::Inside));
-        if lower.layers.is_empty() {
-            layers.push(point);
-        } else {
-            let above = (self.image.mount_points == MountPoints::Above).then(|| points::NAME.to_owned());
-            layers.extend(above.iter().chain(&lower.layers).map(|name| format!("{point}/{name}")));
-        }
+        steps.push(self.bind(&lower.folder, &image_point(lower), true, DiskIds::Inside));
+        let layers = overlay_layers(lower, self.image.mount_points == MountPoints::Above);
         steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
         steps
     }

@@ -1,6 +1,8 @@
 //! The snapshots of native sandboxes: see [`crate::kept_snapshot`] for how they are kept.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +10,7 @@ use async_trait::async_trait;
 use eyot::internal::system_reason;
 use eyot::{
     BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId,
-    SandboxSnapshots, SnapshotId, SnapshotInfo,
+    SandboxSnapshots, SandboxSpec, SnapshotId, SnapshotInfo,
 };
 use rustix::fs::FlockOperation;
 
@@ -16,17 +18,13 @@ use crate::blocking::on_blocking_thread;
 use crate::compared::compare;
 use crate::condition::Condition;
 use crate::files_move::{self, FilesMove};
-use crate::image::Lower;
+use crate::image::{Lower, SnapshotLayer, fits_in_mount};
 use crate::kept_snapshot::{self, KeptSnapshot};
 use crate::merged_layers::MergedLayers;
 use crate::record::{Lock, Record};
 use crate::sandboxes::Sandboxes;
 use crate::sleep::put_to_sleep;
 use crate::snapshot_base::{existing, not_found};
-
-/// The most snapshots that a sandbox may lie above. Each takes a mount, and a few bytes of the page in which the kernel takes
-/// the list of layers.
-pub(crate) const MAX_DEPTH: usize = 320;
 
 /// The snapshots of the native provider.
 pub(crate) struct NativeSnapshots(pub Arc<Sandboxes>);
@@ -98,6 +96,23 @@ struct StillSandbox {
     _lock: Lock,
 }
 
+/// Refuses a snapshot of a sandbox that lies above so many layers that it could not be mounted above one more.
+fn refuse_beyond_depth(lower: &Lower) -> Result<()> {
+    let mut next = lower.clone();
+    let one_more = SnapshotLayer { id: SnapshotId::generate(), folder: String::new(), ids: None };
+    next.snapshots.push(one_more);
+    if fits_in_mount(&next) {
+        return Ok(());
+    }
+    let (snapshots, layers) = (lower.snapshots.len(), lower.layers.len().max(1));
+    let message = format!(
+        "take a snapshot: the sandbox lies above {snapshots} of them and {layers} layers of its image, and the kernel takes \
+         no more"
+    );
+    Err(Error::new(ErrorKind::Quota, message)
+        .with_hint("roll it back to an earlier one, or make a new sandbox of its files"))
+}
+
 impl Sandboxes {
     /// Holds a sleeping sandbox still, and completes what was begun with its files.
     fn hold_still(&self, id: &SandboxId, what: &str) -> Result<StillSandbox> {
@@ -124,12 +139,7 @@ impl Sandboxes {
 
     fn take_snapshot(&self, id: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let StillSandbox { record, directory, _lock } = self.hold_still(id, "take a snapshot")?;
-        if record.lower.snapshots.len() >= MAX_DEPTH {
-            let message =
-                format!("take a snapshot: the sandbox lies above {MAX_DEPTH} already, the most there may be");
-            return Err(Error::new(ErrorKind::Quota, message)
-                .with_hint("roll it back to an earlier one, or make a new sandbox of its files"));
-        }
+        refuse_beyond_depth(&record.lower)?;
         let failed = failed("take a snapshot");
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(&failed)?;
@@ -153,7 +163,8 @@ impl Sandboxes {
             sandbox_name: new.sandbox_name,
             labels: new.labels,
             created_ms: kept_snapshot::next_ms(&self.state).map_err(&failed)?,
-            spec: new.spec,
+            // Rules that were changed since are in force in the forks, too.
+            spec: SandboxSpec { egress: record.info.spec.egress.clone(), ..new.spec },
             made_from: record.info.spec.clone(),
             lower: record.lower.clone(),
             ids: record.id_block(),
@@ -164,7 +175,7 @@ impl Sandboxes {
         };
         kept.write(&self.state).map_err(&failed)?;
         let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
-        let change = FilesMove { kept_as: Some(kept.id.clone()), lower };
+        let change = FilesMove { kept_as: Some(kept.id.clone()), lower, mode: None };
         change.make(&self.state, &directory, record).map_err(&failed)?;
         let shared = if kept.lower.snapshots.is_empty() { Some(0) } else { None };
         Ok(kept.info(shared))
@@ -183,7 +194,9 @@ impl Sandboxes {
                     .with_hint("make a sandbox from it: `eyot fork SNAPSHOT`"));
             }
             let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
-            let change = FilesMove { kept_as: None, lower };
+            // A root that was closed since is as open as it was.
+            let root = fs::symlink_metadata(self.state.snapshot_files(&kept.id)).map_err(&failed)?;
+            let change = FilesMove { kept_as: None, lower, mode: Some(root.mode() & 0o7777) };
             change.make(&self.state, &directory, record).map_err(&failed)?;
         }
         kept_snapshot::collect(&self.state).map_err(failed)

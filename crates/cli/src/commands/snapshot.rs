@@ -31,7 +31,8 @@ async fn take(args: SnapshotArgs, context: &Context) -> Result<u8, Failure> {
         stop: args.stop.stop,
         ..SnapshotOptions::default()
     };
-    let taken = pool.snapshot(&name, options).await.map_err(|error| context.explained(error, &named))?;
+    let mut taken = pool.snapshot(&name, options).await.map_err(|error| context.explained(error, &named))?;
+    taken.snapshot = taken.snapshot.without_secrets(false);
     note_stopped(&taken.stopped, context);
     if context.output.json {
         context.output.value(&taken)?;
@@ -51,6 +52,7 @@ pub(super) fn note_stopped(stopped: &[String], context: &Context) {
 async fn list(name: Option<SandboxName>, context: &Context) -> Result<u8, Failure> {
     let snapshots =
         if context.has_no_state()? { Vec::new() } else { pool(name, context).await?.snapshots().await? };
+    let snapshots: Vec<_> = snapshots.into_iter().map(|info| info.without_secrets(false)).collect();
     match (context.output.json, context.output.quiet) {
         (true, _) => context.output.value(&snapshots)?,
         (false, true) => {

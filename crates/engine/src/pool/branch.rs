@@ -1,6 +1,7 @@
 //! Snapshots of a pool's sandboxes: taken, listed, gone back to, compared and removed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use eyot::internal::run_detached;
 use eyot::{
@@ -217,10 +218,16 @@ impl SandboxPool {
     ) -> Result<FileChanges> {
         self.require_snapshots("diff")?;
         let (from, to) = (self.point(from).await?, self.point(to).await?);
-        let turn = self.inner.comparisons.acquire().await;
-        let _turn =
+        let turn = Arc::clone(&self.inner.comparisons).acquire_owned().await;
+        let turn =
             turn.map_err(|error| Error::new(ErrorKind::Internal, "compare files").with_source(error))?;
-        self.provider().snapshots()?.compare(&from, &to, options).await
+        let (snapshots, options) = (self.provider().snapshots()?, options.clone());
+        // A walk goes on when its caller has left, and keeps its turn for as long.
+        run_detached(async move {
+            let _turn = turn;
+            snapshots.compare(&from, &to, &options).await
+        })
+        .await
     }
 
     async fn point(&self, point: &ComparedPoint) -> Result<BranchPoint> {

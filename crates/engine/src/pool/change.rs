@@ -61,6 +61,7 @@ impl PoolProvider {
         let change = move |spec: &mut SandboxSpec| {
             changes.relabel(spec);
             spec.lifecycle = changes.lifecycle.unwrap_or_else(|| spec.lifecycle.clone());
+            spec.egress = changes.egress.unwrap_or_else(|| spec.egress.clone());
         };
         self.pool().inner.records.ask(move |store| store.change_spec(&row.id, change)).await.map(drop)
     }

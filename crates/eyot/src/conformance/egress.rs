@@ -31,7 +31,7 @@ fn spec(fixture: &dyn Fixture) -> SandboxSpec {
     SandboxSpec { network: NetworkMode::Egress, ..fixture.spec() }
 }
 
-fn rules(allow: &[&str]) -> EgressRules {
+pub(super) fn rules(allow: &[&str]) -> EgressRules {
     let allow = allow.iter().filter_map(|rule| rule.parse().ok()).collect();
     EgressRules { allow, ..EgressRules::default() }
 }

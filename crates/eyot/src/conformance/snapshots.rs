@@ -8,11 +8,12 @@ use futures_util::future::join;
 use super::Fixture;
 use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly};
 use super::create::named;
+use super::egress::rules;
 use crate::created::SandboxInfo;
 use crate::path::SandboxPath;
 use crate::sandbox::Sandbox;
 use crate::snapshot::{BranchPoint, ChangeKind, CompareOptions, FileChanges, NewSnapshot, SnapshotInfo};
-use crate::spec::{SandboxSpec, SnapshotId};
+use crate::spec::{NetworkMode, SandboxSpec, SnapshotId};
 
 cases! {
     a_snapshot_keeps_the_files_and_its_sandbox_goes_on_with_them(fixture) needs [Snapshots, Shell];
@@ -31,6 +32,8 @@ cases! {
     a_snapshot_for_forks_is_not_listed_and_is_gone_with_them(fixture) needs [Snapshots, Shell];
     of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture) needs [Snapshots];
     an_id_that_a_snapshot_has_is_refused_and_that_snapshot_stays(fixture) needs [Snapshots];
+    a_root_that_was_closed_inside_can_be_kept_and_wakes_again(fixture) needs [Snapshots, Shell];
+    a_snapshot_has_the_network_rules_that_are_in_force(fixture) needs [Snapshots, NetworkEgress];
     forty_checkpoints_in_a_row_keep_every_state(fixture) needs [Snapshots, Shell];
 }
 
@@ -432,6 +435,28 @@ async fn an_id_that_a_snapshot_has_is_refused_and_that_snapshot_stays(fixture: A
     ensure_eq!(Sandbox::wake(&*provider, info.id.as_str()).await?.read("file").await?, "other");
     ensure_eq!(fork(&*fixture, &taken).await?.0.read("file").await?, "one");
     remove(&*fixture, &[&taken]).await
+}
+
+async fn a_root_that_was_closed_inside_can_be_kept_and_wakes_again(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    // Where it belongs to somebody else, it stays as it is.
+    output(&sandbox.0, "echo one > kept; chmod 555 / 2>/dev/null || true").await?;
+    let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
+    ensure_eq!(output(&woken, "cat kept; echo two > kept; cat kept").await?, "one\ntwo");
+    let woken = roll_back(&*fixture, sandbox.0.info(), &snapshot).await?;
+    ensure_eq!(output(&woken, "cat kept").await?, "one");
+    remove(&*fixture, &[&snapshot]).await
+}
+
+async fn a_snapshot_has_the_network_rules_that_are_in_force(fixture: Arc<dyn Fixture>) -> Check {
+    let (mut spec, _) = named(&*fixture);
+    (spec.network, spec.egress) = (NetworkMode::Egress, rules(&["wide.example"]));
+    let sandbox = Disposable(Sandbox::create(&*fixture.provider(), spec).await?);
+    sandbox.0.set_egress_rules(&rules(&["narrow.example"])).await?;
+    // Its caller knows only the rules that it was made with.
+    let (snapshot, _) = take(&*fixture, sandbox.0.info()).await?;
+    ensure_eq!(snapshot.spec.egress, rules(&["narrow.example"]));
+    remove(&*fixture, &[&snapshot]).await
 }
 
 async fn forty_checkpoints_in_a_row_keep_every_state(fixture: Arc<dyn Fixture>) -> Check {

@@ -7,6 +7,7 @@ mod host;
 mod lower;
 mod managed;
 mod masks;
+mod overlay_layers;
 pub(crate) mod points;
 mod programs;
 mod read;
@@ -31,6 +32,7 @@ use crate::state::StateDir;
 
 pub(crate) use lower::{DirectoryFacts, Lower, SnapshotLayer};
 pub(crate) use managed::NativeImages;
+pub(crate) use overlay_layers::{fits_in_mount, image_point, overlay_layers};
 pub(crate) use read::read_of_image;
 pub use sources::ImageSources;
 pub(crate) use sources::not_allowed_hint;

@@ -16,7 +16,8 @@ use super::egress_sockets;
 use super::make::{Descriptors, Failed};
 use super::source::BindSource;
 use crate::plan::{
-    Bind, LOWER, Plan, ROOT, RebuiltFolder, Step, lower_beside_snapshots, snapshot_point, unpack_filter,
+    Bind, LOWER, Plan, ROOT, RebuiltFolder, Step, lower_beside_snapshots, overlay_options, snapshot_point,
+    unpack_filter,
 };
 use crate::sys::{self, ChildGate, ChildMain, MountRestrictions, Ruleset};
 
@@ -264,7 +265,7 @@ fn map_single(uid: u32, gid: u32) -> io::Result<()> {
 }
 
 fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
-    let options = format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile", lower.join(":"));
+    let options = overlay_options(lower);
     sys::mount("overlay", target, "overlay", libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 

@@ -83,7 +83,7 @@ pub(super) async fn take(
     // The handle is one to an earlier life.
     api.let_go_of_handle(&id);
     let SnapshotTaken { snapshot, stopped } = taken?;
-    let snapshot = without_secrets(snapshot, named.show_env);
+    let snapshot = snapshot.without_secrets(named.show_env);
     Ok((StatusCode::CREATED, Json(SnapshotTaken { snapshot, stopped })))
 }
 
@@ -118,7 +118,7 @@ pub(super) async fn list(
     let pool = api.sandbox_pool(&caller.pool(asked.pool.as_deref())?)?;
     let found = if asked.sizes { pool.snapshots_with_sizes().await? } else { pool.snapshots().await? };
     let show_env = asked.show_env.unwrap_or(false);
-    let snapshots = found.into_iter().map(|info| without_secrets(info, show_env)).collect();
+    let snapshots = found.into_iter().map(|info| info.without_secrets(show_env)).collect();
     Ok(Json(SnapshotList { snapshots }))
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn get(
 ) -> Result<Json<SnapshotInfo>, Refusal> {
     let (pool, snapshot) = found_pool(&api, &caller, pool, snapshot).await?;
     let info = api.sandbox_pool(&pool)?.find_snapshot(&snapshot).await?;
-    Ok(Json(without_secrets(info, show_env.unwrap_or(false))))
+    Ok(Json(info.without_secrets(show_env.unwrap_or(false))))
 }
 
 /// Removes a snapshot. Sandboxes that were made from it, and later snapshots, stay as they are.
@@ -238,14 +238,4 @@ async fn found_pool(
     let found = found.filter(|pool| caller.opens(pool) && asked.as_ref().is_none_or(|asked| asked == pool));
     let missing = || Error::new(ErrorKind::NotFound, format!("there is no snapshot `{id}`"));
     Ok((found.ok_or_else(missing)?, name))
-}
-
-/// Leaves out what may be secret.
-fn without_secrets(mut info: SnapshotInfo, show_env: bool) -> SnapshotInfo {
-    if !show_env {
-        info.spec.env.clear();
-        info.spec.manifest.env.clear();
-    }
-    info.spec.manifest.files.clear();
-    info
 }

@@ -24,7 +24,7 @@ struct Args {
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// What restore and diff take
+    /// The name or id that restore and diff take
     checkpoint: String,
     /// The commands that were ended
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -1,4 +1,4 @@
-//! What commands in the background write. The interpreter keeps it until they end, so a program of ours at the end of a pipe
+//! The output of commands in the background. The interpreter keeps it until they end, so a program of ours at the end of a pipe
 //! passes it on as it comes.
 
 use std::sync::OnceLock;

@@ -103,7 +103,12 @@ async fn what_runs_in_the_background_prints_as_it_goes_and_keeps_its_status() {
         ("set -euo pipefail; (sleep 0.01; exit 4) & wait $! || echo $?".to_owned(), "4\n"),
         ("set -e; (sleep 0.01; false; echo not) & wait $! || echo $?".to_owned(), "1\n"),
         ("sleep 9 & kill $!; wait $!; echo $?".to_owned(), "143\n"),
-        ("for i in 1 2 3; do (sleep 0.$i; echo $i) & done; wait; echo all".to_owned(), "1\n2\n3\nall\n"),
+        (
+            "touch n1; for i in 3 2 1; do (until [ -e n$i ]; do sleep 0.01; done; echo $i; touch n$((i+1))) & done; \
+             wait; echo all"
+                .to_owned(),
+            "1\n2\n3\nall\n",
+        ),
         ("(sleep 0.01; cat) <<E & wait\ntext\nE".to_owned(), "text\n"),
         ("x=1; (sleep 0.01; x=2; echo $x) & wait; echo $x".to_owned(), "2\n1\n"),
         ("yes | (sleep 0.01; head -n 1) & wait".to_owned(), "y\n"),
