@@ -9,8 +9,13 @@ use crate::provider;
 pub async fn run(args: &AdoptArgs, context: &Context) -> Result<u8, Failure> {
     let Some(adopter) = context.adopter() else {
         let providers = provider::names_where(|row| row.adopter.is_some());
+        let ways: Vec<String> = provider::rows()
+            .iter()
+            .filter(|row| row.adopter.is_some())
+            .map(|row| format!("eyot --provider {} adopt {}", row.name, args.name))
+            .collect();
         return Err(Failure::usage(format!("only containers and volumes of {providers} can be adopted"))
-            .hint(format!("eyot --provider docker adopt {}, or with `--provider e2b`", args.name)));
+            .hint(ways.join(", or ")));
     };
     let adopted = adopter.adopt(&args.name).await?;
     if let Some(volume) = &adopted.foreign_volume {
