@@ -19,7 +19,6 @@ const STATE_ID_BYTES: usize = 8;
 /// The block size of SHA-256, in bytes.
 const BLOCK_BYTES: usize = 64;
 
-
 /// The kind of a labelled thing. A MAC for one kind is not valid for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

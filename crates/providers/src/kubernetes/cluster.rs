@@ -108,9 +108,9 @@ impl Cluster {
     /// Reads an object; `None` if it does not exist.
     pub(super) async fn get<K: Object>(&self, name: &str) -> Result<Option<K>> {
         let api = self.api::<K>().await?;
-        retried(&format!("look at `{name}`"), || api.get_opt(name)).await?.map_err(|error| {
-            failed(&format!("look at `{name}`"), error)
-        })
+        retried(&format!("look at `{name}`"), || api.get_opt(name))
+            .await?
+            .map_err(|error| failed(&format!("look at `{name}`"), error))
     }
 
     /// Lists the objects with these labels, and the version of the list.

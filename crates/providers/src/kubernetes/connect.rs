@@ -10,6 +10,7 @@ use eyot_guest::client::{Connection, Verdict};
 use eyot_guest::environment;
 use eyot_guest::protocol::container::ContainerConfig;
 use eyot_guest::protocol::{GuestConfig, Identity, LOG_BYTES, encode};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use tokio::io::AsyncWriteExt;
 
@@ -23,6 +24,9 @@ use super::wait;
 
 /// The longest wait for the cluster to notice that a Pod has ended, after the stream to it has.
 const END_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The time after which a guest that is not reached makes the cluster be asked about its Pod.
+const QUICK: Duration = Duration::from_millis(500);
 
 /// The cluster with the key of its sandboxes.
 #[derive(Debug)]
@@ -45,7 +49,10 @@ impl RunningPod {
     pub(super) async fn connect(&self, keyed: &Arc<Keyed>) -> Result<Connection> {
         let uid = &self.place.pod_uid;
         let hello = keyed.key.hello(uid);
-        let (mut stream, role) = reach::open(&keyed.cluster, &self.place, &hello).await?;
+        let (mut stream, role) = tokio::select! {
+            opened = reach::open(&keyed.cluster, &self.place, &hello) => opened?,
+            refusal = self.late_end(&keyed.cluster) => return Err(refusal),
+        };
         let (client_nonce, guest_nonce) = keyed.key.nonces(uid);
         let connection = match role {
             GuestRole::Unconfigured => {
@@ -70,7 +77,8 @@ impl RunningPod {
         let config = encode(&config(&self.record, nonces));
         let too_large = |_| Error::new(ErrorKind::TooLarge, "the sandbox's variables are too large");
         let length = u32::try_from(config.len()).map_err(too_large)?.to_le_bytes();
-        let lost = |error| Error::new(ErrorKind::Unavailable, "the sandbox's guest is gone").with_source(error);
+        let lost =
+            |error| Error::new(ErrorKind::Unavailable, "the sandbox's guest is gone").with_source(error);
         stream.write_all(&[&length[..], &config].concat()).await.map_err(lost)?;
         stream.flush().await.map_err(lost)
     }
@@ -100,20 +108,38 @@ impl RunningPod {
         (self.verdict(cluster).await)()
     }
 
+    /// Returns when the Pod has ended, with the error that says so. The cluster is not asked at once: most
+    /// guests are reached before.
+    async fn late_end(&self, cluster: &Cluster) -> Error {
+        tokio::time::sleep(QUICK).await;
+        match self.ended(cluster).await {
+            Ok(Some(state)) => state.refusal(self.record.name.as_str()),
+            Ok(None) => Error::destroyed(&self.record.name),
+            Err(error) => error,
+        }
+    }
+
     /// Waits for the end of the Pod: its last state, or none if it no longer exists. Returns `None` if
     /// it runs on, and only the stream was lost.
     async fn end(&self, cluster: &Cluster) -> Result<Option<Option<PodState>>> {
-        let uid = self.place.pod_uid.clone();
-        let ending = wait::until(cluster, &self.place.pod_name, move |pod| {
-            match pod.filter(|pod| pod.uid().as_deref() == Some(&uid)).map(PodState::of) {
-                Some(PodState::Running(_) | PodState::Pending(_) | PodState::Stuck(_)) => ControlFlow::Continue(()),
-                ended => ControlFlow::Break(ended),
-            }
-        });
-        match tokio::time::timeout(END_PATIENCE, ending).await {
+        match tokio::time::timeout(END_PATIENCE, self.ended(cluster)).await {
             Ok(ended) => ended.map(Some),
             Err(_) => Ok(None),
         }
+    }
+
+    async fn ended(&self, cluster: &Cluster) -> Result<Option<PodState>> {
+        let uid = self.place.pod_uid.clone();
+        let look = move |pod: Option<&Pod>| match pod
+            .filter(|pod| pod.uid().as_deref() == Some(&uid))
+            .map(PodState::of)
+        {
+            Some(PodState::Running(_) | PodState::Pending(_) | PodState::Stuck(_)) => {
+                ControlFlow::Continue(())
+            }
+            ended => ControlFlow::Break(ended),
+        };
+        wait::until(cluster, &self.place.pod_name, look).await
     }
 }
 

@@ -26,7 +26,14 @@ use super::{NAME, lease, wait};
 /// The fields of a spec that are honoured. A limit that the cluster does not hold is reported as not
 /// enforced, and refused where it is required.
 const HONOURED: [&str; 8] = [
-    "container.runtime", "hostname", "image", "lifecycle", "limits", "network", "require", "security.drop_capabilities",
+    "container.runtime",
+    "hostname",
+    "image",
+    "lifecycle",
+    "limits",
+    "network",
+    "require",
+    "security.drop_capabilities",
 ];
 /// The longest wait for a Pod to run: its image may have to be fetched.
 const PATIENCE: Duration = Duration::from_secs(180);

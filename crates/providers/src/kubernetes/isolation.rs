@@ -15,7 +15,8 @@ use super::pod_state::CONTAINER;
 /// Reads the protections off a Pod, without its guest: `no_new_privs` and seccomp are not known.
 pub(super) fn declared(pod: &Pod) -> Isolation {
     let spec = pod.spec.as_ref();
-    let container = spec.and_then(|spec| spec.containers.iter().find(|container| container.name == CONTAINER));
+    let container =
+        spec.and_then(|spec| spec.containers.iter().find(|container| container.name == CONTAINER));
     let limits = container.map_or(Isolation::none(NAME).limits, limits);
     let held = [("memory", limits.memory), ("cpu", limits.cpus)];
     let controllers = held.into_iter().filter(|(_, held)| *held == Enforcement::Cgroup);
@@ -45,7 +46,8 @@ pub(super) fn found(spec: &SandboxSpec, pod: &Pod, protections: Option<&Protecti
     let silent = || Error::new(ErrorKind::Setup, "the sandbox's guest does not say what protects it");
     let protections = protections.ok_or_else(silent)?;
     if spec.security.no_new_privileges && !protections.no_new_privileges {
-        let message = "`allowPrivilegeEscalation: false` was asked of the cluster and does not hold in the Pod";
+        let message =
+            "`allowPrivilegeEscalation: false` was asked of the cluster and does not hold in the Pod";
         return Err(Error::new(ErrorKind::Setup, message));
     }
     let isolation = Isolation {
@@ -91,7 +93,11 @@ fn limits(container: &Container) -> LimitsEnforced {
         cpus: by_group(is_limited("cpu")),
         pids: Enforcement::None,
         // The kubelet measures now and then, and evicts.
-        disk: if is_limited("ephemeral-storage") { DiskEnforcement::Monitored } else { DiskEnforcement::None },
+        disk: if is_limited("ephemeral-storage") {
+            DiskEnforcement::Monitored
+        } else {
+            DiskEnforcement::None
+        },
     }
 }
 
@@ -104,7 +110,8 @@ fn drops_capabilities(container: &Container) -> bool {
     let context = container.security_context.as_ref();
     let capabilities = context.and_then(|context| context.capabilities.as_ref());
     capabilities.is_some_and(|capabilities| {
-        capabilities.drop.iter().flatten().any(|name| name == "ALL") && capabilities.add.iter().flatten().next().is_none()
+        capabilities.drop.iter().flatten().any(|name| name == "ALL")
+            && capabilities.add.iter().flatten().next().is_none()
     })
 }
 
@@ -117,8 +124,10 @@ mod tests {
 
     fn pod(limits: &serde_json::Value) -> Pod {
         let context = json!({"capabilities": {"drop": ["ALL"]}});
-        let container = json!({"name": "sandbox", "resources": {"limits": limits}, "securityContext": context});
-        serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"containers": [container]}})).unwrap()
+        let container =
+            json!({"name": "sandbox", "resources": {"limits": limits}, "securityContext": context});
+        serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": {"containers": [container]}}))
+            .unwrap()
     }
 
     fn protections() -> Protections {

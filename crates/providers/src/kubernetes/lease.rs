@@ -19,7 +19,12 @@ const MAKING_PATIENCE_MS: i64 = 5 * 60 * 1000;
 const ATTEMPTS: usize = 4;
 
 /// Reserves the name of a sandbox. A reservation whose sandbox is over, or was never made, is removed first.
-pub(super) async fn reserve(cluster: &Cluster, owner: &str, record: &PodRecord, making: &str) -> Result<Lease> {
+pub(super) async fn reserve(
+    cluster: &Cluster,
+    owner: &str,
+    record: &PodRecord,
+    making: &str,
+) -> Result<Lease> {
     let lease = body(cluster.namespace().await?, owner, record, making)?;
     for _ in 0..ATTEMPTS {
         match cluster.create("create sandbox: reserve its name", &lease).await? {

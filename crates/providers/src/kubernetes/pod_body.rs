@@ -45,7 +45,7 @@ pub(super) fn body(record: &PodRecord, options: &KubernetesOptions, facts: &PodF
             "hostname": spec.hostname.as_ref().unwrap_or(&record.name).as_str(),
             "securityContext": {
                 "runAsNonRoot": true, "runAsUser": options.user_id, "runAsGroup": options.user_id,
-                "fsGroup": options.user_id, "seccompProfile": { "type": "RuntimeDefault" },
+                "seccompProfile": { "type": "RuntimeDefault" },
             },
             "tolerations": [toleration("not-ready"), toleration("unreachable")],
             "containers": [container(record, options, facts)],
@@ -184,7 +184,8 @@ mod tests {
         let context = &pod["containers"][0]["securityContext"];
         assert_eq!(context["allowPrivilegeEscalation"], false);
         assert_eq!(context["capabilities"]["drop"], json!(["ALL"]));
-        let names: Vec<_> = pod["containers"][0]["env"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+        let names: Vec<_> =
+            pod["containers"][0]["env"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
         assert_eq!(names, ["EYOT_POD_UID", "EYOT_PUBLIC_KEY"]);
         assert!(pod.get("runtimeClassName").is_none() && pod.get("hostUsers").is_none());
     }
@@ -193,7 +194,10 @@ mod tests {
     fn limits_are_limits_and_requests() {
         let pod = made(r#"{"limits":{"memory_mib":64,"cpus":1.5,"disk_mib":10}}"#, |_| {});
         let resources = &pod["containers"][0]["resources"];
-        assert_eq!(resources["limits"], json!({"memory": "64Mi", "cpu": "1500m", "ephemeral-storage": "10Mi"}));
+        assert_eq!(
+            resources["limits"],
+            json!({"memory": "64Mi", "cpu": "1500m", "ephemeral-storage": "10Mi"})
+        );
         assert_eq!(resources["requests"], resources["limits"]);
         assert_eq!(pod["volumes"][0]["emptyDir"]["sizeLimit"], "10Mi");
     }

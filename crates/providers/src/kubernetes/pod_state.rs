@@ -9,8 +9,13 @@ pub(super) const CONTAINER: &str = "sandbox";
 
 /// The reasons of a waiting container that no waiting ends.
 const HOPELESS: [&str; 7] = [
-    "CreateContainerConfigError", "CreateContainerError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff",
-    "InvalidImageName", "RunContainerError",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "RunContainerError",
 ];
 
 /// The state of a Pod.
@@ -113,7 +118,8 @@ fn stuck(status: &PodStatus) -> Option<String> {
 
 fn unscheduled(status: &PodStatus) -> Option<String> {
     let conditions = status.conditions.iter().flatten();
-    let mut unmet = conditions.filter(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
+    let mut unmet =
+        conditions.filter(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     unmet.next().map(|condition| in_words(condition.reason.as_deref(), condition.message.as_deref()))
 }
 

@@ -52,7 +52,11 @@ pub(super) struct PodPlace {
 }
 
 /// Opens a stream to the guest, which takes this first message.
-pub(super) async fn open(cluster: &Cluster, place: &PodPlace, hello: &[u8]) -> Result<(PodStream, GuestRole)> {
+pub(super) async fn open(
+    cluster: &Cluster,
+    place: &PodPlace,
+    hello: &[u8],
+) -> Result<(PodStream, GuestRole)> {
     let gone = || {
         let message = format!("the sandbox's guest did not answer within {} s", PATIENCE.as_secs());
         Error::new(ErrorKind::Unavailable, message)
@@ -96,8 +100,13 @@ async fn attempt(
         RELAY_TO_MAKER => Ok(Ok((stream, GuestRole::Unconfigured))),
         RELAY_TO_GUEST => Ok(Ok((stream, GuestRole::Configured))),
         TOKEN_REFUSED => Err(Error::new(ErrorKind::Permission, "the sandbox's guest refused the token")
-            .with_hint("its Pod has another key, or the clocks of this machine and the node differ by minutes")),
-        _ => Err(Error::new(ErrorKind::Unavailable, "another program answers at the port of the sandbox's guest")),
+            .with_hint(
+                "its Pod has another key, or the clocks of this machine and the node differ by minutes",
+            )),
+        _ => Err(Error::new(
+            ErrorKind::Unavailable,
+            "another program answers at the port of the sandbox's guest",
+        )),
     }
 }
 
@@ -117,7 +126,8 @@ async fn direct(address: &str) -> io::Result<PodStream> {
 
 async fn forwarded(cluster: &Cluster, place: &PodPlace) -> Result<io::Result<PodStream>> {
     let api = cluster.api::<Pod>().await?;
-    let opened = tokio::time::timeout(CONNECT_PATIENCE, api.portforward(&place.pod_name, &[GUEST_PORT])).await;
+    let opened =
+        tokio::time::timeout(CONNECT_PATIENCE, api.portforward(&place.pod_name, &[GUEST_PORT])).await;
     let mut forwarder = match opened {
         Ok(Ok(forwarder)) => forwarder,
         Ok(Err(error)) if is_transient(&error) => return Ok(Err(io::Error::other(error))),
@@ -125,7 +135,10 @@ async fn forwarded(cluster: &Cluster, place: &PodPlace) -> Result<io::Result<Pod
         Err(_) => return Ok(Err(io::ErrorKind::TimedOut.into())),
     };
     let missing = || io::Error::other("the API server forwards no port");
-    Ok(forwarder.take_stream(GUEST_PORT).ok_or_else(missing).map(|stream| PodStream::Forwarded { stream, forwarder }))
+    Ok(forwarder
+        .take_stream(GUEST_PORT)
+        .ok_or_else(missing)
+        .map(|stream| PodStream::Forwarded { stream, forwarder }))
 }
 
 impl Drop for PodStream {

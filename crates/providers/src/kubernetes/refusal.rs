@@ -86,11 +86,31 @@ mod tests {
     #[test]
     fn a_refusal_keeps_the_clusters_sentence_and_has_the_contracts_kind() {
         for (code, message, kind) in [
-            (403, "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2", ErrorKind::Quota),
-            (403, "pods is forbidden: User \"u\" cannot create resource \"pods\" in API group \"\" in the namespace \"n\"", ErrorKind::Permission),
-            (403, "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": runAsNonRoot != true", ErrorKind::Invalid),
-            (403, "pods \"x\" is forbidden: maximum memory usage per Container is 256Mi, but limit is 900Mi", ErrorKind::Invalid),
-            (409, "Operation cannot be fulfilled on pods \"x\": the object has been modified", ErrorKind::Conflict),
+            (
+                403,
+                "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2",
+                ErrorKind::Quota,
+            ),
+            (
+                403,
+                "pods is forbidden: User \"u\" cannot create resource \"pods\" in API group \"\" in the namespace \"n\"",
+                ErrorKind::Permission,
+            ),
+            (
+                403,
+                "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": runAsNonRoot != true",
+                ErrorKind::Invalid,
+            ),
+            (
+                403,
+                "pods \"x\" is forbidden: maximum memory usage per Container is 256Mi, but limit is 900Mi",
+                ErrorKind::Invalid,
+            ),
+            (
+                409,
+                "Operation cannot be fulfilled on pods \"x\": the object has been modified",
+                ErrorKind::Conflict,
+            ),
             (422, "Pod \"x\" is invalid: spec.hostname: Invalid value", ErrorKind::Invalid),
             (503, "the server is currently unable to handle the request", ErrorKind::Unavailable),
         ] {

@@ -35,14 +35,26 @@ const fn text(name: &'static str, default: Option<&'static str>, help: &'static 
 /// The row.
 pub const ROW: ProviderRow = ProviderRow {
     options: &[
-        text(KUBECONFIG, None, "The file that says where the cluster is; without it KUBECONFIG, else the usual file, \
-                                else the service account of this Pod"),
+        text(
+            KUBECONFIG,
+            None,
+            "The file that says where the cluster is; without it KUBECONFIG, else the usual file, \
+                                else the service account of this Pod",
+        ),
         text(CONTEXT, None, "The context in that file; without it the current one"),
         text(NAMESPACE, None, "The namespace of the Pods; without it the context's"),
         text(IMAGE_OPTION, Some(IMAGE), "The image of sandboxes that name none"),
-        text(GUEST_IMAGE, None, "An image with the guest as /eyot-guest, for an init container; without it every \
-                                 image brings the guest as /.eyot-guest/eyot-guest"),
-        text(RUNTIME_CLASS, None, "The RuntimeClass of sandboxes that name no runtime, such as gvisor or kata"),
+        text(
+            GUEST_IMAGE,
+            None,
+            "An image with the guest as /eyot-guest, for an init container; without it every \
+                                 image brings the guest as /.eyot-guest/eyot-guest",
+        ),
+        text(
+            RUNTIME_CLASS,
+            None,
+            "The RuntimeClass of sandboxes that name no runtime, such as gvisor or kata",
+        ),
         OptionSchema {
             name: USER_NAMESPACES,
             kind: OptionKind::Flag,

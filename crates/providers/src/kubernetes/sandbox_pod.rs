@@ -68,7 +68,8 @@ impl GuestBackend for SandboxPod {
     async fn reconnect(&self) -> Result<Connection> {
         let cluster = &self.keyed.cluster;
         let now = find::by_id(cluster, &self.keyed.owner, &self.running.record.id).await?;
-        let is_it = |found: &find::FoundPod| found.pod.metadata.uid.as_deref() == Some(&self.running.place.pod_uid);
+        let is_it =
+            |found: &find::FoundPod| found.pod.metadata.uid.as_deref() == Some(&self.running.place.pod_uid);
         match now.filter(is_it).map(|found| found.state) {
             Some(PodState::Running(_)) => {}
             _ => return Err(self.running.refusal(cluster).await),

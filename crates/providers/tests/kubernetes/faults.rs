@@ -8,7 +8,6 @@ use std::time::Duration;
 use eyot::{Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxId, SandboxProvider, SandboxSpec};
 use eyot_guest::protocol::pod::{GUEST_PORT, HELLO_BYTES, TOKEN_REFUSED, hello};
 use eyot_providers::kubernetes::{KubernetesOptions, KubernetesProvider, PodReach};
-use futures_util::StreamExt;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 
@@ -251,9 +250,12 @@ fn tokens() -> Tried {
         let options = KubernetesOptions { state: elsewhere.path().to_owned(), ..cluster.options() };
         let error = failed(KubernetesProvider::new(options).open(sandbox.name().as_str()).await)?;
         ensure(error.kind() == ErrorKind::NotFound, format!("{error:?}"))?;
-        let line = format!("exec 3<>/dev/tcp/127.0.0.1/{GUEST_PORT}; head -c {HELLO_BYTES} /dev/zero >&3; od -An -c <&3");
+        let line = format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{GUEST_PORT}; head -c {HELLO_BYTES} /dev/zero >&3; od -An -c <&3"
+        );
         ensure(output(&sandbox, &format!("bash -c '{line}'")).await?.trim() == "x", "a command was let in")?;
-        let line = "bash -c 'exec 3<>/dev/tcp/127.0.0.1/1' 2>/dev/null; kill -9 1; cat /proc/1/environ; echo $?";
+        let line =
+            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/1' 2>/dev/null; kill -9 1; cat /proc/1/environ; echo $?";
         ensure(output(&sandbox, line).await? == "1\n", "the guest can be read")?;
         Ok(sandbox.destroy().await?)
     })

@@ -10,9 +10,7 @@ use super::sys;
 use crate::program::access::AccessRule;
 use crate::program::failure::failure;
 use crate::program::wire;
-use crate::protocol::container::{
-    CONFIG_PATIENCE_MS, ContainerConfig, EXIT_ASKED, EXIT_UNCONFIGURED,
-};
+use crate::protocol::container::{CONFIG_PATIENCE_MS, ContainerConfig, EXIT_ASKED, EXIT_UNCONFIGURED};
 use crate::protocol::{Kind, MAX_MESSAGE_BYTES, decode};
 
 /// The time that the first client may take for the configuration, once it is connected.

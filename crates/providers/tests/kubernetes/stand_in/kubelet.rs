@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use eyot_guest::protocol::pod::GUEST_PORT;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -27,8 +28,7 @@ set -e
 mount -t tmpfs -o mode=0755 tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/root" "$1/workspace" "$1/home"
 mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"
-chgrp "$5" "$1/workspace" "$1/home"
-chmod 2777 "$1/workspace" "$1/home"
+chmod 0777 "$1/workspace" "$1/home"
 cd "$1/root"
 mkdir -p ".$2" home/user .eyot-guest
 mount --bind "$1/workspace" ".$2"
@@ -41,15 +41,18 @@ mount -t tmpfs -o mode=1777 tmpfs dev/shm
 mount -t tmpfs -o mode=1777 tmpfs tmp
 ip link set lo up
 hostname "$4"
-exec chroot . setpriv --reuid "$5" --regid "$5" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all \
+echo "$4" > etc/hostname
+exec chroot . setpriv --reuid "$5" --regid "$5" --clear-groups --pdeathsig KILL --no-new-privs --bounding-set=-all --inh-caps=-all \
     /.eyot-guest/eyot-guest pod
 "#;
+
+/// The number of the next Pod.
+static NEXT: AtomicU32 = AtomicU32::new(1);
 
 /// A node.
 pub struct Kubelet {
     store: Arc<Store>,
     folder: tempfile::TempDir,
-    next: AtomicU32,
     /// The time that a Pod takes until it runs.
     pub delay: std::sync::Mutex<Duration>,
 }
@@ -58,7 +61,7 @@ impl Kubelet {
     pub fn new(store: Arc<Store>) -> Self {
         let folder = tempfile::tempdir().expect("a folder for Pods");
         fs::write(folder.path().join("guest"), eyot_guest::PROGRAM).expect("room for the guest");
-        Self { store, folder, next: AtomicU32::new(1), delay: std::sync::Mutex::default() }
+        Self { store, folder, delay: std::sync::Mutex::default() }
     }
 
     /// Runs a Pod until it ends or is deleted.
@@ -77,15 +80,18 @@ impl Kubelet {
     }
 
     async fn run_process(&self, name: &str, pod: &Value) {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let [_, high, middle, low] = number.to_be_bytes();
-        let address = Ipv4Addr::new(127, 100 + high, middle, low);
-        let listener = TcpListener::bind((address, GUEST_PORT)).await.expect("the Pod's address");
+        let (number, address, listener) = own_address().await;
         let root = self.folder.path().join(number.to_string());
         fs::create_dir(&root).expect("a folder for a Pod");
         let mut child = self.start(pod, &root).expect("a process for a Pod");
         let forwarding = tokio::spawn(forward(listener, child.id().unwrap_or_default()));
-        self.report(name, pod, "Running", Some(address), &json!({ "running": { "startedAt": "2026-01-01T00:00:00Z" } }));
+        self.report(
+            name,
+            pod,
+            "Running",
+            Some(address),
+            &json!({ "running": { "startedAt": "2026-01-01T00:00:00Z" } }),
+        );
         tokio::select! {
             ended = child.wait() => {
                 forwarding.abort();
@@ -96,7 +102,7 @@ impl Kubelet {
                 self.until_deleted(pod).await;
             }
             () = self.until_deleted(pod) => {
-                child.kill().await.expect("a process that can be killed");
+                end(&mut child).await.expect("a process that can be killed");
                 forwarding.abort();
             }
         }
@@ -108,8 +114,23 @@ impl Kubelet {
         let (spec, container) = (&pod["spec"], &pod["spec"]["containers"][0]);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", "sh", "-c", SCRIPT, "sh"]);
-        command.arg(root).arg(text(&container["volumeMounts"][0]["mountPath"])).arg(self.folder.path().join("guest"));
+        command.args([
+            "--mount",
+            "--pid",
+            "--net",
+            "--ipc",
+            "--uts",
+            "--fork",
+            "--kill-child",
+            "sh",
+            "-c",
+            SCRIPT,
+            "sh",
+        ]);
+        command
+            .arg(root)
+            .arg(text(&container["volumeMounts"][0]["mountPath"]))
+            .arg(self.folder.path().join("guest"));
         command.arg(text(&spec["hostname"])).arg(spec["securityContext"]["runAsUser"].to_string());
         command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         for variable in container["env"].as_array().into_iter().flatten() {
@@ -141,11 +162,42 @@ impl Kubelet {
     async fn until_deleted(&self, pod: &Value) {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         let is_deleted = |_: &u64| {
-            let now = self.store.get("pods", name).filter(|now| now["metadata"]["uid"] == pod["metadata"]["uid"]);
+            let now =
+                self.store.get("pods", name).filter(|now| now["metadata"]["uid"] == pod["metadata"]["uid"]);
             now.is_none_or(|now| !now["metadata"]["deletionTimestamp"].is_null())
         };
-        self.store.versions().wait_for(is_deleted).await.map(drop).expect("the store lives as long as its node");
+        self.store
+            .versions()
+            .wait_for(is_deleted)
+            .await
+            .map(drop)
+            .expect("the store lives as long as its node");
     }
+}
+
+/// Takes an address that no other Pod has, of this cluster or of another one on this machine.
+async fn own_address() -> (u32, Ipv4Addr, TcpListener) {
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let [_, high, middle, low] = number.to_be_bytes();
+        let address = Ipv4Addr::new(127, 100 + high, middle, low);
+        if let Ok(listener) = TcpListener::bind((address, GUEST_PORT)).await {
+            return (number, address, listener);
+        }
+    }
+}
+
+/// Kills the first process of a Pod, and returns when all of them have ended.
+async fn end(child: &mut Child) -> io::Result<()> {
+    let id = child.id().unwrap_or_default();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let first = children.split_whitespace().next().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    match first {
+        Some(first) => drop(kill_process(first, Signal::KILL)),
+        // It has not begun, or is over.
+        None => child.start_kill()?,
+    }
+    child.wait().await.map(drop)
 }
 
 /// Carries connections to the port of a Pod's address into its network.

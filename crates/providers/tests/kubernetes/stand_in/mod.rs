@@ -92,7 +92,8 @@ impl StandIn {
 
     /// Starts the server again, at the same address.
     pub fn start(&self) {
-        self.start_server(self.port);
+        // A thread of its own: the caller's may belong to a runtime.
+        std::thread::scope(|scope| drop(scope.spawn(|| self.start_server(self.port)).join()));
     }
 
     fn kubeconfig(&self) -> PathBuf {

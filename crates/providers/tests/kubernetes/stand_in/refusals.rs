@@ -60,14 +60,22 @@ pub fn unmet(plural: &str, name: &str, why: Precondition) -> Response {
     let begin = format!("Operation cannot be fulfilled on {plural} \"{name}\"");
     match why {
         Precondition::Absent => absent(plural, name),
-        Precondition::Uid { asked, found } => refuse(409, "Conflict", &format!(
-            "{begin}: the UID in the precondition ({asked}) does not match the UID in record ({found}). The object \
+        Precondition::Uid { asked, found } => refuse(
+            409,
+            "Conflict",
+            &format!(
+                "{begin}: the UID in the precondition ({asked}) does not match the UID in record ({found}). The object \
              might have been deleted and then recreated"
-        )),
-        Precondition::Version { asked, found } => refuse(409, "Conflict", &format!(
-            "{begin}: the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
+            ),
+        ),
+        Precondition::Version { asked, found } => refuse(
+            409,
+            "Conflict",
+            &format!(
+                "{begin}: the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record \
              ({found}). The object might have been modified"
-        )),
+            ),
+        ),
     }
 }
 
@@ -75,7 +83,8 @@ pub fn unmet(plural: &str, name: &str, why: Precondition) -> Response {
 pub fn violations(pod: &Value) -> Vec<String> {
     let spec = &pod["spec"];
     let mut found = Vec::new();
-    let containers = spec["containers"].as_array().into_iter().chain(spec["initContainers"].as_array()).flatten();
+    let containers =
+        spec["containers"].as_array().into_iter().chain(spec["initContainers"].as_array()).flatten();
     for container in containers {
         let (name, context) = (&container["name"], &container["securityContext"]);
         if context["allowPrivilegeEscalation"] != json!(false) {

@@ -54,8 +54,9 @@ pub fn router(cluster: Arc<Cluster>) -> Router {
 fn objects(router: Router<Arc<Cluster>>, path: &str, kind: Kind) -> Router<Arc<Cluster>> {
     let many = get(move |state: Shared, path: Path<String>, asked: Asked| list(kind, state, path, asked))
         .post(move |state: Shared, path: Path<String>, body: Bytes| create(kind, state, path, body));
-    let one = get(move |state: Shared, path: Path<(String, String)>| read(kind, state, path))
-        .delete(move |state: Shared, path: Path<(String, String)>, body: Bytes| delete(kind, state, path, body));
+    let one = get(move |state: Shared, path: Path<(String, String)>| read(kind, state, path)).delete(
+        move |state: Shared, path: Path<(String, String)>, body: Bytes| delete(kind, state, path, body),
+    );
     router.route(path, many).route(&format!("{path}/{{name}}"), one)
 }
 
@@ -64,7 +65,11 @@ fn denied(cluster: &Cluster, kind: Kind, verb: &str, namespace: &str) -> Option<
     is_denied.then(|| forbidden_right(verb, kind.plural, kind.group, namespace))
 }
 
-async fn read(kind: Kind, State(cluster): Shared, Path((namespace, name)): Path<(String, String)>) -> Response {
+async fn read(
+    kind: Kind,
+    State(cluster): Shared,
+    Path((namespace, name)): Path<(String, String)>,
+) -> Response {
     if let Some(refusal) = denied(&cluster, kind, "get", &namespace) {
         return refusal;
     }
@@ -117,12 +122,14 @@ fn admit(cluster: &Cluster, name: &str, pod: &mut Value) -> Option<Response> {
     if let (Some(mib), Some(most)) = (mib, policy.most_memory_mib)
         && mib > most
     {
-        let message = format!("{begin}: maximum memory usage per Container is {most}Mi, but limit is {mib}Mi");
+        let message =
+            format!("{begin}: maximum memory usage per Container is {most}Mi, but limit is {mib}Mi");
         return Some(refuse(403, "Forbidden", &message));
     }
     let violations = violations(pod);
     if !violations.is_empty() {
-        let message = format!("{begin}: violates PodSecurity \"restricted:latest\": {}", violations.join(", "));
+        let message =
+            format!("{begin}: violates PodSecurity \"restricted:latest\": {}", violations.join(", "));
         return Some(refuse(403, "Forbidden", &message));
     }
     let used = cluster.store.list("pods").0.len();
@@ -154,15 +161,25 @@ async fn delete(
 fn is_selected(object: &Value, asked: &HashMap<String, String>) -> bool {
     let pairs = |of: &str| {
         let text = asked.get(of).cloned().unwrap_or_default();
-        text.split(',').filter_map(|pair| pair.split_once('=')).map(|(key, value)| (key.to_owned(), value.to_owned()))
+        text.split(',')
+            .filter_map(|pair| pair.split_once('='))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect::<Vec<_>>()
     };
-    let has_labels = pairs("labelSelector").iter().all(|(key, value)| object["metadata"]["labels"][key] == json!(value));
-    let has_name = pairs("fieldSelector").iter().all(|(key, value)| key == "metadata.name" && object["metadata"]["name"] == json!(value));
+    let has_labels =
+        pairs("labelSelector").iter().all(|(key, value)| object["metadata"]["labels"][key] == json!(value));
+    let has_name = pairs("fieldSelector")
+        .iter()
+        .all(|(key, value)| key == "metadata.name" && object["metadata"]["name"] == json!(value));
     has_labels && has_name
 }
 
-async fn list(kind: Kind, State(cluster): Shared, Path(namespace): Path<String>, Query(asked): Asked) -> Response {
+async fn list(
+    kind: Kind,
+    State(cluster): Shared,
+    Path(namespace): Path<String>,
+    Query(asked): Asked,
+) -> Response {
     let is_watch = asked.get("watch").is_some_and(|text| text == "true" || text == "1");
     let verb = if is_watch { "watch" } else { "list" };
     if let Some(refusal) = denied(&cluster, kind, verb, &namespace) {
@@ -173,10 +190,13 @@ async fn list(kind: Kind, State(cluster): Shared, Path(namespace): Path<String>,
     }
     let (mut items, version) = cluster.store.list(kind.plural);
     items.retain(|object| is_selected(object, &asked));
-    answer(200, &json!({
-        "kind": format!("{}List", kind.kind), "apiVersion": kind.version,
-        "metadata": { "resourceVersion": version.to_string() }, "items": items,
-    }))
+    answer(
+        200,
+        &json!({
+            "kind": format!("{}List", kind.kind), "apiVersion": kind.version,
+            "metadata": { "resourceVersion": version.to_string() }, "items": items,
+        }),
+    )
 }
 
 struct Watch {
@@ -200,7 +220,10 @@ fn watch(kind: Kind, cluster: Arc<Cluster>, asked: HashMap<String, String>) -> R
         let lines = watch.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(lines)), watch))
     });
-    Response::builder().header("content-type", "application/json").body(Body::from_stream(lines)).expect("a response")
+    Response::builder()
+        .header("content-type", "application/json")
+        .body(Body::from_stream(lines))
+        .expect("a response")
 }
 
 impl Watch {
@@ -230,10 +253,13 @@ impl Watch {
     }
 
     fn bookmark(&self) -> String {
-        line("BOOKMARK", &json!({
-            "kind": self.kind.kind, "apiVersion": self.kind.version,
-            "metadata": { "resourceVersion": self.version.to_string(), "creationTimestamp": null },
-        }))
+        line(
+            "BOOKMARK",
+            &json!({
+                "kind": self.kind.kind, "apiVersion": self.kind.version,
+                "metadata": { "resourceVersion": self.version.to_string(), "creationTimestamp": null },
+            }),
+        )
     }
 }
 

@@ -62,13 +62,14 @@ impl Store {
 
     /// Makes an object; `None` if there is one of that name.
     pub fn create(&self, plural: &str, name: &str, mut object: Value) -> Option<Value> {
-        let mut objects = self.lock();
+        let objects = self.lock();
         let key = (plural.to_owned(), name.to_owned());
         if objects.by_name.contains_key(&key) {
             return None;
         }
         let version = objects.version + 1;
-        object["metadata"]["uid"] = json!(format!("{:08x}-0000-4000-8000-{version:012x}", std::process::id()));
+        object["metadata"]["uid"] =
+            json!(format!("{:08x}-0000-4000-8000-{version:012x}", std::process::id()));
         object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
         Some(self.put(objects, key, "ADDED", object))
     }
@@ -84,7 +85,13 @@ impl Store {
     }
 
     /// Removes an object, or marks it as being deleted.
-    pub fn delete(&self, plural: &str, name: &str, asked: &Value, at_once: bool) -> Result<Value, Precondition> {
+    pub fn delete(
+        &self,
+        plural: &str,
+        name: &str,
+        asked: &Value,
+        at_once: bool,
+    ) -> Result<Value, Precondition> {
         let objects = self.lock();
         let key = (plural.to_owned(), name.to_owned());
         let Some(mut object) = objects.by_name.get(&key).cloned() else { return Err(Precondition::Absent) };
@@ -95,7 +102,10 @@ impl Store {
             return Err(Precondition::Uid { asked: text(uid), found: text(&found["uid"]) });
         }
         if !version.is_null() && *version != found["resourceVersion"] {
-            return Err(Precondition::Version { asked: text(version), found: text(&found["resourceVersion"]) });
+            return Err(Precondition::Version {
+                asked: text(version),
+                found: text(&found["resourceVersion"]),
+            });
         }
         if at_once {
             return Ok(self.remove(objects, key, object));
@@ -109,7 +119,9 @@ impl Store {
     pub fn forget(&self, plural: &str, name: &str, uid: &Value) {
         let objects = self.lock();
         let key = (plural.to_owned(), name.to_owned());
-        if let Some(object) = objects.by_name.get(&key).cloned().filter(|object| object["metadata"]["uid"] == *uid) {
+        if let Some(object) =
+            objects.by_name.get(&key).cloned().filter(|object| object["metadata"]["uid"] == *uid)
+        {
             self.remove(objects, key, object);
         }
     }
@@ -153,7 +165,8 @@ impl Store {
         if version < objects.compacted {
             return None;
         }
-        let later = objects.changes.iter().filter(|change| change.version > version && change.plural == plural);
+        let later =
+            objects.changes.iter().filter(|change| change.version > version && change.plural == plural);
         Some((later.cloned().collect(), objects.version))
     }
 
