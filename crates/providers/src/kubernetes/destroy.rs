@@ -2,6 +2,7 @@
 //! it was read, by uid and version, so that two removers harm nothing that came after.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use eyot::{Error, ErrorKind, Result};
@@ -20,8 +21,17 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// The number of tries while the Pod's status changes.
 const ATTEMPTS: usize = 16;
 
-/// Removes a sandbox. Returns `false` if it was removed before.
-pub(super) async fn destroy(keyed: &Keyed, record: &PodRecord, pod_uid: &str) -> Result<bool> {
+/// Removes a sandbox. Returns `false` if it was removed before. A task of its own does it, to its end
+/// also when the caller gives up: a Pod that is gone would leave its name reserved.
+pub(super) async fn destroy(keyed: &Arc<Keyed>, record: &PodRecord, pod_uid: &str) -> Result<bool> {
+    let (keyed, record, pod_uid) = (Arc::clone(keyed), record.clone(), pod_uid.to_owned());
+    let removing = tokio::spawn(async move { destroy_whole(&keyed, &record, &pod_uid).await });
+    removing
+        .await
+        .map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?
+}
+
+async fn destroy_whole(keyed: &Keyed, record: &PodRecord, pod_uid: &str) -> Result<bool> {
     let was_there = match keyed.cluster.get::<Pod>(&record.pod_name()).await? {
         Some(pod) if pod.uid().as_deref() == Some(pod_uid) => remove_pod(&keyed.cluster, &pod).await?,
         _ => false,

@@ -68,7 +68,7 @@ impl KubernetesProvider {
 
     /// Removes a sandbox whose time is over. Returns whether it is over; if the removal fails, the next
     /// look tries again.
-    async fn is_removed(&self, keyed: &Keyed, found: &FoundPod) -> bool {
+    async fn is_removed(&self, keyed: &Arc<Keyed>, found: &FoundPod) -> bool {
         match found.state {
             PodState::Going => true,
             PodState::Over => {
