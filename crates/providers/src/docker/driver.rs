@@ -17,7 +17,7 @@ use crate::linked_driver::{GuestBackend, LinkedDriver};
 
 /// A running sandbox with a connection to its guest.
 pub(crate) struct Ready {
-    container: Container,
+    container: SandboxContainer,
     isolation: Isolation,
     connection: Connection,
 }
@@ -27,7 +27,7 @@ impl Ready {
     pub(crate) async fn new(host: &Arc<Host>, running: Running, connection: Connection) -> Result<Self> {
         let facts = host.engine.facts().await?;
         let isolation = isolation::found(&running.record.spec, facts, connection.protections())?;
-        let container = Container { host: Arc::clone(host), running };
+        let container = SandboxContainer { host: Arc::clone(host), running };
         Ok(Self { container, isolation, connection })
     }
 
@@ -43,13 +43,13 @@ impl Ready {
 }
 
 /// The container of a sandbox.
-struct Container {
+struct SandboxContainer {
     host: Arc<Host>,
     running: Running,
 }
 
 #[async_trait]
-impl GuestBackend for Container {
+impl GuestBackend for SandboxContainer {
     fn provider(&self) -> &'static str {
         super::NAME
     }

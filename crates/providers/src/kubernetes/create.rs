@@ -20,8 +20,8 @@ use super::pod_body::{self, PodFacts};
 use super::pod_state::PodState;
 use super::reach::PodPlace;
 use super::record::PodRecord;
-use super::sandbox_pod::Ready;
-use super::{NAME, lease, wait};
+use super::sandbox_pod::ReadyPod;
+use super::{NAME, reserve, wait};
 
 /// The fields of a spec that are honoured. A limit that the cluster does not hold is reported as not
 /// enforced, and refused where it is required.
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const ROOM_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Makes a sandbox. The files of its manifest are still missing.
-pub(super) async fn create(keyed: &Arc<Keyed>, spec: &ValidSpec) -> Result<Ready> {
+pub(super) async fn create(keyed: &Arc<Keyed>, spec: &ValidSpec) -> Result<ReadyPod> {
     refuse_what_a_pod_cannot(spec)?;
     let record = Arc::new(PodRecord::new(spec, now_ms()));
     // The server makes the objects even if no caller waits for the answer any more: so a task of its own
@@ -63,12 +63,12 @@ pub(super) async fn create(keyed: &Arc<Keyed>, spec: &ValidSpec) -> Result<Ready
 }
 
 /// Waits until the Pod runs, and returns when its guest is ready.
-async fn begin(keyed: &Arc<Keyed>, record: &Arc<PodRecord>) -> Result<Ready> {
+async fn begin(keyed: &Arc<Keyed>, record: &Arc<PodRecord>) -> Result<ReadyPod> {
     let (pod, address) = running(keyed, record).await?;
     let place = PodPlace { pod_name: pod.name_any(), pod_uid: pod.uid().unwrap_or_default(), address };
     let running = RunningPod { record: Arc::clone(record), place };
     let connection = running.connect(keyed).await?;
-    Ready::new(keyed, running, &pod, connection)
+    ReadyPod::new(keyed, running, &pod, connection)
 }
 
 async fn running(keyed: &Keyed, record: &PodRecord) -> Result<(Pod, String)> {
@@ -120,7 +120,7 @@ impl UnfinishedPod {
         let making = SandboxId::generate().to_string();
         let mut unfinished = Self { keyed, record, making, armed: false };
         let (keyed, record, making) = (&unfinished.keyed, &unfinished.record, &unfinished.making);
-        lease::reserve(&keyed.cluster, &keyed.owner, record, making).await?;
+        reserve::reserve(&keyed.cluster, &keyed.owner, record, making).await?;
         unfinished.armed = true;
         match unfinished.make_pod().await {
             Ok(()) => Ok(unfinished),

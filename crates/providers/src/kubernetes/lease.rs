@@ -6,38 +6,15 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::cluster::{Cluster, Deleted, Made};
-use super::destroy::remove_pod;
-use super::find::{FoundPod, by_id};
-use super::pod_state::PodState;
+use super::cluster::{Cluster, Deleted};
 use super::record::{ID, MAKING, OWNER, PodRecord, lease_name};
 
 const MADE_MS: &str = "eyot.dev/made-ms";
 /// The age, in milliseconds, at which a reservation without a Pod counts as abandoned.
 const MAKING_PATIENCE_MS: i64 = 5 * 60 * 1000;
-/// The number of tries while others free the same name.
-const ATTEMPTS: usize = 4;
 
-/// Reserves the name of a sandbox. A reservation whose sandbox is over, or was never made, is removed first.
-pub(super) async fn reserve(
-    cluster: &Cluster,
-    owner: &str,
-    record: &PodRecord,
-    making: &str,
-) -> Result<Lease> {
-    let lease = body(cluster.namespace().await?, owner, record, making)?;
-    for _ in 0..ATTEMPTS {
-        match cluster.create("create sandbox: reserve its name", &lease).await? {
-            Made::New(lease) => return Ok(lease),
-            Made::Taken if free_ended(cluster, owner, &record.name).await? => {}
-            Made::Taken => break,
-        }
-    }
-    let message = format!("create sandbox: the name `{}` is in use", record.name);
-    Err(Error::new(ErrorKind::AlreadyExists, message))
-}
-
-fn body(namespace: &str, owner: &str, record: &PodRecord, making: &str) -> Result<Lease> {
+/// Computes the reservation of a sandbox's name.
+pub(super) fn body(namespace: &str, owner: &str, record: &PodRecord, making: &str) -> Result<Lease> {
     let body = json!({
         "metadata": {
             "name": lease_name(owner, &record.name),
@@ -53,25 +30,8 @@ fn body(namespace: &str, owner: &str, record: &PodRecord, making: &str) -> Resul
     serde_json::from_value(body).map_err(wrong)
 }
 
-/// Removes what holds a name without need. Returns whether the name may be free now.
-async fn free_ended(cluster: &Cluster, owner: &str, name: &SandboxName) -> Result<bool> {
-    let Some(lease) = read(cluster, owner, name).await? else { return Ok(true) };
-    let pod = match holder(&lease) {
-        Some(id) => by_id(cluster, owner, &id).await?,
-        None => None,
-    };
-    match pod {
-        Some(FoundPod { state: PodState::Over, pod, .. }) => {
-            remove_pod(cluster, &pod).await?;
-        }
-        Some(_) => return Ok(false),
-        None if !is_abandoned(&lease) => return Ok(false),
-        None => {}
-    }
-    release(cluster, &lease).await.map(|()| true)
-}
-
-fn is_abandoned(lease: &Lease) -> bool {
+/// Tells whether a reservation is so old that its sandbox should have been made.
+pub(super) fn is_abandoned(lease: &Lease) -> bool {
     let made_ms = lease.annotations().get(MADE_MS).and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
     now_ms().saturating_sub(made_ms) > MAKING_PATIENCE_MS
 }

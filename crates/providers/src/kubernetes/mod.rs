@@ -9,6 +9,7 @@
 //! Pod. The Pod's annotations have the record. The cluster alone says which sandboxes there are:
 //! all processes with the same key and the same namespace have the same ones.
 
+mod capabilities;
 mod cluster;
 mod connect;
 mod create;
@@ -24,13 +25,15 @@ mod provider;
 mod reach;
 mod record;
 mod refusal;
+mod reserve;
 mod rights;
 mod row;
 mod sandbox_pod;
 mod wait;
 
+pub use capabilities::capabilities;
 pub use options::{KubernetesOptions, PodReach};
-pub use provider::{KubernetesProvider, capabilities};
+pub use provider::KubernetesProvider;
 pub use row::ROW;
 
 /// The provider's name.

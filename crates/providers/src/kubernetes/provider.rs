@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::{
-    Capabilities, Capability, Created, Error, Isolation, Result, SandboxInfo, SandboxProvider, ValidSpec,
-};
+use eyot::{Capabilities, Created, Error, Isolation, Result, SandboxInfo, SandboxProvider, ValidSpec};
 use kube::ResourceExt;
 use tokio::sync::OnceCell;
 
+use super::capabilities::capabilities;
 use super::cluster::Cluster;
 use super::connect::{Keyed, RunningPod};
 use super::find::{FoundPod, all, find};
@@ -16,7 +15,7 @@ use super::key::ServerKey;
 use super::options::KubernetesOptions;
 use super::pod_state::PodState;
 use super::reach::PodPlace;
-use super::sandbox_pod::Ready;
+use super::sandbox_pod::ReadyPod;
 use super::{create, destroy, isolation, lease, rights};
 
 /// Makes sandboxes as Pods of a cluster. Cheap to share.
@@ -117,7 +116,7 @@ impl SandboxProvider for KubernetesProvider {
         let place = PodPlace { pod_name, pod_uid, address };
         let running = RunningPod { record: Arc::new(found.record), place };
         let connection = running.connect(keyed).await?;
-        Ok(Ready::new(keyed, running, &found.pod, connection)?.created())
+        Ok(ReadyPod::new(keyed, running, &found.pod, connection)?.created())
     }
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
@@ -155,34 +154,4 @@ impl SandboxProvider for KubernetesProvider {
             Err(Error::destroyed(id_or_name))
         }
     }
-}
-
-/// Returns the capabilities of this provider's sandboxes.
-pub fn capabilities() -> Capabilities {
-    use Capability::{
-        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses, Processes,
-        Pty, RangedRead, Reopen, Shell, Signals, Symlinks, Tar, Usage, Watch,
-    };
-    Capabilities::new([
-        Append,
-        Argv,
-        AtomicWrite,
-        Beneath,
-        Deadlines,
-        Dial,
-        Glob,
-        Grep,
-        KillTree,
-        LiveProcesses,
-        Processes,
-        Pty,
-        RangedRead,
-        Reopen,
-        Shell,
-        Signals,
-        Symlinks,
-        Tar,
-        Usage,
-        Watch,
-    ])
 }

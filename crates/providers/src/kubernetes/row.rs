@@ -5,8 +5,9 @@ use std::sync::Arc;
 use eyot::Result;
 
 use super::NAME;
+use super::capabilities::capabilities;
 use super::options::{IMAGE, KubernetesOptions, PodReach};
-use super::provider::{KubernetesProvider, capabilities};
+use super::provider::KubernetesProvider;
 use crate::row::{
     ImagesOfProvider, OptionKind, OptionSchema, ProviderCheck, ProviderRow, ProviderSettings, ProviderTests,
 };

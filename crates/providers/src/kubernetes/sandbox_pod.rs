@@ -7,20 +7,20 @@ use eyot::{Created, ErrorKind, Isolation, PublishedPort, Result};
 use eyot_guest::client::Connection;
 use k8s_openapi::api::core::v1::Pod;
 
+use super::capabilities::capabilities;
 use super::connect::{Keyed, RunningPod};
 use super::pod_state::PodState;
-use super::provider::capabilities;
 use super::{destroy, find, isolation};
 use crate::linked_driver::{GuestBackend, LinkedDriver};
 
 /// A running sandbox with a connection to its guest.
-pub(super) struct Ready {
+pub(super) struct ReadyPod {
     pod: SandboxPod,
     isolation: Isolation,
     connection: Connection,
 }
 
-impl Ready {
+impl ReadyPod {
     /// Joins a connection with the protections that its guest has found in force.
     pub(super) fn new(
         keyed: &Arc<Keyed>,

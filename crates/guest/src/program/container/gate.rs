@@ -29,7 +29,7 @@ const REST: Duration = Duration::from_millis(20);
 const STACK_BYTES: usize = 256 << 10;
 
 /// Lets clients with a token in.
-pub struct Gate {
+pub struct PodGate {
     key: VerifyingKey,
     pod_uid: String,
     guest: SocketAddr,
@@ -55,7 +55,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-impl Gate {
+impl PodGate {
     /// Makes a gate before the guest that listens at this address.
     pub fn new(key: VerifyingKey, pod_uid: String, guest: SocketAddr) -> Self {
         let (connections, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -175,9 +175,9 @@ mod tests {
     use super::*;
     use crate::protocol::pod::hello;
 
-    fn gate(key: &SigningKey) -> Gate {
+    fn gate(key: &SigningKey) -> PodGate {
         let address = SocketAddr::from_abstract_name("eyot gate of a test").unwrap();
-        Gate::new(key.verifying_key(), "uid-1".to_owned(), address)
+        PodGate::new(key.verifying_key(), "uid-1".to_owned(), address)
     }
 
     fn token(key: &SigningKey, pod_uid: &str, expires_s: u64) -> [u8; HELLO_BYTES] {

@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use ed25519_dalek::VerifyingKey;
 
-use super::gate::Gate;
+use super::gate::PodGate;
 use super::start_up::{StartOutcome, guest_setup};
 use super::{config, protections, sys, users};
 use crate::environment::put_own_programs_first;
@@ -32,7 +32,7 @@ pub fn start_up() -> io::Result<StartOutcome> {
     let address = SocketAddr::from_abstract_name(SOCKET)?;
     let listener = UnixListener::bind_addr(&address)?;
     listener.set_nonblocking(true)?;
-    Gate::new(key, variable(UID_VARIABLE)?, address).open(listen()?)?;
+    PodGate::new(key, variable(UID_VARIABLE)?, address).open(listen()?)?;
     let mut stream = match config::first_client(&listener, &stop, ACCESS)? {
         Ok(stream) => stream,
         Err(code) => return Ok(StartOutcome::End(code)),
