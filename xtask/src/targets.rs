@@ -86,6 +86,7 @@ pub const TARGETS: &[Target] = &[
     ci("probes", "threats", User::All),
     ci("providers", "remote", ABOVE),
     ci("providers", "e2b", ABOVE),
+    ci("providers", "kubernetes", User::None("its Pods are namespaces that only root makes")),
     ci("server", "e2b_sdks", ABOVE),
     Target { threads: 8, ..ci("providers", "memory", ANYBODY) },
     ci("native", "conformance", User::All),

@@ -6,6 +6,10 @@
 pub mod docker;
 #[cfg(feature = "e2b")]
 pub mod e2b;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
+#[cfg(any(feature = "docker", feature = "kubernetes"))]
+mod linked_driver;
 #[cfg(feature = "memory")]
 pub mod memory;
 #[cfg(feature = "native")]
@@ -14,3 +18,5 @@ pub mod registry;
 #[cfg(feature = "remote")]
 pub mod remote;
 pub mod row;
+#[cfg(any(feature = "docker", feature = "kubernetes"))]
+mod state_secret;

@@ -17,6 +17,8 @@ static ROWS: &[ProviderRow] = &[
     crate::memory::ROW,
     #[cfg(feature = "e2b")]
     crate::e2b::ROW,
+    #[cfg(feature = "kubernetes")]
+    crate::kubernetes::ROW,
 ];
 
 /// Returns every provider of this build. The first is the default.

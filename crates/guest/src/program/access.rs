@@ -14,6 +14,8 @@ pub enum AccessRule {
     Outsiders,
     /// Processes of this user: the guest's own.
     User(u32),
+    /// This process alone, which has checked whom it connects for.
+    Itself,
 }
 
 impl AccessRule {
@@ -22,6 +24,11 @@ impl AccessRule {
             Self::Open => true,
             Self::Outsiders => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.pid == 0),
             Self::User(uid) => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.uid == uid),
+            Self::Itself => sys::peer(stream.as_fd()).is_ok_and(|peer| peer.pid == own_pid()),
         }
     }
+}
+
+fn own_pid() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or(-1)
 }

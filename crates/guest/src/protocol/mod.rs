@@ -15,6 +15,7 @@ pub mod container;
 mod frame;
 mod kept;
 mod message;
+pub mod pod;
 mod record;
 mod start;
 

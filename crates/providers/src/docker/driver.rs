@@ -1,21 +1,10 @@
-//! A container as a `SandboxDriver`: the guest's driver, over a stream that is opened again when it
-//! is lost.
+//! A container as a `SandboxDriver`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use eyot::{
-    ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, Created, DirEntry, EgressDecision,
-    EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
-    GrepResult, Isolation, KeepRequest, KeptAttachment, KeptControl, KeptInfo, Lifecycle, LiveProcesses, Log,
-    LogQuery, ProcessId, ProcessInfo, PublishedPort, RemoveOptions, Result, SandboxDriver,
-    SandboxOperationUnsupported, SandboxPath, Signal, StartTerms, TarInOptions, TcpStream, Usage, WatchEvent,
-    WatchOptions, WriteOptions,
-};
-use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
-use futures_util::stream::BoxStream;
-use tokio::sync::Semaphore;
+use eyot::{Created, ErrorKind, Isolation, PublishedPort, Result};
+use eyot_guest::client::Connection;
 
 use super::condition::Condition;
 use super::connect::Running;
@@ -24,10 +13,13 @@ use super::host::Host;
 use super::isolation;
 use super::provider::capabilities;
 use super::published::published;
+use crate::linked_driver::{GuestBackend, LinkedDriver};
 
 /// A running sandbox with a connection to its guest.
 pub(crate) struct Ready {
-    driver: DockerDriver,
+    container: SandboxContainer,
+    isolation: Isolation,
+    connection: Connection,
 }
 
 impl Ready {
@@ -35,298 +27,62 @@ impl Ready {
     pub(crate) async fn new(host: &Arc<Host>, running: Running, connection: Connection) -> Result<Self> {
         let facts = host.engine.facts().await?;
         let isolation = isolation::found(&running.record.spec, facts, connection.protections())?;
-        let driver = DockerDriver::new(Arc::clone(host), running, isolation);
-        driver.hold(connection);
-        Ok(Self { driver })
+        let container = SandboxContainer { host: Arc::clone(host), running };
+        Ok(Self { container, isolation, connection })
     }
 
     /// Returns the sandbox in the form that a provider gives.
     pub(crate) fn created(self) -> Created {
-        let driver = self.driver;
-        let condition = Condition::Running(driver.running.life.clone());
-        let info = driver.running.record.info(&condition, driver.isolation.clone());
+        let Self { container, isolation, connection } = self;
+        let condition = Condition::Running(container.running.life.clone());
+        let info = container.running.record.info(&condition, isolation.clone());
+        let workdir = container.running.record.workdir();
+        let driver = LinkedDriver::new(container, capabilities(), (isolation, workdir), connection);
         Created { info, driver: Arc::new(driver), keeper: None }
     }
 }
 
-struct DockerDriver {
+/// The container of a sandbox.
+struct SandboxContainer {
     host: Arc<Host>,
     running: Running,
-    capabilities: Capabilities,
-    isolation: Isolation,
-    workdir: SandboxPath,
-    current: Mutex<Option<Arc<GuestDriver>>>,
-    /// Held while the stream is opened again, so that one task does so.
-    turn: Semaphore,
 }
-
-/// The guest's driver needs a destroyer, but this driver destroys the sandbox itself.
-struct Nobody;
 
 #[async_trait]
-impl Destroyer for Nobody {
-    async fn destroy(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl DockerDriver {
-    fn new(host: Arc<Host>, running: Running, isolation: Isolation) -> Self {
-        let (capabilities, workdir) = (capabilities(), running.record.workdir());
-        Self {
-            host,
-            running,
-            capabilities,
-            isolation,
-            workdir,
-            current: Mutex::new(None),
-            turn: Semaphore::new(1),
-        }
+impl GuestBackend for SandboxContainer {
+    fn provider(&self) -> &'static str {
+        super::NAME
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<GuestDriver>>> {
-        // Only a plain value is moved in and out.
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sandbox(&self) -> String {
+        self.running.record.name.to_string()
     }
 
-    fn hold(&self, connection: Connection) -> Arc<GuestDriver> {
-        let parts = GuestDriverParts {
-            provider: super::NAME.to_owned(),
-            workdir: self.workdir.clone(),
-            capabilities: self.capabilities.clone(),
-            isolation: self.isolation.clone(),
-            destroyer: Arc::new(Nobody),
-            meter: None,
-        };
-        let guest = Arc::new(GuestDriver::new(connection, parts));
-        *self.lock() = Some(Arc::clone(&guest));
-        guest
-    }
-
-    fn open_one(&self) -> Option<Arc<GuestDriver>> {
-        self.lock().as_ref().filter(|guest| !guest.connection().is_closed()).cloned()
-    }
-
-    /// Returns the guest's driver over an open stream.
-    async fn guest(&self) -> Result<Arc<GuestDriver>> {
-        if let Some(guest) = self.open_one() {
-            return Ok(guest);
-        }
-        let _turn = self.turn.acquire().await;
-        if let Some(guest) = self.open_one() {
-            return Ok(guest);
-        }
+    async fn reconnect(&self) -> Result<Connection> {
         let now = super::find::inspect(&self.host, &self.running.container).await?;
         match now.map(|found| found.condition) {
             Some(Condition::Running(life)) if life == self.running.life => {}
             _ => return Err(self.running.refusal(&self.host).await),
         }
         match self.running.connect(&self.host, false).await {
-            Ok(connection) => Ok(self.hold(connection)),
             Err(error) if error.kind() == ErrorKind::Unavailable => {
                 tracing::debug!(%error, "a lost stream could not be opened again");
                 Err(self.running.refusal(&self.host).await)
             }
-            Err(error) => Err(error),
+            connected => connected,
         }
-    }
-
-    fn say_destroyed(&self) -> Option<Connection> {
-        let connection = self.lock().as_ref().map(|guest| guest.connection().clone());
-        if let Some(connection) = &connection {
-            let reason = Error::destroyed(&self.running.record.name).to_string();
-            connection.set_closed_error(ErrorKind::Destroyed, reason);
-        }
-        connection
-    }
-}
-
-// A method that is added to the trait must be answered here, too.
-#[deny(clippy::missing_trait_methods)]
-#[async_trait]
-impl SandboxDriver for DockerDriver {
-    fn provider(&self) -> &str {
-        super::NAME
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn isolation(&self) -> &Isolation {
-        &self.isolation
-    }
-
-    fn workdir(&self) -> &SandboxPath {
-        &self.workdir
-    }
-
-    fn is_connected(&self) -> bool {
-        self.open_one().is_some()
     }
 
     async fn destroy(&self) -> Result<()> {
-        let connection = self.say_destroyed();
-        destroy::destroy(&self.host, &self.running.record, &self.running.container).await?;
-        connection.iter().for_each(Connection::close);
-        Ok(())
+        destroy::destroy(&self.host, &self.running.record, &self.running.container).await.map(drop)
     }
 
     async fn abandon(&self) -> Result<()> {
-        let connection = self.say_destroyed();
-        destroy::abandon(&self.host, &self.running.record, &self.running.container).await?;
-        connection.iter().for_each(Connection::close);
-        Ok(())
-    }
-
-    async fn read(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
-        self.guest().await?.read(file, range).await
-    }
-
-    async fn write(&self, file: &ConfinedPath, content: ByteStream, options: WriteOptions) -> Result<u64> {
-        self.guest().await?.write(file, content, options).await
-    }
-
-    async fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {
-        self.guest().await?.stat(file).await
-    }
-
-    async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
-        self.guest().await?.list(directory).await
-    }
-
-    async fn exists(&self, file: &ConfinedPath) -> Result<bool> {
-        self.guest().await?.exists(file).await
-    }
-
-    async fn create_dir(&self, directory: &ConfinedPath, options: CreateDirOptions) -> Result<()> {
-        self.guest().await?.create_dir(directory, options).await
-    }
-
-    async fn remove(&self, file: &ConfinedPath, options: RemoveOptions) -> Result<()> {
-        self.guest().await?.remove(file, options).await
-    }
-
-    async fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> Result<()> {
-        self.guest().await?.rename(from, to).await
-    }
-
-    async fn exec(&self, request: ExecRequest) -> Result<Execution> {
-        self.guest().await?.exec(request).await
-    }
-
-    async fn glob(&self, options: &GlobOptions) -> Result<GlobResult> {
-        self.guest().await?.glob(options).await
-    }
-
-    async fn grep(&self, options: &GrepOptions) -> Result<GrepResult> {
-        self.guest().await?.grep(options).await
-    }
-
-    async fn tar_out(&self, root: &ConfinedPath) -> Result<ByteStream> {
-        self.guest().await?.tar_out(root).await
-    }
-
-    async fn tar_in(&self, directory: &ConfinedPath, tar: ByteStream, options: TarInOptions) -> Result<u64> {
-        self.guest().await?.tar_in(directory, tar, options).await
-    }
-
-    async fn watch(
-        &self,
-        place: &ConfinedPath,
-        options: WatchOptions,
-    ) -> Result<BoxStream<'static, Result<WatchEvent>>> {
-        self.guest().await?.watch(place, options).await
-    }
-
-    async fn dial(&self, port: u16) -> Result<Box<dyn TcpStream>> {
-        self.guest().await?.dial(port).await
+        destroy::abandon(&self.host, &self.running.record, &self.running.container).await
     }
 
     async fn published_ports(&self) -> Result<Vec<PublishedPort>> {
         let ports = &self.running.record.spec.container.ports;
         published(&self.host.engine, &self.running.container, ports).await
     }
-
-    async fn usage(&self) -> Result<Usage> {
-        self.guest().await?.usage().await
-    }
-
-    async fn live_processes(&self) -> Result<LiveProcesses> {
-        self.guest().await?.live_processes().await
-    }
-
-    async fn start(&self, request: ExecRequest, terms: StartTerms) -> Result<ProcessInfo> {
-        self.guest().await?.start(request, terms).await
-    }
-
-    async fn write_stdin(&self, process: ProcessId, data: Bytes, ends: bool) -> Result<()> {
-        self.guest().await?.write_stdin(process, data, ends).await
-    }
-
-    async fn processes(&self) -> Result<Vec<ProcessInfo>> {
-        self.guest().await?.processes().await
-    }
-
-    async fn wait(&self, process: ProcessId) -> Result<ProcessInfo> {
-        self.guest().await?.wait(process).await
-    }
-
-    async fn observe_end(&self, process: ProcessId) -> Result<ProcessInfo> {
-        self.guest().await?.observe_end(process).await
-    }
-
-    async fn logs(&self, process: ProcessId, query: LogQuery) -> Result<Log> {
-        self.guest().await?.logs(process, query).await
-    }
-
-    async fn kill(&self, process: ProcessId, signal: Option<Signal>) -> Result<()> {
-        self.guest().await?.kill(process, signal).await
-    }
-
-    async fn keep(&self, request: KeepRequest) -> Result<KeptAttachment> {
-        self.guest().await?.keep(request).await
-    }
-
-    async fn attach(&self, id: &str, from: Option<u64>) -> Result<KeptAttachment> {
-        self.guest().await?.attach(id, from).await
-    }
-
-    async fn kept_commands(&self) -> Result<Vec<KeptInfo>> {
-        self.guest().await?.kept_commands().await
-    }
-
-    async fn kept_end(&self, id: &str) -> Result<KeptInfo> {
-        self.guest().await?.kept_end(id).await
-    }
-
-    async fn control_kept(&self, id: &str, control: KeptControl) -> Result<()> {
-        self.guest().await?.control_kept(id, control).await
-    }
-
-    // The container's labels hold the deadlines, which no call changes, and no proxy of ours is on its way out.
-
-    async fn set_lifecycle(&self, _: &Lifecycle) -> Result<()> {
-        Err(unsupported("set_lifecycle"))
-    }
-
-    async fn egress_rules(&self) -> Result<EgressRules> {
-        Err(unsupported("egress_rules"))
-    }
-
-    async fn set_egress_rules(&self, _: &EgressRules) -> Result<()> {
-        Err(unsupported("set_egress_rules"))
-    }
-
-    async fn egress_decisions(
-        &self,
-        _: usize,
-        _: bool,
-    ) -> Result<BoxStream<'static, Result<EgressDecision>>> {
-        Err(unsupported("egress_decisions"))
-    }
-}
-
-fn unsupported(operation: &str) -> Error {
-    SandboxOperationUnsupported::new(operation, super::NAME, &[]).into()
 }

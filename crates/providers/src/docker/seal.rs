@@ -7,6 +7,8 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use crate::state_secret::SECRET_BYTES;
+
 /// Separates these MACs from every other use of the secret.
 const DOMAIN: &str = "eyot docker label 1";
 const STATE_DOMAIN: &str = "eyot docker state id 1";
@@ -16,9 +18,6 @@ const STATE_ID_BYTES: usize = 8;
 
 /// The block size of SHA-256, in bytes.
 const BLOCK_BYTES: usize = 64;
-
-/// The size of a secret, in bytes.
-pub(crate) const SECRET_BYTES: usize = 32;
 
 /// The kind of a labelled thing. A MAC for one kind is not valid for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

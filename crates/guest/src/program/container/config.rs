@@ -2,16 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use super::sys;
+use crate::program::access::AccessRule;
 use crate::program::failure::failure;
-use crate::program::{sys as program_sys, wire};
-use crate::protocol::container::{
-    CONFIG_PATIENCE_MS, CONTAINER_GUEST_ID, ContainerConfig, EXIT_ASKED, EXIT_UNCONFIGURED,
-};
+use crate::program::wire;
+use crate::protocol::container::{CONFIG_PATIENCE_MS, ContainerConfig, EXIT_ASKED, EXIT_UNCONFIGURED};
 use crate::protocol::{Kind, MAX_MESSAGE_BYTES, decode};
 
 /// The time that the first client may take for the configuration, once it is connected.
@@ -19,9 +18,13 @@ const READ_PATIENCE: Duration = Duration::from_secs(20);
 /// The time that a refusal may take on its way out.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits for the first client of the guest's own user. Without one it returns the code to exit
+/// Waits for the first client that the rule lets in. Without one it returns the code to exit
 /// with: no client came, or the container is to end.
-pub fn first_client(listener: &UnixListener, stop: &OwnedFd) -> io::Result<Result<UnixStream, u8>> {
+pub fn first_client(
+    listener: &UnixListener,
+    stop: &OwnedFd,
+    access: AccessRule,
+) -> io::Result<Result<UnixStream, u8>> {
     let given_up = Instant::now() + Duration::from_millis(CONFIG_PATIENCE_MS);
     loop {
         let left = given_up.saturating_duration_since(Instant::now()).as_millis() as i32;
@@ -33,7 +36,7 @@ pub fn first_client(listener: &UnixListener, stop: &OwnedFd) -> io::Result<Resul
             return Ok(Err(EXIT_UNCONFIGURED));
         }
         let (stream, _) = listener.accept()?;
-        if program_sys::peer(stream.as_fd())?.uid == CONTAINER_GUEST_ID {
+        if access.lets_in(&stream) {
             return Ok(Ok(stream));
         }
     }

@@ -3,7 +3,10 @@
 
 mod config;
 mod directories;
+mod gate;
 mod identity;
+mod install;
+mod pod;
 mod protections;
 mod relay;
 mod start_up;
@@ -19,11 +22,21 @@ use start_up::StartOutcome;
 
 use crate::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EXIT_TTL};
 
+pub use install::install;
 pub use relay::relay;
 
 /// Runs the guest as a container's PID 1, until its sandbox ends.
 pub fn init() -> io::Result<ExitCode> {
-    let (inherited, is_woken) = match start_up::start_up()? {
+    run(start_up::start_up()?)
+}
+
+/// Runs the guest as the first program of a Pod, until its sandbox ends.
+pub fn pod() -> io::Result<ExitCode> {
+    run(pod::start_up()?)
+}
+
+fn run(begun: StartOutcome) -> io::Result<ExitCode> {
+    let (inherited, is_woken) = match begun {
         StartOutcome::Serve { inherited, is_woken } => (inherited, is_woken),
         StartOutcome::End(code) => return Ok(code.into()),
     };

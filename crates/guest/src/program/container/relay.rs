@@ -69,7 +69,8 @@ fn connect_now(directory: &str) -> io::Result<(UnixStream, u8)> {
     })
 }
 
-fn carry(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+/// Carries bytes until there are no more.
+pub fn carry(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         match from.read(&mut buffer) {

@@ -16,6 +16,8 @@ use crate::protocol::container::{CONTAINER_GUEST_ID, ContainerConfig, EXIT_ASKED
 
 /// The socket for the first client, which is gone once there was one.
 pub const MAKER_SOCKET: &str = "maker.sock";
+/// The rule for both sockets.
+const ACCESS: AccessRule = AccessRule::User(CONTAINER_GUEST_ID);
 /// The socket for later clients.
 pub const GUEST_SOCKET: &str = "guest.sock";
 
@@ -36,7 +38,7 @@ pub fn start_up() -> io::Result<StartOutcome> {
     let maker = listen(MAKER_SOCKET)?;
     // Clients that come early wait in its queue.
     let listener = listen(GUEST_SOCKET)?;
-    let mut stream = match config::first_client(&maker, &stop)? {
+    let mut stream = match config::first_client(&maker, &stop, ACCESS)? {
         Ok(stream) => stream,
         Err(code) => return Ok(StartOutcome::End(code)),
     };
@@ -52,13 +54,14 @@ pub fn start_up() -> io::Result<StartOutcome> {
         }
     };
     let inherited =
-        Box::new(guest_setup(stream, listener, config, (children, open_files), stop, protections));
+        Box::new(guest_setup((stream, listener, ACCESS), config, (children, open_files), stop, protections));
     Ok(StartOutcome::Serve { inherited, is_woken })
 }
 
-fn guest_setup(
-    stream: UnixStream,
-    listener: UnixListener,
+/// Joins the parts of a guest: its first stream and the listener with its rule, its configuration,
+/// and what it has found.
+pub fn guest_setup(
+    (stream, listener, access): (UnixStream, UnixListener, AccessRule),
     config: crate::protocol::GuestConfig,
     (children, open_files): (OwnedFd, [u64; 2]),
     stop: OwnedFd,
@@ -72,7 +75,7 @@ fn guest_setup(
         open_files,
         memory_events: MemoryEvents::find(),
         group_memory: GroupMemory::find(),
-        access: AccessRule::User(CONTAINER_GUEST_ID),
+        access,
         stop: Some(stop),
         protections: Some(protections),
     }

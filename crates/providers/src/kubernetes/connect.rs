@@ -1,0 +1,174 @@
+//! Connecting to the guest of a Pod that runs, and configuring the guest if it has no configuration
+//! yet.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use eyot::{Error, ErrorKind, Result};
+use eyot_guest::client::{Connection, Verdict};
+use eyot_guest::environment;
+use eyot_guest::protocol::container::ContainerConfig;
+use eyot_guest::protocol::{GuestConfig, Identity, LOG_BYTES, encode};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use tokio::io::AsyncWriteExt;
+
+use super::cluster::Cluster;
+use super::key::ServerKey;
+use super::pod_body::HOME;
+use super::pod_state::PodState;
+use super::reach::{self, GuestRole, PodPlace, PodStream};
+use super::record::PodRecord;
+use super::wait;
+
+/// The longest wait for the cluster to notice that a Pod has ended, after the stream to it has.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The time after which a guest that is not reached makes the cluster be asked about its Pod.
+const QUICK: Duration = Duration::from_millis(500);
+
+/// The cluster with the key of its sandboxes.
+#[derive(Debug)]
+pub(super) struct Keyed {
+    pub cluster: Arc<Cluster>,
+    pub key: ServerKey,
+    /// The id of whoever holds the key.
+    pub owner: String,
+}
+
+/// A sandbox whose Pod runs.
+#[derive(Debug, Clone)]
+pub(super) struct RunningPod {
+    pub record: Arc<PodRecord>,
+    pub place: PodPlace,
+}
+
+impl RunningPod {
+    /// Connects to the guest.
+    pub(super) async fn connect(&self, keyed: &Arc<Keyed>) -> Result<Connection> {
+        let uid = &self.place.pod_uid;
+        let hello = keyed.key.hello(uid);
+        let (mut stream, role) = tokio::select! {
+            opened = reach::open(&keyed.cluster, &self.place, &hello) => opened?,
+            refusal = self.late_end(&keyed.cluster) => return Err(refusal),
+        };
+        let (client_nonce, guest_nonce) = keyed.key.nonces(uid);
+        let connection = match role {
+            GuestRole::Unconfigured => {
+                self.configure(&mut stream, (client_nonce, guest_nonce)).await?;
+                Connection::open(stream, client_nonce, guest_nonce).await
+            }
+            GuestRole::Configured => Connection::reopen(stream, client_nonce, guest_nonce).await,
+        };
+        let connection = connection?;
+        let (held, running) = (Arc::clone(keyed), self.clone());
+        connection.set_inquiry(Arc::new(move || {
+            let (held, running) = (Arc::clone(&held), running.clone());
+            Box::pin(async move { running.verdict(&held.cluster).await })
+        }));
+        if role == GuestRole::Unconfigured {
+            connection.adopt().await?;
+        }
+        Ok(connection)
+    }
+
+    async fn configure(&self, stream: &mut PodStream, nonces: ([u8; 16], [u8; 16])) -> Result<()> {
+        let config = encode(&config(&self.record, nonces));
+        let too_large = |_| Error::new(ErrorKind::TooLarge, "the sandbox's variables are too large");
+        let length = u32::try_from(config.len()).map_err(too_large)?.to_le_bytes();
+        let lost =
+            |error| Error::new(ErrorKind::Unavailable, "the sandbox's guest is gone").with_source(error);
+        stream.write_all(&[&length[..], &config].concat()).await.map_err(lost)?;
+        stream.flush().await.map_err(lost)
+    }
+
+    /// Finds out why the stream to the sandbox ended, for the calls that were in flight.
+    async fn verdict(&self, cluster: &Cluster) -> Verdict {
+        let name = self.record.name.to_string();
+        match self.end(cluster).await {
+            Ok(Some(Some(state))) => Arc::new(move || state.refusal(&name)),
+            Ok(Some(None)) => Arc::new(move || Error::destroyed(&name)),
+            Ok(None) => Arc::new(|| {
+                Error::new(ErrorKind::Unavailable, "the stream to the sandbox was lost while the call was in flight")
+                    .with_hint("its Pod runs on, as far as the cluster knows; whether the call had its effect is not known")
+            }),
+            Err(error) => {
+                let (text, hint) = (error.to_string(), error.hint().map(str::to_owned));
+                Arc::new(move || {
+                    let error = Error::new(ErrorKind::Unavailable, text.clone());
+                    hint.iter().fold(error, |error, hint| error.with_hint(hint.clone()))
+                })
+            }
+        }
+    }
+
+    /// Makes the error for a call that can't reach the sandbox now.
+    pub(super) async fn refusal(&self, cluster: &Cluster) -> Error {
+        (self.verdict(cluster).await)()
+    }
+
+    /// Returns when the Pod has ended, with the error that says so. The cluster is not asked at once: most
+    /// guests are reached before.
+    async fn late_end(&self, cluster: &Cluster) -> Error {
+        tokio::time::sleep(QUICK).await;
+        match self.ended(cluster).await {
+            Ok(Some(state)) => state.refusal(self.record.name.as_str()),
+            Ok(None) => Error::destroyed(&self.record.name),
+            Err(error) => error,
+        }
+    }
+
+    /// Waits for the end of the Pod: its last state, or none if it no longer exists. Returns `None` if
+    /// it runs on, and only the stream was lost.
+    async fn end(&self, cluster: &Cluster) -> Result<Option<Option<PodState>>> {
+        match tokio::time::timeout(END_PATIENCE, self.ended(cluster)).await {
+            Ok(ended) => ended.map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    async fn ended(&self, cluster: &Cluster) -> Result<Option<PodState>> {
+        let uid = self.place.pod_uid.clone();
+        let look = move |pod: Option<&Pod>| match pod
+            .filter(|pod| pod.uid().as_deref() == Some(&uid))
+            .map(PodState::of)
+        {
+            Some(PodState::Running(_) | PodState::Pending(_) | PodState::Stuck(_)) => {
+                ControlFlow::Continue(())
+            }
+            ended => ControlFlow::Break(ended),
+        };
+        wait::until(cluster, &self.place.pod_name, look).await
+    }
+}
+
+fn config(record: &PodRecord, (client_nonce, guest_nonce): ([u8; 16], [u8; 16])) -> ContainerConfig {
+    let lifecycle = &record.spec.lifecycle;
+    ContainerConfig {
+        guest: GuestConfig {
+            client_nonce,
+            guest_nonce,
+            ttl_ms: lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy),
+            idle_timeout_ms: lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy),
+            // The guest is its Pod's only user.
+            user: Identity { name: String::new(), uid: 0, gid: 0, home: String::new(), capabilities: 0 },
+            users: Vec::new(),
+            env: environment::completed(&[]),
+            switch_user: false,
+            log_bytes: LOG_BYTES,
+            // The kernel would count whatever else has the same user id on the node.
+            max_processes: None,
+            forbid_setuid: false,
+            memory_events_fd: None,
+            last_process_id: 0,
+            later_users: None,
+            late_files: Vec::new(),
+        },
+        user: String::new(),
+        capabilities: 0,
+        home: Some(HOME.to_owned()),
+        is_woken: false,
+        directories: Vec::new(),
+    }
+}

@@ -1,0 +1,86 @@
+//! Removing sandboxes: the Pod, then the reservation of the name. Every delete names the object as
+//! it was read, by uid and version, so that two removers harm nothing that came after.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use eyot::{Error, ErrorKind, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+
+use super::cluster::{Cluster, Deleted};
+use super::connect::Keyed;
+use super::lease;
+use super::record::{MAKING, PodRecord};
+use super::wait;
+
+const WHAT: &str = "remove the sandbox's Pod";
+/// The longest wait for a Pod that is being deleted.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// The number of tries while the Pod's status changes.
+const ATTEMPTS: usize = 16;
+
+/// Removes a sandbox. Returns `false` if it was removed before. A task of its own does it, to its end
+/// also when the caller gives up: a Pod that is gone would leave its name reserved.
+pub(super) async fn destroy(keyed: &Arc<Keyed>, record: &PodRecord, pod_uid: &str) -> Result<bool> {
+    let (keyed, record, pod_uid) = (Arc::clone(keyed), record.clone(), pod_uid.to_owned());
+    let removing = tokio::spawn(async move { destroy_whole(&keyed, &record, &pod_uid).await });
+    removing
+        .await
+        .map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?
+}
+
+async fn destroy_whole(keyed: &Keyed, record: &PodRecord, pod_uid: &str) -> Result<bool> {
+    let was_there = match keyed.cluster.get::<Pod>(&record.pod_name()).await? {
+        Some(pod) if pod.uid().as_deref() == Some(pod_uid) => remove_pod(&keyed.cluster, &pod).await?,
+        _ => false,
+    };
+    lease::release_of(&keyed.cluster, &keyed.owner, record).await?;
+    Ok(was_there)
+}
+
+/// Undoes a create: removes the Pod and the reservation with its mark, whether or not they were made.
+pub(super) async fn undo(keyed: &Keyed, record: &PodRecord, making: &str) -> Result<()> {
+    let is_ours = |pod: &Pod| pod.annotations().get(MAKING).is_some_and(|mark| mark == making);
+    if let Some(pod) = keyed.cluster.get::<Pod>(&record.pod_name()).await?.filter(is_ours) {
+        remove_pod(&keyed.cluster, &pod).await?;
+    }
+    match lease::read(&keyed.cluster, &keyed.owner, &record.name).await? {
+        Some(found) if found.annotations().get(MAKING).is_some_and(|mark| mark == making) => {
+            lease::release(&keyed.cluster, &found).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes this Pod, whatever its status has become since it was read, and returns when it is gone.
+/// Returns `false` if others had removed it.
+pub(super) async fn remove_pod(cluster: &Cluster, pod: &Pod) -> Result<bool> {
+    let (name, uid) = (pod.name_any(), pod.uid());
+    let mut now = pod.clone();
+    for _ in 0..ATTEMPTS {
+        let is_first = now.metadata.deletion_timestamp.is_none();
+        match cluster.delete(WHAT, &now).await? {
+            Deleted::Begun => return gone(cluster, &name, uid.as_deref()).await.map(|()| is_first),
+            Deleted::Absent => return Ok(false),
+            Deleted::Changed => match cluster.get::<Pod>(&name).await? {
+                Some(pod) if pod.uid() == uid => now = pod,
+                _ => return Ok(false),
+            },
+        }
+    }
+    Err(Error::new(ErrorKind::Conflict, format!("{WHAT}: others change it all the time")))
+}
+
+async fn gone(cluster: &Cluster, name: &str, uid: Option<&str>) -> Result<()> {
+    let going = wait::until(cluster, name, move |pod| match pod {
+        Some(pod) if pod.uid().as_deref() == uid => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    tokio::time::timeout(PATIENCE, going).await.unwrap_or_else(|_| {
+        let message = format!("{WHAT}: it is still there after {} s", PATIENCE.as_secs());
+        let hint = "its node may be lost: the cluster forgets the Pod with the node";
+        Err(Error::new(ErrorKind::Unavailable, message).with_hint(hint))
+    })
+}

@@ -1,0 +1,287 @@
+//! Faults of a cluster: it refuses, loses answers, forgets what it told, restarts, and loses a Pod under a command.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use eyot::{Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxId, SandboxProvider, SandboxSpec};
+use eyot_guest::protocol::pod::{GUEST_PORT, HELLO_BYTES, TOKEN_REFUSED, hello};
+use eyot_providers::kubernetes::{KubernetesOptions, KubernetesProvider, PodReach};
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+
+use crate::block_on;
+use crate::stand_in::StandIn;
+
+type Tried = Result<(), Failed>;
+/// A case.
+type NamedCase = (&'static str, fn() -> Tried);
+
+fn ensure(holds: bool, otherwise: impl Into<String>) -> Tried {
+    if holds { Ok(()) } else { Err(otherwise.into().into()) }
+}
+
+/// Returns the error that was due.
+fn failed<T>(result: eyot::Result<T>) -> Result<Error, Failed> {
+    result.err().ok_or_else(|| "it succeeded; an error was due".into())
+}
+
+fn count(cluster: &StandIn, plural: &str) -> usize {
+    cluster.cluster.store.list(plural).0.len()
+}
+
+fn address(cluster: &StandIn) -> Result<String, Failed> {
+    let pods = cluster.cluster.store.list("pods").0;
+    let address = pods.first().and_then(|pod| pod["status"]["podIP"].as_str());
+    address.map(str::to_owned).ok_or_else(|| "there is no Pod with an address".into())
+}
+
+async fn output(sandbox: &Sandbox, line: &str) -> eyot::Result<String> {
+    let done = sandbox.exec(line, ExecOptions::default()).await?;
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+pub fn trials() -> Vec<Trial> {
+    let cases: [NamedCase; 13] = [
+        ("a_quota_is_told_in_the_clusters_words_and_leaves_nothing", quota),
+        ("a_missing_right_is_told_in_the_clusters_words_and_leaves_nothing", right),
+        ("a_limit_range_is_told_in_the_clusters_words", limit_range),
+        ("an_image_that_can_not_be_fetched_is_told_in_the_clusters_words", missing_image),
+        ("a_create_whose_answer_is_lost_makes_one_pod", lost_answer),
+        ("of_many_creates_of_one_name_through_two_replicas_one_makes_a_pod", one_name),
+        ("a_server_that_forgets_what_it_told_loses_no_create", compacted),
+        ("a_server_that_restarts_loses_no_command_and_no_create", restarted),
+        ("a_pod_that_dies_under_a_command_ends_it_with_the_reason", dies),
+        ("every_delete_names_the_uid_and_the_version_and_harms_nothing_that_came_after", preconditions),
+        ("the_port_of_a_pod_opens_for_its_own_token_alone", tokens),
+        ("port_forward_carries_commands_and_files", forwarded),
+        ("the_rights_that_are_missing_are_listed", rights),
+    ];
+    cases.into_iter().map(|(name, case)| Trial::test(format!("faults::{name}"), case)).collect()
+}
+
+fn quota() -> Tried {
+    let cluster = StandIn::new();
+    cluster.cluster.policy().quota = Some(1);
+    block_on(async {
+        let provider = cluster.provider();
+        let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+        let error = failed(Sandbox::create(&*provider, SandboxSpec::default()).await)?;
+        ensure(error.kind() == ErrorKind::Quota, format!("{error:?}"))?;
+        let words = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
+        ensure(error.to_string().contains(words), error.to_string())?;
+        ensure((count(&cluster, "pods"), count(&cluster, "leases")) == (1, 1), "something was left")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn right() -> Tried {
+    let cluster = StandIn::new();
+    cluster.cluster.policy().denied.insert("create pods".to_owned());
+    block_on(async {
+        let error = failed(Sandbox::create(&*cluster.provider(), SandboxSpec::default()).await)?;
+        ensure(error.kind() == ErrorKind::Permission, format!("{error:?}"))?;
+        ensure(error.to_string().contains("cannot create resource \"pods\""), error.to_string())?;
+        ensure(count(&cluster, "leases") == 0, "the name stays reserved")
+    })
+}
+
+fn limit_range() -> Tried {
+    let cluster = StandIn::new();
+    cluster.cluster.policy().most_memory_mib = Some(256);
+    block_on(async {
+        let mut spec = SandboxSpec::default();
+        spec.limits.memory_mib = Some(900);
+        let error = failed(Sandbox::create(&*cluster.provider(), spec).await)?;
+        ensure(error.kind() == ErrorKind::Invalid, format!("{error:?}"))?;
+        let words = "maximum memory usage per Container is 256Mi, but limit is 900Mi";
+        ensure(error.to_string().contains(words), error.to_string())
+    })
+}
+
+fn missing_image() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let spec = SandboxSpec { image: Some("missing:1".to_owned()), ..SandboxSpec::default() };
+        let error = failed(Sandbox::create(&*cluster.provider(), spec).await)?;
+        ensure(error.kind() == ErrorKind::Setup, format!("{error:?}"))?;
+        ensure(error.to_string().contains("ErrImagePull: failed to pull image"), error.to_string())?;
+        ensure((count(&cluster, "pods"), count(&cluster, "leases")) == (0, 0), "something was left")
+    })
+}
+
+fn lost_answer() -> Tried {
+    let cluster = StandIn::new();
+    cluster.cluster.policy().lost_creates = 1;
+    block_on(async {
+        let sandbox = Sandbox::create(&*cluster.provider(), SandboxSpec::default()).await?;
+        ensure(count(&cluster, "pods") == 1, "not one Pod")?;
+        ensure(output(&sandbox, "echo fine").await? == "fine\n", "it does not work")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn one_name() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let replicas = [cluster.provider(), cluster.provider()];
+        let spec: SandboxSpec = serde_json::from_str(r#"{"name":"same"}"#)?;
+        let creates = (0..20).map(|number| {
+            let (provider, spec) = (Arc::clone(&replicas[number % 2]), spec.clone());
+            async move { Sandbox::create(&*provider, spec).await }
+        });
+        let done = futures_util::future::join_all(creates).await;
+        let refused = done.iter().filter_map(|made| made.as_ref().err());
+        let kinds: Vec<ErrorKind> = refused.map(Error::kind).collect();
+        ensure(kinds == [ErrorKind::AlreadyExists; 19], format!("{kinds:?}"))?;
+        ensure(count(&cluster, "pods") == 1, "not one Pod")?;
+        for sandbox in done.into_iter().flatten() {
+            sandbox.destroy().await?;
+        }
+        Ok(())
+    })
+}
+
+fn compacted() -> Tried {
+    let cluster = StandIn::new();
+    *cluster.cluster.kubelet.delay.lock().map_err(|error| error.to_string())? = Duration::from_millis(600);
+    block_on(async {
+        let provider = cluster.provider();
+        let forgetting = async {
+            for _ in 0..4 {
+                tokio::time::sleep(Duration::from_millis(120)).await;
+                cluster.cluster.store.compact();
+            }
+        };
+        let (made, ()) = tokio::join!(Sandbox::create(&*provider, SandboxSpec::default()), forgetting);
+        let sandbox = made?;
+        ensure(count(&cluster, "pods") == 1, "not one Pod")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn restarted() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let provider = cluster.provider();
+        let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+        let line = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done";
+        let (counted, made) = tokio::join!(output(&sandbox, line), async {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            cluster.stop();
+            let restarting = async {
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                cluster.start();
+            };
+            tokio::join!(Sandbox::create(&*provider, SandboxSpec::default()), restarting).0
+        });
+        ensure(counted? == "1\n2\n3\n4\n5\n6\n7\n8\n", "output was lost")?;
+        let other = made?;
+        ensure(count(&cluster, "pods") == 2, "not two Pods")?;
+        other.destroy().await?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn dies() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let provider = cluster.provider();
+        let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+        let mut running = sandbox.exec_stream("echo begun; sleep 60", ExecOptions::default()).await?;
+        let begun = running.next().await;
+        ensure(matches!(begun, Some(Ok(ExecEvent::Stdout(_)))), format!("{begun:?}"))?;
+        // The node evicts it.
+        let pods = cluster.cluster.store.list("pods").0;
+        let name = pods[0]["metadata"]["name"].as_str().unwrap_or_default();
+        let asked = Value::Null;
+        drop(cluster.cluster.store.delete("pods", name, &asked, false));
+        let mut last = None;
+        while let Some(event) = running.next().await {
+            last = Some(event);
+        }
+        let error = last.ok_or("no event")?.err().ok_or("the command is told to have ended")?;
+        ensure(error.kind() == ErrorKind::Destroyed, format!("{error:?}"))?;
+        let error = failed(provider.open(sandbox.name().as_str()).await)?;
+        ensure(matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::NotFound), format!("{error:?}"))
+    })
+}
+
+fn preconditions() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let provider = cluster.provider();
+        let id = SandboxId::generate();
+        let spec = || SandboxSpec { id: Some(id.clone()), ..SandboxSpec::default() };
+        let first = Sandbox::create(&*provider, spec()).await?;
+        provider.remove(id.as_str()).await?;
+        let second = Sandbox::create(&*provider, spec()).await?;
+        drop(first.destroy().await);
+        ensure(output(&second, "echo fine").await? == "fine\n", "an old handle has harmed it")?;
+        second.destroy().await?;
+        let deletes = std::mem::take(&mut cluster.cluster.policy().deletes);
+        let names_both = |body: &Value| {
+            body["preconditions"]["uid"].is_string() && body["preconditions"]["resourceVersion"].is_string()
+        };
+        ensure(deletes.len() >= 4 && deletes.iter().all(names_both), format!("{deletes:?}"))
+    })
+}
+
+fn answer_at(address: &str, first: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut stream = TcpStream::connect((address, GUEST_PORT))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.write_all(first)?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer)
+}
+
+fn tokens() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let sandbox = Sandbox::create(&*cluster.provider(), SandboxSpec::default()).await?;
+        let address = address(&cluster)?;
+        ensure(answer_at(&address, &[0; HELLO_BYTES])? == [TOKEN_REFUSED], "zeroes were let in")?;
+        let unsigned = hello(u64::MAX, &[0; 64]);
+        ensure(answer_at(&address, &unsigned)? == [TOKEN_REFUSED], "no signature was let in")?;
+        // A server with another key finds nothing of ours, and a command inside has no token.
+        let elsewhere = tempfile::tempdir()?;
+        let options = KubernetesOptions { state: elsewhere.path().to_owned(), ..cluster.options() };
+        let error = failed(KubernetesProvider::new(options).open(sandbox.name().as_str()).await)?;
+        ensure(error.kind() == ErrorKind::NotFound, format!("{error:?}"))?;
+        let line = format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{GUEST_PORT}; head -c {HELLO_BYTES} /dev/zero >&3; od -An -c <&3"
+        );
+        ensure(output(&sandbox, &format!("bash -c '{line}'")).await?.trim() == "x", "a command was let in")?;
+        let line =
+            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/1' 2>/dev/null; kill -9 1; cat /proc/1/environ; echo $?";
+        ensure(output(&sandbox, line).await? == "1\n", "the guest can be read")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn forwarded() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let options = KubernetesOptions { reach: PodReach::PortForward, ..cluster.options() };
+        let sandbox = Sandbox::create(&*KubernetesProvider::new(options), SandboxSpec::default()).await?;
+        let large = vec![7; 1 << 20];
+        sandbox.write("large", large.clone()).await?;
+        ensure(sandbox.read("large").await?[..] == large[..], "a file has changed on its way")?;
+        ensure(output(&sandbox, "echo fine").await? == "fine\n", "it does not work")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn rights() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let provider = cluster.provider();
+        ensure(provider.missing_rights().await?.is_empty(), "rights are missing")?;
+        cluster.cluster.policy().denied.extend(["watch pods", "delete leases"].map(str::to_owned));
+        let missing = provider.missing_rights().await?;
+        ensure(missing == ["watch pods", "delete leases"], format!("{missing:?}"))?;
+        ensure(provider.version().await? == "v1.33.0-stand-in", "another version")
+    })
+}
