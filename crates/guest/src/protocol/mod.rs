@@ -17,6 +17,8 @@ mod kept;
 mod message;
 pub mod pod;
 mod record;
+#[cfg(any(feature = "client", feature = "program"))]
+pub mod silence;
 mod start;
 
 pub use config::{GuestConfig, Identity, Ids};

@@ -142,8 +142,9 @@ impl UnfinishedContainer {
     }
 
     async fn undo(mut self) {
-        self.armed = false;
         undo(&self.host, &self.record, &self.container).await;
+        // Not before: a caller that gives up meanwhile leaves the removal to the drop.
+        self.armed = false;
     }
 }
 

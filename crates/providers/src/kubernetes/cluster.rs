@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 
 use super::options::KubernetesOptions;
 use super::record::MAKING;
-use super::refusal::{failed, is_absent, is_conflict, is_transient};
+use super::refusal::{failed, is_absent, is_conflict, is_taken, is_transient};
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest wait for the answer of one call. A watch has none: it may be silent.
@@ -135,7 +135,7 @@ impl Cluster {
         let made = retried(what, || async { api.create(&PostParams::default(), object).await }).await?;
         match made {
             Ok(made) => Ok(Made::New(made)),
-            Err(error) if is_conflict(&error) => {
+            Err(error) if is_taken(&error) => {
                 let found = self.get::<K>(&object.name_any()).await?;
                 let mark = object.annotations().get(MAKING);
                 let is_ours = |found: &K| mark.is_some() && found.annotations().get(MAKING) == mark;
@@ -198,7 +198,7 @@ async fn read_config(options: &KubernetesOptions) -> Result<Config> {
 
 /// Makes a call, and again while the server is not reached or says that it may work later. The outer
 /// error is a call without an answer.
-async fn retried<T, F: Future<Output = kube::Result<T>>>(
+pub(super) async fn retried<T, F: Future<Output = kube::Result<T>>>(
     what: &str,
     call: impl Fn() -> F,
 ) -> Result<kube::Result<T>> {

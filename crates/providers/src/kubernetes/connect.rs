@@ -9,6 +9,7 @@ use eyot::{Error, ErrorKind, Result};
 use eyot_guest::client::{Connection, Verdict};
 use eyot_guest::environment;
 use eyot_guest::protocol::container::ContainerConfig;
+use eyot_guest::protocol::pod::TokenUse;
 use eyot_guest::protocol::{GuestConfig, Identity, LOG_BYTES, encode};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -45,10 +46,19 @@ pub(super) struct RunningPod {
 }
 
 impl RunningPod {
-    /// Connects to the guest.
+    /// Connects to the guest of a Pod that was just made, and configures it.
+    pub(super) async fn make(&self, keyed: &Arc<Keyed>) -> Result<Connection> {
+        self.connect_as(keyed, TokenUse::Make).await
+    }
+
+    /// Connects to the guest. One without a configuration waits for its maker, and takes nobody else.
     pub(super) async fn connect(&self, keyed: &Arc<Keyed>) -> Result<Connection> {
+        self.connect_as(keyed, TokenUse::Connect).await
+    }
+
+    async fn connect_as(&self, keyed: &Arc<Keyed>, with: TokenUse) -> Result<Connection> {
         let uid = &self.place.pod_uid;
-        let hello = keyed.key.hello(uid);
+        let hello = keyed.key.hello(uid, with);
         let (mut stream, role) = tokio::select! {
             opened = reach::open(&keyed.cluster, &self.place, &hello) => opened?,
             refusal = self.late_end(&keyed.cluster) => return Err(refusal),

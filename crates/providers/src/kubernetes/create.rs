@@ -21,7 +21,7 @@ use super::pod_state::PodState;
 use super::reach::PodPlace;
 use super::record::PodRecord;
 use super::sandbox_pod::ReadyPod;
-use super::{NAME, reserve, wait};
+use super::{NAME, lease, reserve, wait};
 
 /// The fields of a spec that are honoured. A limit that the cluster does not hold is reported as not
 /// enforced, and refused where it is required.
@@ -67,7 +67,7 @@ async fn begin(keyed: &Arc<Keyed>, record: &Arc<PodRecord>) -> Result<ReadyPod> 
     let (pod, address) = running(keyed, record).await?;
     let place = PodPlace { pod_name: pod.name_any(), pod_uid: pod.uid().unwrap_or_default(), address };
     let running = RunningPod { record: Arc::clone(record), place };
-    let connection = running.connect(keyed).await?;
+    let connection = running.make(keyed).await?;
     ReadyPod::new(keyed, running, &pod, connection)
 }
 
@@ -118,16 +118,26 @@ struct UnfinishedPod {
 impl UnfinishedPod {
     async fn make(keyed: Arc<Keyed>, record: Arc<PodRecord>) -> Result<Self> {
         let making = SandboxId::generate().to_string();
-        let mut unfinished = Self { keyed, record, making, armed: false };
-        let (keyed, record, making) = (&unfinished.keyed, &unfinished.record, &unfinished.making);
-        reserve::reserve(&keyed.cluster, &keyed.owner, record, making).await?;
-        unfinished.armed = true;
-        match unfinished.make_pod().await {
+        // Before the reservation: an answer may be lost whose Lease was made.
+        let unfinished = Self { keyed, record, making, armed: true };
+        match unfinished.make_objects().await {
             Ok(()) => Ok(unfinished),
             Err(error) => {
                 unfinished.undo().await;
                 Err(error)
             }
+        }
+    }
+
+    async fn make_objects(&self) -> Result<()> {
+        let Self { keyed, record, making, .. } = self;
+        reserve::reserve(&keyed.cluster, &keyed.owner, record, making).await?;
+        self.make_pod().await?;
+        // A Pod that took minutes to be made may have lost its name to another, whose clock says so.
+        if lease::is_of(&keyed.cluster, &keyed.owner, &record.name, making).await? {
+            Ok(())
+        } else {
+            Err(reserve::in_use(&record.name))
         }
     }
 
@@ -154,8 +164,9 @@ impl UnfinishedPod {
     }
 
     async fn undo(mut self) {
-        self.armed = false;
         remove(&self.keyed, &self.record, &self.making).await;
+        // Not before: a caller that gives up meanwhile leaves the removal to the drop.
+        self.armed = false;
     }
 }
 

@@ -40,6 +40,16 @@ async fn destroy_whole(keyed: &Keyed, record: &PodRecord, pod_uid: &str) -> Resu
     Ok(was_there)
 }
 
+/// Begins to remove a sandbox that is over, and frees its name. Does not wait until the Pod is gone: its
+/// node may be lost.
+pub(super) async fn begin(keyed: &Keyed, record: &PodRecord, pod: &Pod) -> Result<()> {
+    match keyed.cluster.delete(WHAT, pod).await? {
+        Deleted::Begun | Deleted::Absent => lease::release_of(&keyed.cluster, &keyed.owner, record).await,
+        // The next look reads it as it is by then.
+        Deleted::Changed => Ok(()),
+    }
+}
+
 /// Undoes a create: removes the Pod and the reservation with its mark, whether or not they were made.
 pub(super) async fn undo(keyed: &Keyed, record: &PodRecord, making: &str) -> Result<()> {
     let is_ours = |pod: &Pod| pod.annotations().get(MAKING).is_some_and(|mark| mark == making);

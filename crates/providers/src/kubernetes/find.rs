@@ -8,7 +8,7 @@ use super::cluster::Cluster;
 use super::connect::Keyed;
 use super::lease;
 use super::pod_state::PodState;
-use super::record::{OWNER, PodRecord, pod_name};
+use super::record::{ID, OWNER, PodRecord, pod_name};
 
 /// A sandbox that was found.
 #[derive(Debug, Clone)]
@@ -20,11 +20,16 @@ pub(super) struct FoundPod {
 
 impl FoundPod {
     /// Reads a Pod; `None` if it is no sandbox of this owner.
-    pub(super) fn of(owner: &str, pod: Pod) -> Option<Self> {
+    fn of(owner: &str, pod: Pod) -> Result<Option<Self>> {
         if pod.labels().get(OWNER).map(String::as_str) != Some(owner) {
-            return None;
+            return Ok(None);
         }
-        Some(Self { record: PodRecord::of(&pod)?, state: PodState::of(&pod), pod })
+        let unread = || {
+            let message = format!("the record of the sandbox in Pod `{}` can't be read", pod.name_any());
+            Error::new(ErrorKind::Setup, message).with_hint("a newer version of Eyot may have made it")
+        };
+        let record = PodRecord::of(&pod).ok_or_else(unread)?;
+        Ok(Some(Self { record, state: PodState::of(&pod), pod }))
     }
 }
 
@@ -53,11 +58,27 @@ async fn by_name(cluster: &Cluster, owner: &str, name: &SandboxName) -> Result<O
 /// Finds the sandbox of this id.
 pub(super) async fn by_id(cluster: &Cluster, owner: &str, id: &SandboxId) -> Result<Option<FoundPod>> {
     let pod = cluster.get::<Pod>(&pod_name(id)).await?;
-    Ok(pod.and_then(|pod| FoundPod::of(owner, pod)))
+    pod.map_or(Ok(None), |pod| FoundPod::of(owner, pod))
+}
+
+/// The sandboxes of an owner.
+pub(super) struct OwnedPods {
+    /// Those whose records can be read.
+    pub found: Vec<FoundPod>,
+    /// The ids of all: each holds its name.
+    pub ids: Vec<SandboxId>,
 }
 
 /// Lists every sandbox of the owner.
-pub(super) async fn all(keyed: &Keyed) -> Result<Vec<FoundPod>> {
+pub(super) async fn all(keyed: &Keyed) -> Result<OwnedPods> {
     let (pods, _) = keyed.cluster.list::<Pod>(&format!("{OWNER}={}", keyed.owner), "").await?;
-    Ok(pods.into_iter().filter_map(|pod| FoundPod::of(&keyed.owner, pod)).collect())
+    let mut owned = OwnedPods { found: Vec::new(), ids: Vec::new() };
+    for pod in pods {
+        owned.ids.extend(pod.labels().get(ID).and_then(|id| SandboxId::parse(id).ok()));
+        match FoundPod::of(&keyed.owner, pod) {
+            Ok(found) => owned.found.extend(found),
+            Err(error) => tracing::warn!(%error, "a sandbox is left out of the list"),
+        }
+    }
+    Ok(owned)
 }

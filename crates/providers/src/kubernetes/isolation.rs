@@ -30,7 +30,11 @@ pub(super) fn declared(pod: &Pod) -> Isolation {
             vec!["those of the cluster's runtime".to_owned()]
         },
         // Whether policies are enforced is not found out.
-        network: NetworkMode::Bridge,
+        network: if spec.is_some_and(|spec| spec.host_network == Some(true)) {
+            NetworkMode::Host
+        } else {
+            NetworkMode::Bridge
+        },
         cgroup_controllers: controllers.map(|(name, _)| name.to_owned()).collect(),
         limits,
         runtime: spec.and_then(|spec| spec.runtime_class_name.clone()),
@@ -101,13 +105,25 @@ fn limits(container: &Container) -> LimitsEnforced {
     }
 }
 
+/// Returns the namespaces of the Pod's own, as the server has kept it. A user namespace is not among them:
+/// older kubelets and runtimes ignore `hostUsers` without a word.
 fn namespaces(spec: &PodSpec) -> Vec<String> {
-    let user = (spec.host_users == Some(false)).then_some("user");
-    ["mount", "pid", "ipc", "uts", "network"].into_iter().chain(user).map(str::to_owned).collect()
+    let shared = |flag: Option<bool>| flag == Some(true);
+    let own = [
+        ("mount", true),
+        ("pid", !shared(spec.host_pid)),
+        ("ipc", !shared(spec.host_ipc)),
+        ("uts", !shared(spec.host_network)),
+        ("network", !shared(spec.host_network)),
+    ];
+    own.into_iter().filter(|(_, is_own)| *is_own).map(|(name, _)| name.to_owned()).collect()
 }
 
 fn drops_capabilities(container: &Container) -> bool {
     let context = container.security_context.as_ref();
+    if context.is_some_and(|context| context.privileged == Some(true)) {
+        return false;
+    }
     let capabilities = context.and_then(|context| context.capabilities.as_ref());
     capabilities.is_some_and(|capabilities| {
         capabilities.drop.iter().flatten().any(|name| name == "ALL")

@@ -6,7 +6,7 @@ use std::path::Path;
 use ed25519_dalek::{Signer, SigningKey};
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result};
-use eyot_guest::protocol::pod::{MAX_TOKEN_S, hello, signed_bytes};
+use eyot_guest::protocol::pod::{MAX_TOKEN_S, TokenUse, hello, signed_bytes};
 use sha2::{Digest, Sha256};
 
 use crate::state_secret::{failed, make_folder, secret};
@@ -54,9 +54,9 @@ impl ServerKey {
     }
 
     /// Returns the first message to the guest of a Pod.
-    pub(super) fn hello(&self, pod_uid: &str) -> Vec<u8> {
+    pub(super) fn hello(&self, pod_uid: &str, with: TokenUse) -> Vec<u8> {
         let expires_s = u64::try_from(now_ms() / 1000).unwrap_or(0) + TOKEN_S;
-        hello(expires_s, &self.0.sign(&signed_bytes(pod_uid, expires_s)).to_bytes())
+        hello(with, expires_s, &self.0.sign(&signed_bytes(with, pod_uid, expires_s)).to_bytes())
     }
 
     /// Returns the client's nonce and the guest's answer, which only the guest of this Pod knows.

@@ -46,6 +46,12 @@ pub(super) async fn read(cluster: &Cluster, owner: &str, name: &SandboxName) -> 
     cluster.get::<Lease>(&lease_name(owner, name)).await
 }
 
+/// Tells whether the reservation of a name has this mark.
+pub(super) async fn is_of(cluster: &Cluster, owner: &str, name: &SandboxName, making: &str) -> Result<bool> {
+    let found = read(cluster, owner, name).await?;
+    Ok(found.is_some_and(|lease| lease.annotations().get(MAKING).is_some_and(|mark| mark == making)))
+}
+
 /// Frees the name of a sandbox, unless another one has it by now.
 pub(super) async fn release_of(cluster: &Cluster, owner: &str, record: &PodRecord) -> Result<()> {
     match read(cluster, owner, &record.name).await? {

@@ -42,7 +42,8 @@ pub(super) fn body(record: &PodRecord, options: &KubernetesOptions, facts: &PodF
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
             "terminationGracePeriodSeconds": 1,
-            "hostname": spec.hostname.as_ref().unwrap_or(&record.name).as_str(),
+            // A server takes no name that ends so.
+            "hostname": spec.hostname.as_ref().unwrap_or(&record.name).as_str().trim_end_matches('-'),
             "securityContext": {
                 "runAsNonRoot": true, "runAsUser": options.user_id, "runAsGroup": options.user_id,
                 "seccompProfile": { "type": "RuntimeDefault" },

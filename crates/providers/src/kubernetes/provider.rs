@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{Capabilities, Created, Error, Isolation, Result, SandboxInfo, SandboxProvider, ValidSpec};
+use futures_util::StreamExt;
 use kube::ResourceExt;
 use tokio::sync::OnceCell;
 
 use super::capabilities::capabilities;
 use super::cluster::Cluster;
 use super::connect::{Keyed, RunningPod};
-use super::find::{FoundPod, all, find};
+use super::find::{FoundPod, OwnedPods, all, find};
 use super::key::ServerKey;
 use super::options::KubernetesOptions;
 use super::pod_state::PodState;
 use super::reach::PodPlace;
 use super::sandbox_pod::ReadyPod;
 use super::{create, destroy, isolation, lease, rights};
+
+/// The most sandboxes whose time is over that one list removes at once.
+const REMOVALS_AT_ONCE: usize = 16;
 
 /// Makes sandboxes as Pods of a cluster. Cheap to share.
 pub struct KubernetesProvider {
@@ -65,14 +69,13 @@ impl KubernetesProvider {
         self.keyed.get_or_try_init(open).await
     }
 
-    /// Removes a sandbox whose time is over. Returns whether it is over; if the removal fails, the next
-    /// look tries again.
-    async fn is_removed(&self, keyed: &Arc<Keyed>, found: &FoundPod) -> bool {
+    /// Begins to remove a sandbox whose time is over. Returns whether it is over; if the removal fails, the
+    /// next look tries again.
+    async fn is_removed(&self, keyed: &Keyed, found: &FoundPod) -> bool {
         match found.state {
             PodState::Going => true,
             PodState::Over => {
-                let uid = found.pod.uid().unwrap_or_default();
-                if let Err(error) = destroy::destroy(keyed, &found.record, &uid).await {
+                if let Err(error) = destroy::begin(keyed, &found.record, &found.pod).await {
                     tracing::warn!(sandbox = %found.record.id, %error, "a sandbox that is over could not be removed");
                 }
                 true
@@ -121,14 +124,14 @@ impl SandboxProvider for KubernetesProvider {
 
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
         let keyed = self.keyed().await?;
-        let (mut infos, mut living) = (Vec::new(), Vec::new());
-        for found in all(keyed).await? {
-            living.push(found.record.id.clone());
-            if !self.is_removed(keyed, &found).await {
-                infos.push(info(&found));
-            }
-        }
-        if let Err(error) = lease::sweep(&keyed.cluster, &keyed.owner, &living).await {
+        let OwnedPods { found, ids } = all(keyed).await?;
+        let looks = found.into_iter().map(|found| async move {
+            let is_over = self.is_removed(keyed, &found).await;
+            (!is_over).then(|| info(&found))
+        });
+        let looks = futures_util::stream::iter(looks).buffer_unordered(REMOVALS_AT_ONCE);
+        let mut infos: Vec<SandboxInfo> = looks.filter_map(std::future::ready).collect().await;
+        if let Err(error) = lease::sweep(&keyed.cluster, &keyed.owner, &ids).await {
             tracing::warn!(%error, "reserved names without a sandbox could not be freed");
         }
         infos.sort_by(|one, other| (one.created_ms, &one.id).cmp(&(other.created_ms, &other.id)));

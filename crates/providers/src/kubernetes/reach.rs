@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use eyot::{Error, ErrorKind, Result};
 use eyot_guest::protocol::container::{RELAY_TO_GUEST, RELAY_TO_MAKER};
-use eyot_guest::protocol::pod::{GUEST_PORT, TOKEN_REFUSED};
+use eyot_guest::protocol::pod::{GUEST_PORT, NOT_MADE, TOKEN_REFUSED};
+use eyot_guest::protocol::silence::end_when_silent;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Portforwarder;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
@@ -99,6 +100,7 @@ async fn attempt(
     match answer {
         RELAY_TO_MAKER => Ok(Ok((stream, GuestRole::Unconfigured))),
         RELAY_TO_GUEST => Ok(Ok((stream, GuestRole::Configured))),
+        NOT_MADE => Err(Error::new(ErrorKind::Unavailable, "the sandbox is still being made")),
         TOKEN_REFUSED => Err(Error::new(ErrorKind::Permission, "the sandbox's guest refused the token")
             .with_hint(
                 "its Pod has another key, or the clocks of this machine and the node differ by minutes",
@@ -121,6 +123,7 @@ async fn direct(address: &str) -> io::Result<PodStream> {
     let connected = tokio::time::timeout(CONNECT_PATIENCE, TcpStream::connect((address, GUEST_PORT))).await;
     let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
     stream.set_nodelay(true)?;
+    end_when_silent(&stream)?;
     Ok(PodStream::Direct(stream))
 }
 

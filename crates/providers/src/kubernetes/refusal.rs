@@ -1,12 +1,16 @@
 //! The answers of an API server as the contract's errors, in the server's own sentence.
 
 use eyot::{Error, ErrorKind};
+use kube::client::UpgradeConnectionError;
 use kube::core::Status;
 
 /// Makes an error of a failed call. `what` is verb and object.
 pub(super) fn failed(what: &str, error: kube::Error) -> Error {
     match error {
         kube::Error::Api(status) => refused(what, &status),
+        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => {
+            refused(what, &Status { code: code.as_u16(), ..Status::default() })
+        }
         other => Error::new(ErrorKind::Unavailable, format!("{what}: the API server does not answer"))
             .with_hint("`eyot doctor --provider kubernetes` says which server was asked")
             .with_source(other),
@@ -32,6 +36,7 @@ fn sentence(status: &Status) -> String {
 fn kind(status: &Status) -> ErrorKind {
     match status.code {
         401 => ErrorKind::Permission,
+        403 if status.message.is_empty() => ErrorKind::Permission,
         403 => forbidden(&status.message),
         400 | 422 => ErrorKind::Invalid,
         404 => ErrorKind::NotFound,
@@ -56,10 +61,19 @@ fn forbidden(sentence: &str) -> ErrorKind {
 /// Tells whether a call may succeed when it is made again: the server was not reached, or says so.
 pub(super) fn is_transient(error: &kube::Error) -> bool {
     match error {
-        kube::Error::Api(status) => matches!(status.code, 429 | 500 | 502..=504),
+        // Two creates count themselves against one quota.
+        kube::Error::Api(status) if status.code == 409 => status.message.contains("on resourcequotas"),
+        kube::Error::Api(status) => is_passing(status.code),
+        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => {
+            is_passing(code.as_u16())
+        }
         kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_) => true,
         _ => false,
     }
+}
+
+fn is_passing(code: u16) -> bool {
+    matches!(code, 429 | 500 | 502..=504)
 }
 
 /// Tells whether the object is missing.
@@ -67,9 +81,14 @@ pub(super) fn is_absent(error: &kube::Error) -> bool {
     code(error) == Some(404)
 }
 
-/// Tells whether the object exists already, or was changed by others.
+/// Tells whether the object was changed by others, or is another one by now.
 pub(super) fn is_conflict(error: &kube::Error) -> bool {
     code(error) == Some(409)
+}
+
+/// Tells whether an object of this name exists already.
+pub(super) fn is_taken(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason == "AlreadyExists")
 }
 
 fn code(error: &kube::Error) -> Option<u16> {

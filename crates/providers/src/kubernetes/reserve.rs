@@ -1,14 +1,15 @@
 //! Reserving the name of a sandbox that is to be made.
 
-use eyot::{Error, ErrorKind, Result, SandboxName};
+use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 
 use super::cluster::{Cluster, Made};
 use super::destroy::remove_pod;
-use super::find::{FoundPod, by_id};
 use super::lease::{body, holder, is_abandoned, read, release};
 use super::pod_state::PodState;
-use super::record::PodRecord;
+use super::record::{OWNER, PodRecord, pod_name};
 
 /// The number of tries while others free the same name.
 const ATTEMPTS: usize = 4;
@@ -28,19 +29,23 @@ pub(super) async fn reserve(
             Made::Taken => break,
         }
     }
-    let message = format!("create sandbox: the name `{}` is in use", record.name);
-    Err(Error::new(ErrorKind::AlreadyExists, message))
+    Err(in_use(&record.name))
+}
+
+/// Makes the error of a name that another sandbox has.
+pub(super) fn in_use(name: &SandboxName) -> Error {
+    Error::new(ErrorKind::AlreadyExists, format!("create sandbox: the name `{name}` is in use"))
 }
 
 /// Removes what holds a name without need. Returns whether the name may be free now.
 async fn free_ended(cluster: &Cluster, owner: &str, name: &SandboxName) -> Result<bool> {
     let Some(lease) = read(cluster, owner, name).await? else { return Ok(true) };
     let pod = match holder(&lease) {
-        Some(id) => by_id(cluster, owner, &id).await?,
+        Some(id) => pod_of(cluster, owner, &id).await?,
         None => None,
     };
     match pod {
-        Some(FoundPod { state: PodState::Over, pod, .. }) => {
+        Some(pod) if matches!(PodState::of(&pod), PodState::Over | PodState::Going) => {
             remove_pod(cluster, &pod).await?;
         }
         Some(_) => return Ok(false),
@@ -48,4 +53,10 @@ async fn free_ended(cluster: &Cluster, owner: &str, name: &SandboxName) -> Resul
         None => {}
     }
     release(cluster, &lease).await.map(|()| true)
+}
+
+/// Finds the owner's Pod of this id, also one whose record this version can't read: it holds its name.
+async fn pod_of(cluster: &Cluster, owner: &str, id: &SandboxId) -> Result<Option<Pod>> {
+    let pod = cluster.get::<Pod>(&pod_name(id)).await?;
+    Ok(pod.filter(|pod| pod.labels().get(OWNER).is_some_and(|label| label == owner)))
 }

@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, retried};
 use super::options::PodReach;
 use super::refusal::failed;
 
@@ -45,7 +45,9 @@ async fn may(cluster: &Cluster, group: &str, resource: &str, verb: &str) -> Resu
     let wrong = |error| Error::new(ErrorKind::Internal, "write a question about rights").with_source(error);
     let review: SelfSubjectAccessReview = serde_json::from_value(asked).map_err(wrong)?;
     let api: Api<SelfSubjectAccessReview> = Api::all(cluster.client().await?);
-    let answered = api.create(&PostParams::default(), &review).await;
+    let answered =
+        retried("ask for this user's rights", || async { api.create(&PostParams::default(), &review).await });
+    let answered = answered.await?;
     let answered = answered.map_err(|error| failed("ask for this user's rights", error))?;
     Ok(answered.status.is_some_and(|status| status.allowed))
 }

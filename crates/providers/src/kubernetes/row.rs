@@ -121,7 +121,7 @@ async fn check(settings: ProviderSettings) -> ProviderCheck {
                 missing.join(", ")
             );
             let error = eyot::Error::new(eyot::ErrorKind::Permission, message)
-                .with_hint("contrib/kubernetes/role.yaml has the smallest role that works");
+                .with_hint("contrib/kubernetes has the smallest roles that work");
             ProviderCheck::unusable(&error)
         }
         Err(error) => ProviderCheck { cause: Some("no-cluster"), ..ProviderCheck::unusable(&error) },

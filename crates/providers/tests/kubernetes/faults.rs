@@ -3,13 +3,15 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ed25519_dalek::{Signer, SigningKey};
 use eyot::{Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxId, SandboxProvider, SandboxSpec};
-use eyot_guest::protocol::pod::{GUEST_PORT, HELLO_BYTES, TOKEN_REFUSED, hello};
+use eyot_guest::protocol::container::RELAY_TO_GUEST;
+use eyot_guest::protocol::pod::{GUEST_PORT, HELLO_BYTES, TOKEN_REFUSED, TokenUse, hello, signed_bytes};
 use eyot_providers::kubernetes::{KubernetesOptions, KubernetesProvider, PodReach};
 use libtest_mimic::{Failed, Trial};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::block_on;
 use crate::stand_in::StandIn;
@@ -43,12 +45,16 @@ async fn output(sandbox: &Sandbox, line: &str) -> eyot::Result<String> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let cases: [NamedCase; 13] = [
+    let cases: [NamedCase; 17] = [
         ("a_quota_is_told_in_the_clusters_words_and_leaves_nothing", quota),
         ("a_missing_right_is_told_in_the_clusters_words_and_leaves_nothing", right),
         ("a_limit_range_is_told_in_the_clusters_words", limit_range),
         ("an_image_that_can_not_be_fetched_is_told_in_the_clusters_words", missing_image),
         ("a_create_whose_answer_is_lost_makes_one_pod", lost_answer),
+        ("a_create_that_meets_a_change_of_the_quota_is_made_again", quota_conflict),
+        ("a_failed_create_is_removed_also_when_its_caller_gives_up_meanwhile", given_up_undo),
+        ("a_sandbox_whose_record_can_not_be_read_keeps_its_name", unread_record),
+        ("a_name_that_ends_with_a_dash_makes_a_sandbox", dash),
         ("of_many_creates_of_one_name_through_two_replicas_one_makes_a_pod", one_name),
         ("a_server_that_forgets_what_it_told_loses_no_create", compacted),
         ("a_server_that_restarts_loses_no_command_and_no_create", restarted),
@@ -117,6 +123,76 @@ fn lost_answer() -> Tried {
     block_on(async {
         let sandbox = Sandbox::create(&*cluster.provider(), SandboxSpec::default()).await?;
         ensure(count(&cluster, "pods") == 1, "not one Pod")?;
+        ensure(output(&sandbox, "echo fine").await? == "fine\n", "it does not work")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn quota_conflict() -> Tried {
+    let cluster = StandIn::new();
+    cluster.cluster.policy().quota_conflicts = 2;
+    block_on(async {
+        let sandbox = Sandbox::create(&*cluster.provider(), SandboxSpec::default()).await?;
+        ensure(output(&sandbox, "echo fine").await? == "fine\n", "it does not work")?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn given_up_undo() -> Tried {
+    let cluster = StandIn::new();
+    let (go_on, held) = tokio::sync::watch::channel(false);
+    cluster.cluster.policy().deletes_may_go_on = Some(held);
+    block_on(async {
+        let provider = cluster.provider();
+        let spec = SandboxSpec { image: Some("missing:1".to_owned()), ..SandboxSpec::default() };
+        let create = tokio::spawn(async move { Sandbox::create(&*provider, spec).await.map(drop) });
+        cluster.cluster.delete_came.notified().await;
+        create.abort();
+        ensure(create.await.is_err_and(|error| error.is_cancelled()), "the create had ended before")?;
+        go_on.send_replace(true);
+        let mut versions = cluster.cluster.store.versions();
+        let empty = async {
+            while (count(&cluster, "pods"), count(&cluster, "leases")) != (0, 0) {
+                drop(versions.changed().await);
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(30), empty).await;
+        ended.map_err(|_| "a Pod or a Lease was left".into())
+    })
+}
+
+fn unread_record() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let provider = cluster.provider();
+        let spec: SandboxSpec = serde_json::from_str(r#"{"name":"newer"}"#)?;
+        let sandbox = Sandbox::create(&*provider, spec.clone()).await?;
+        let pod = cluster.cluster.store.list("pods").0.remove(0);
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        cluster.cluster.store.change("pods", &name, |pod| {
+            pod["metadata"]["annotations"]["eyot.dev/record"] = json!(r#"{"of":"a newer version"}"#);
+        });
+        // As old as a reservation that counts as abandoned.
+        let lease = cluster.cluster.store.list("leases").0.remove(0);
+        let lease = lease["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        cluster.cluster.store.change("leases", &lease, |lease| {
+            lease["metadata"]["annotations"]["eyot.dev/made-ms"] = json!("0");
+        });
+        ensure(provider.list().await?.is_empty(), "it is listed")?;
+        ensure(count(&cluster, "leases") == 1, "its name was freed")?;
+        let error = failed(Sandbox::create(&*provider, spec).await)?;
+        ensure(error.kind() == ErrorKind::AlreadyExists, format!("{error:?}"))?;
+        let error = failed(provider.open("newer").await)?;
+        ensure(error.kind() == ErrorKind::Setup, format!("{error:?}"))?;
+        Ok(sandbox.destroy().await?)
+    })
+}
+
+fn dash() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let spec: SandboxSpec = serde_json::from_str(r#"{"name":"dev-"}"#)?;
+        let sandbox = Sandbox::create(&*cluster.provider(), spec).await?;
         ensure(output(&sandbox, "echo fine").await? == "fine\n", "it does not work")?;
         Ok(sandbox.destroy().await?)
     })
@@ -243,8 +319,31 @@ fn tokens() -> Tried {
         let sandbox = Sandbox::create(&*cluster.provider(), SandboxSpec::default()).await?;
         let address = address(&cluster)?;
         ensure(answer_at(&address, &[0; HELLO_BYTES])? == [TOKEN_REFUSED], "zeroes were let in")?;
-        let unsigned = hello(u64::MAX, &[0; 64]);
-        ensure(answer_at(&address, &unsigned)? == [TOKEN_REFUSED], "no signature was let in")?;
+        let now_s = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let secret: [u8; 32] = std::fs::read(cluster.options().state.join("kubernetes/secret"))?
+            .try_into()
+            .map_err(|_| "a secret of another size")?;
+        let key = SigningKey::from_bytes(&secret);
+        let token = |key: &SigningKey, uid: &str, expires_s: u64| {
+            let signed = signed_bytes(TokenUse::Connect, uid, expires_s);
+            hello(TokenUse::Connect, expires_s, &key.sign(&signed).to_bytes())
+        };
+        let pods = cluster.cluster.store.list("pods").0;
+        let uid = pods[0]["metadata"]["uid"].as_str().unwrap_or_default();
+        for (what, refused) in [
+            ("no signature", hello(TokenUse::Connect, now_s + 60, &[0; 64])),
+            ("another key", token(&SigningKey::from_bytes(&[9; 32]), uid, now_s + 60)),
+            ("another Pod", token(&key, "another", now_s + 60)),
+            ("an old token", token(&key, uid, now_s - 60)),
+            ("a token for hours", token(&key, uid, now_s + 3_600)),
+        ] {
+            ensure(answer_at(&address, &refused)? == [TOKEN_REFUSED], format!("{what} was let in"))?;
+        }
+        let mut stream = TcpStream::connect((address.as_str(), GUEST_PORT))?;
+        stream.write_all(&token(&key, uid, now_s + 60))?;
+        let mut answer = [0];
+        stream.read_exact(&mut answer)?;
+        ensure(answer == [RELAY_TO_GUEST], "its own token was refused")?;
         // A server with another key finds nothing of ours, and a command inside has no token.
         let elsewhere = tempfile::tempdir()?;
         let options = KubernetesOptions { state: elsewhere.path().to_owned(), ..cluster.options() };

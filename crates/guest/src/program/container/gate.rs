@@ -15,7 +15,10 @@ use ed25519_dalek::{Signature, VerifyingKey};
 
 use super::relay::carry;
 use crate::protocol::container::{RELAY_TO_GUEST, RELAY_TO_MAKER};
-use crate::protocol::pod::{HELLO_BYTES, MAX_TOKEN_S, TOKEN_REFUSED, read_hello, signed_bytes};
+use crate::protocol::pod::{
+    HELLO_BYTES, MAX_TOKEN_S, NOT_MADE, PodToken, TOKEN_REFUSED, TokenUse, read_hello, signed_bytes,
+};
+use crate::protocol::silence::end_when_silent;
 
 /// The most connections at once, those without a token among them.
 const MOST_CONNECTIONS: usize = 256;
@@ -92,32 +95,43 @@ impl PodGate {
     fn admit(&self, mut client: TcpStream) -> io::Result<Option<(TcpStream, UnixStream)>> {
         let Some(_stranger) = Counted::new(&self.strangers, MOST_STRANGERS) else { return Ok(None) };
         client.set_nodelay(true)?;
+        end_when_silent(&client)?;
         client.set_write_timeout(Some(TOKEN_PATIENCE))?;
-        if !self.accepts(&read_in_time(&mut client)?, now_s()) {
+        let Some(token_use) = self.accepted(&read_in_time(&mut client)?, now_s()) else {
             client.write_all(&[TOKEN_REFUSED])?;
             return Ok(None);
-        }
+        };
         client.set_read_timeout(None)?;
         client.set_write_timeout(None)?;
-        let (guest, role) = self.connect()?;
+        let Some((guest, role)) = self.connect(token_use)? else {
+            client.write_all(&[NOT_MADE])?;
+            return Ok(None);
+        };
         client.write_all(&[role])?;
         Ok(Some((client, guest)))
     }
 
-    fn accepts(&self, hello: &[u8; HELLO_BYTES], now_s: u64) -> bool {
-        let Some((expires_s, signature)) = read_hello(hello) else { return false };
+    /// Returns the use of a token that is valid for this Pod now.
+    fn accepted(&self, hello: &[u8; HELLO_BYTES], now_s: u64) -> Option<TokenUse> {
+        let PodToken { token_use, expires_s, signature } = read_hello(hello)?;
         let is_in_time = (now_s..=now_s.saturating_add(MAX_TOKEN_S)).contains(&expires_s);
-        let signed = signed_bytes(&self.pod_uid, expires_s);
-        is_in_time && self.key.verify_strict(&signed, &Signature::from_bytes(&signature)).is_ok()
+        let signed = signed_bytes(token_use, &self.pod_uid, expires_s);
+        let is_valid =
+            is_in_time && self.key.verify_strict(&signed, &Signature::from_bytes(&signature)).is_ok();
+        is_valid.then_some(token_use)
     }
 
-    /// Connects to the guest, which takes the first connection for its maker's.
-    fn connect(&self) -> io::Result<(UnixStream, u8)> {
+    /// Connects to the guest, which takes the first connection for its maker's. `None`: this client
+    /// is not the maker, who has not come yet.
+    fn connect(&self, token_use: TokenUse) -> io::Result<Option<(UnixStream, u8)>> {
         let mut has_maker = self.has_maker.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*has_maker && token_use == TokenUse::Connect {
+            return Ok(None);
+        }
         let stream = UnixStream::connect_addr(&self.guest)?;
         let role = if *has_maker { RELAY_TO_GUEST } else { RELAY_TO_MAKER };
         *has_maker = true;
-        Ok((stream, role))
+        Ok(Some((stream, role)))
     }
 }
 
@@ -181,20 +195,37 @@ mod tests {
     }
 
     fn token(key: &SigningKey, pod_uid: &str, expires_s: u64) -> [u8; HELLO_BYTES] {
-        let signature = key.sign(&signed_bytes(pod_uid, expires_s)).to_bytes();
-        hello(expires_s, &signature).try_into().unwrap()
+        let signature = key.sign(&signed_bytes(TokenUse::Connect, pod_uid, expires_s)).to_bytes();
+        hello(TokenUse::Connect, expires_s, &signature).try_into().unwrap()
     }
 
     #[test]
     fn a_token_opens_its_own_pod_for_minutes_and_with_the_servers_key_alone() {
         let (key, other) = (SigningKey::from_bytes(&[1; 32]), SigningKey::from_bytes(&[2; 32]));
         let gate = gate(&key);
-        assert!(gate.accepts(&token(&key, "uid-1", 1_060), 1_000));
-        assert!(!gate.accepts(&token(&key, "uid-2", 1_060), 1_000), "of another Pod");
-        assert!(!gate.accepts(&token(&key, "uid-1", 999), 1_000), "expired");
-        assert!(!gate.accepts(&token(&key, "uid-1", 1_301), 1_000), "for too long");
-        assert!(!gate.accepts(&token(&other, "uid-1", 1_060), 1_000), "of another key");
-        assert!(!gate.accepts(&[0; HELLO_BYTES], 1_000), "none");
+        let accepts = |token: &[u8; HELLO_BYTES]| gate.accepted(token, 1_000).is_some();
+        assert!(accepts(&token(&key, "uid-1", 1_060)));
+        let mut other_use = token(&key, "uid-1", 1_060);
+        other_use[8] = b'm';
+        assert!(!accepts(&other_use), "for another use than was signed");
+        assert!(!accepts(&token(&key, "uid-2", 1_060)), "of another Pod");
+        assert!(!accepts(&token(&key, "uid-1", 999)), "expired");
+        assert!(!accepts(&token(&key, "uid-1", 1_301)), "for too long");
+        assert!(!accepts(&token(&other, "uid-1", 1_060)), "of another key");
+        assert!(!accepts(&[0; HELLO_BYTES]), "none");
+    }
+
+    #[test]
+    fn only_the_maker_comes_to_a_guest_without_a_configuration() {
+        let key = SigningKey::from_bytes(&[1; 32]);
+        let address = SocketAddr::from_abstract_name(format!("eyot gate {}", std::process::id())).unwrap();
+        let _guest = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+        let gate = PodGate::new(key.verifying_key(), "uid-1".to_owned(), address);
+        let role = |token_use| gate.connect(token_use).unwrap().map(|(_, role)| role);
+        assert_eq!(role(TokenUse::Connect), None);
+        assert_eq!(role(TokenUse::Make), Some(RELAY_TO_MAKER));
+        assert_eq!(role(TokenUse::Connect), Some(RELAY_TO_GUEST));
+        assert_eq!(role(TokenUse::Make), Some(RELAY_TO_GUEST));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use eyot_providers::kubernetes::{KubernetesOptions, KubernetesProvider};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio::sync::{Notify, watch};
 
 use kubelet::Kubelet;
 use store::Store;
@@ -33,8 +34,12 @@ pub struct Policy {
     pub most_memory_mib: Option<u64>,
     /// The answers to this many creates of Pods are lost: the Pods are made.
     pub lost_creates: usize,
+    /// This many creates of Pods find that others change the quota at the same time.
+    pub quota_conflicts: usize,
     /// The bodies of every delete.
     pub deletes: Vec<Value>,
+    /// Deletes are not answered until this says so.
+    pub deletes_may_go_on: Option<watch::Receiver<bool>>,
 }
 
 /// The parts that outlive a restart of the server.
@@ -42,6 +47,8 @@ pub struct Cluster {
     pub store: Arc<Store>,
     pub kubelet: Arc<Kubelet>,
     pub policy: Mutex<Policy>,
+    /// Notified of every delete that came in.
+    pub delete_came: Notify,
     node: tokio::runtime::Handle,
 }
 
@@ -65,8 +72,8 @@ impl StandIn {
         let node = Runtime::new().expect("a runtime for the node");
         let store = Arc::new(Store::new());
         let kubelet = Arc::new(Kubelet::new(Arc::clone(&store)));
-        let policy = Mutex::default();
-        let cluster = Arc::new(Cluster { store, kubelet, policy, node: node.handle().clone() });
+        let (policy, delete_came, handle) = (Mutex::default(), Notify::new(), node.handle().clone());
+        let cluster = Arc::new(Cluster { store, kubelet, policy, delete_came, node: handle });
         let state = tempfile::tempdir().expect("a folder for the state");
         let mut made = Self { cluster, state, port: 0, server: Mutex::new(None), node: Some(node) };
         made.port = made.start_server(0);

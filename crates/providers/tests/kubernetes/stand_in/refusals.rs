@@ -56,6 +56,20 @@ pub fn exceeded_quota(name: &str, used: usize, limit: usize) -> Response {
     refuse(403, "Forbidden", &message)
 }
 
+pub fn invalid_hostname(name: &str, hostname: &str) -> Response {
+    let message = format!(
+        "Pod \"{name}\" is invalid: spec.hostname: Invalid value: \"{hostname}\": a lowercase RFC 1123 label must consist of \
+         lower case alphanumeric characters or '-', and must start and end with an alphanumeric character"
+    );
+    refuse(422, "Invalid", &message)
+}
+
+pub fn changed_quota() -> Response {
+    let message = "Operation cannot be fulfilled on resourcequotas \"q\": the object has been modified; please apply your \
+                   changes to the latest version and try again";
+    refuse(409, "Conflict", message)
+}
+
 pub fn unmet(plural: &str, name: &str, why: Precondition) -> Response {
     let begin = format!("Operation cannot be fulfilled on {plural} \"{name}\"");
     match why {

@@ -18,7 +18,8 @@ use tokio::net::TcpStream;
 
 use super::Cluster;
 use super::refusals::{
-    absent, answer, exceeded_quota, exists, expired, forbidden_right, refuse, unmet, violations,
+    absent, answer, changed_quota, exceeded_quota, exists, expired, forbidden_right, invalid_hostname,
+    refuse, unmet, violations,
 };
 
 type Shared = State<Arc<Cluster>>;
@@ -116,7 +117,15 @@ async fn create(kind: Kind, State(cluster): Shared, Path(namespace): Path<String
 /// Refuses a Pod as a LimitRange, Pod Security and a quota do, and drops what this server does not hold.
 fn admit(cluster: &Cluster, name: &str, pod: &mut Value) -> Option<Response> {
     let begin = format!("pods \"{name}\" is forbidden");
-    let policy = cluster.policy();
+    let mut policy = cluster.policy();
+    if policy.quota_conflicts > 0 {
+        policy.quota_conflicts -= 1;
+        return Some(changed_quota());
+    }
+    let hostname = pod["spec"]["hostname"].as_str().unwrap_or_default();
+    if hostname.ends_with('-') {
+        return Some(invalid_hostname(name, hostname));
+    }
     let memory = pod["spec"]["containers"][0]["resources"]["limits"]["memory"].as_str();
     let mib = memory.and_then(|text| text.strip_suffix("Mi")).and_then(|text| text.parse::<u64>().ok());
     if let (Some(mib), Some(most)) = (mib, policy.most_memory_mib)
@@ -151,6 +160,11 @@ async fn delete(
     }
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
     cluster.policy().deletes.push(asked.clone());
+    cluster.delete_came.notify_one();
+    let held = cluster.policy().deletes_may_go_on.clone();
+    if let Some(mut may_go_on) = held {
+        drop(may_go_on.wait_for(|go_on| *go_on).await);
+    }
     match cluster.store.delete(kind.plural, &name, &asked, kind.plural != "pods") {
         Ok(object) => answer(200, &object),
         Err(why) => unmet(kind.plural, &name, why),
