@@ -13,7 +13,7 @@ pub fn with_provider_hint(failure: Failure, context: &Context) -> Failure {
         return failure;
     }
     // Another provider is at hand if it needs nothing but this machine.
-    let others = names_where(|row| !row.lives_with_its_process && !row.is_of_vendor);
+    let others = names_where(|row| !row.lives_with_its_process && !row.is_elsewhere);
     match &failure {
         Failure::Error { exit_code: COMMAND_NOT_FOUND, .. } => failure.hint(format!(
             "there are the programs that `ls /usr/bin` lists; others need --provider {others}"

@@ -15,7 +15,8 @@ const QUESTIONS: u32 = 3;
 /// The longest time that sent bytes may wait for their receipt, in milliseconds.
 const UNANSWERED_MS: u32 = 14_000;
 
-/// Has the kernel end a connection whose other side does not answer for 14 seconds. Callers see that as an error.
+/// Has the kernel end a connection whose other side, for 14 seconds, does not answer or takes none of the bytes that
+/// wait for it. Callers see that as an error. One that is idle lives on.
 ///
 /// # Errors
 /// Those of the kernel, of a descriptor that is no TCP socket.

@@ -47,7 +47,7 @@ pub const ROW: ProviderRow = ProviderRow {
             "The owner in the metadata of sandboxes; those of others are not seen",
         ),
     ],
-    is_of_vendor: true,
+    is_elsewhere: true,
     check: Some(|settings| Box::pin(check(settings))),
     images: ImagesOfProvider::Elsewhere(
         "these are the images of native sandboxes; E2B's are templates, which its own program builds",

@@ -107,6 +107,14 @@ async fn running(keyed: &Keyed, record: &PodRecord) -> Result<(Pod, String)> {
     }
 }
 
+/// A create that failed.
+enum Unmade {
+    /// Nothing was made.
+    NameTaken(Error),
+    /// There may be objects.
+    Halfway(Error),
+}
+
 /// The objects of a create that is not done. Dropping them, because the caller gave up, removes them.
 struct UnfinishedPod {
     keyed: Arc<Keyed>,
@@ -122,16 +130,29 @@ impl UnfinishedPod {
         let unfinished = Self { keyed, record, making, armed: true };
         match unfinished.make_objects().await {
             Ok(()) => Ok(unfinished),
-            Err(error) => {
+            Err(Unmade::NameTaken(error)) => {
+                unfinished.finish();
+                Err(error)
+            }
+            Err(Unmade::Halfway(error)) => {
                 unfinished.undo().await;
                 Err(error)
             }
         }
     }
 
-    async fn make_objects(&self) -> Result<()> {
+    async fn make_objects(&self) -> std::result::Result<(), Unmade> {
         let Self { keyed, record, making, .. } = self;
-        reserve::reserve(&keyed.cluster, &keyed.owner, record, making).await?;
+        let reserved = reserve::reserve(&keyed.cluster, &keyed.owner, record, making).await;
+        reserved.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Unmade::NameTaken(error),
+            _ => Unmade::Halfway(error),
+        })?;
+        self.make_pod_under_name().await.map_err(Unmade::Halfway)
+    }
+
+    async fn make_pod_under_name(&self) -> Result<()> {
+        let Self { keyed, record, making, .. } = self;
         self.make_pod().await?;
         // A Pod that took minutes to be made may have lost its name to another, whose clock says so.
         if lease::is_of(&keyed.cluster, &keyed.owner, &record.name, making).await? {

@@ -40,14 +40,22 @@ async fn destroy_whole(keyed: &Keyed, record: &PodRecord, pod_uid: &str) -> Resu
     Ok(was_there)
 }
 
-/// Begins to remove a sandbox that is over, and frees its name. Does not wait until the Pod is gone: its
-/// node may be lost.
-pub(super) async fn begin(keyed: &Keyed, record: &PodRecord, pod: &Pod) -> Result<()> {
-    match keyed.cluster.delete(WHAT, pod).await? {
-        Deleted::Begun | Deleted::Absent => lease::release_of(&keyed.cluster, &keyed.owner, record).await,
-        // The next look reads it as it is by then.
-        Deleted::Changed => Ok(()),
-    }
+/// Begins to remove a sandbox that is over, and frees its name, to the end also when the caller gives up.
+/// Does not wait until the Pod is gone: its node may be lost.
+pub(super) async fn begin(keyed: &Arc<Keyed>, record: &PodRecord, pod: &Pod) -> Result<()> {
+    let (keyed, record, pod) = (Arc::clone(keyed), record.clone(), pod.clone());
+    let beginning = tokio::spawn(async move {
+        // One that is being deleted already may have left its name behind.
+        let is_going = pod.metadata.deletion_timestamp.is_some();
+        if !is_going && keyed.cluster.delete(WHAT, &pod).await? == Deleted::Changed {
+            // The next look reads it as it is by then.
+            return Ok(());
+        }
+        lease::release_of(&keyed.cluster, &keyed.owner, &record).await
+    });
+    beginning
+        .await
+        .map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?
 }
 
 /// Undoes a create: removes the Pod and the reservation with its mark, whether or not they were made.

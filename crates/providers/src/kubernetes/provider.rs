@@ -71,17 +71,12 @@ impl KubernetesProvider {
 
     /// Begins to remove a sandbox whose time is over. Returns whether it is over; if the removal fails, the
     /// next look tries again.
-    async fn is_removed(&self, keyed: &Keyed, found: &FoundPod) -> bool {
-        match found.state {
-            PodState::Going => true,
-            PodState::Over => {
-                if let Err(error) = destroy::begin(keyed, &found.record, &found.pod).await {
-                    tracing::warn!(sandbox = %found.record.id, %error, "a sandbox that is over could not be removed");
-                }
-                true
-            }
-            _ => false,
+    async fn is_removed(&self, keyed: &Arc<Keyed>, found: &FoundPod) -> bool {
+        let is_over = matches!(found.state, PodState::Going | PodState::Over);
+        if is_over && let Err(error) = destroy::begin(keyed, &found.record, &found.pod).await {
+            tracing::warn!(sandbox = %found.record.id, %error, "a sandbox that is over could not be removed");
         }
+        is_over
     }
 }
 

@@ -126,7 +126,8 @@ mod tests {
     #[test]
     fn a_record_that_a_server_would_not_take_is_refused_before() {
         let mut spec = SandboxSpec::default();
-        spec.metadata.insert("a".to_owned(), "x".repeat(MAX_BYTES));
+        let value = "x".repeat(100 << 10);
+        spec.env = ["A", "B", "C"].map(|name| (name.to_owned(), value.clone())).into();
         let record = PodRecord::new(&spec.validate().unwrap(), 1);
         assert_eq!(record.text().unwrap_err().kind(), ErrorKind::TooLarge);
     }

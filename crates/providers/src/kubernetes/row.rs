@@ -82,6 +82,7 @@ pub const ROW: ProviderRow = ProviderRow {
         },
     ],
     takes_container_options: true,
+    is_elsewhere: true,
     check: Some(|settings| Box::pin(check(settings))),
     images: ImagesOfProvider::Elsewhere(
         "these are the images of native sandboxes; the nodes of a cluster fetch theirs from a registry",

@@ -40,8 +40,8 @@ pub struct ProviderRow {
     pub check: Option<fn(ProviderSettings) -> CheckFuture>,
     /// The sandboxes end with the process that made them, so no later command finds them.
     pub lives_with_its_process: bool,
-    /// The sandboxes are on the machines of a vendor, who wants a key.
-    pub is_of_vendor: bool,
+    /// The sandboxes are on other machines: those of a vendor, who wants a key, or of a cluster.
+    pub is_elsewhere: bool,
     /// The provider takes the options of containers in a spec (`container`, network `bridge`).
     pub takes_container_options: bool,
     /// The sandboxes keep their files on the disk of the state folder.
@@ -143,7 +143,7 @@ impl ProviderRow {
             open,
             check: None,
             lives_with_its_process: false,
-            is_of_vendor: false,
+            is_elsewhere: false,
             takes_container_options: false,
             keeps_files_in_state_folder: false,
             make_state_folder: |_| Ok(()),
