@@ -83,6 +83,21 @@ fn a_new_state_folder_is_nothing_to_warn_of() {
 }
 
 #[test]
+fn the_folder_that_another_provider_has_begun_is_eyots() {
+    let machine = Machine::new();
+    let listed = machine.run(&["providers", "--json"]);
+    let listed: Vec<serde_json::Value> = serde_json::from_slice(&listed.stdout).unwrap();
+    let names = listed.iter().filter_map(|provider| provider["name"].as_str());
+    let others: Vec<_> = names.filter(|name| !["native", "memory"].contains(name)).collect();
+    assert!(others.contains(&"docker") && others.contains(&"kubernetes"), "{others:?}");
+    for name in others {
+        machine.write(&format!("begun-{name}/{name}/secret"), "");
+        let ran = machine.run(&["--state", &machine.path_text(&format!("begun-{name}")), "ls"]);
+        assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
+    }
+}
+
+#[test]
 fn the_folder_of_something_else_is_refused_and_stays_as_it_is() {
     let machine = Machine::new();
     machine.write("etc/hostname", "machine");

@@ -137,7 +137,7 @@ impl StateFacts {
 const MARKS: [&str; 2] = ["sandboxes", "eyot.db"];
 
 /// The entries that a state folder may have before the first sandbox: Eyot's own files, and those of a new disk.
-const OWN: [&str; 19] = [
+const OWN: [&str; 20] = [
     "agents",
     "blocks",
     "cgroups",
@@ -150,6 +150,7 @@ const OWN: [&str; 19] = [
     "eyot.db.spare",
     "gate",
     "images",
+    "kubernetes",
     "layers",
     "lost+found",
     "names",

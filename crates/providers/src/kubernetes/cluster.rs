@@ -23,6 +23,10 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const CALL_PATIENCE: Duration = Duration::from_secs(30);
 /// The pauses before a call is made again. A server that restarts is away for a few seconds.
 const PAUSES_MS: [u64; 5] = [50, 250, 1_000, 2_000, 4_000];
+/// The pause before which a caller is told that it waits.
+const TOLD_PAUSE_MS: u64 = 1_000;
+/// The longest wait for a server that is only asked whether it is there.
+const CHECK_PATIENCE: Duration = Duration::from_secs(10);
 /// The most objects in one answer of a list.
 const PAGE: u32 = 500;
 
@@ -65,12 +69,17 @@ pub(super) struct Cluster {
 struct OpenCluster {
     client: Client,
     namespace: String,
+    /// The server's address, without a password.
+    server: String,
 }
 
 impl Debug for OpenCluster {
     /// Leaves the client out: it holds credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenCluster").field("namespace", &self.namespace).finish_non_exhaustive()
+        f.debug_struct("OpenCluster")
+            .field("namespace", &self.namespace)
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -159,22 +168,37 @@ impl Cluster {
         }
     }
 
-    /// Asks for the server's version.
+    /// Asks for the server's version, once.
     pub(super) async fn version(&self) -> Result<String> {
-        let client = self.client().await?;
-        let asked = retried("ask for the version", || client.apiserver_version()).await?;
-        Ok(asked.map_err(|error| failed("ask for the version", error))?.git_version)
+        let OpenCluster { client, server, .. } = self.open().await?;
+        match tokio::time::timeout(CHECK_PATIENCE, client.apiserver_version()).await {
+            Ok(Ok(version)) => Ok(version.git_version),
+            Ok(Err(error @ kube::Error::Api(_))) => Err(failed("ask for the version", error)),
+            Ok(Err(error)) => Err(silent(server).with_source(error)),
+            Err(_) => Err(silent(server)),
+        }
     }
+}
+
+fn silent(server: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("the API server {server} does not answer")).with_hint(
+        "start it, or name another: KUBECONFIG, or the options kubeconfig and context of the provider",
+    )
 }
 
 async fn connect(options: &KubernetesOptions) -> Result<OpenCluster> {
     let mut config = read_config(options).await?;
     config.connect_timeout = Some(CONNECT_PATIENCE);
     let namespace = options.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let url = &config.cluster_url;
+    let (scheme, host) = (url.scheme_str().unwrap_or("https"), url.host().unwrap_or_default());
+    let server = url
+        .port_u16()
+        .map_or_else(|| format!("{scheme}://{host}"), |port| format!("{scheme}://{host}:{port}"));
     let client = Client::try_from(config).map_err(|error| {
         Error::new(ErrorKind::Setup, "the cluster's credentials can't be used").with_source(error)
     })?;
-    Ok(OpenCluster { client, namespace })
+    Ok(OpenCluster { client, namespace, server })
 }
 
 async fn read_config(options: &KubernetesOptions) -> Result<Config> {
@@ -211,7 +235,14 @@ pub(super) async fn retried<T, F: Future<Output = kube::Result<T>>>(
             Err(_) => true,
         };
         match pauses.next().filter(|_| transient) {
-            Some(pause_ms) => tokio::time::sleep(Duration::from_millis(pause_ms)).await,
+            Some(pause_ms) => {
+                if pause_ms == TOLD_PAUSE_MS {
+                    tracing::warn!(
+                        "{what}: the API server does not answer yet; it is asked for some seconds more"
+                    );
+                }
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            }
             None => {
                 return answered.map_err(|_| {
                     let message = format!("{what}: the API server did not answer in time");

@@ -62,6 +62,8 @@ impl KubernetesProvider {
 
     async fn keyed(&self) -> Result<&Arc<Keyed>> {
         let open = || async {
+            // Without a configured cluster no key is made.
+            self.cluster.namespace().await?;
             let key = ServerKey::open(&self.cluster.options().state).await?;
             let owner = key.owner();
             Ok(Arc::new(Keyed { cluster: Arc::clone(&self.cluster), key, owner }))
