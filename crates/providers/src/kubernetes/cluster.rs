@@ -95,7 +95,16 @@ impl Cluster {
     }
 
     async fn open(&self) -> Result<&OpenCluster> {
-        self.opened.get_or_try_init(|| connect(&self.options)).await
+        let open = || async {
+            let opened = connect(&self.options).await?;
+            // One that has never answered is not waited for: its address may be wrong.
+            match opened.version().await {
+                Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
+                // Also a refusal is an answer.
+                _ => Ok(opened),
+            }
+        };
+        self.opened.get_or_try_init(open).await
     }
 
     /// Returns the client.
@@ -168,14 +177,20 @@ impl Cluster {
         }
     }
 
-    /// Asks for the server's version, once.
+    /// Asks for the server's version.
     pub(super) async fn version(&self) -> Result<String> {
-        let OpenCluster { client, server, .. } = self.open().await?;
-        match tokio::time::timeout(CHECK_PATIENCE, client.apiserver_version()).await {
+        self.open().await?.version().await
+    }
+}
+
+impl OpenCluster {
+    /// Asks for the server's version, once. Every server tells it to everybody.
+    async fn version(&self) -> Result<String> {
+        match tokio::time::timeout(CHECK_PATIENCE, self.client.apiserver_version()).await {
             Ok(Ok(version)) => Ok(version.git_version),
             Ok(Err(error @ kube::Error::Api(_))) => Err(failed("ask for the version", error)),
-            Ok(Err(error)) => Err(silent(server).with_source(error)),
-            Err(_) => Err(silent(server)),
+            Ok(Err(error)) => Err(silent(&self.server).with_source(error)),
+            Err(_) => Err(silent(&self.server)),
         }
     }
 }

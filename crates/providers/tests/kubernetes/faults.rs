@@ -45,7 +45,7 @@ async fn output(sandbox: &Sandbox, line: &str) -> eyot::Result<String> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let cases: [NamedCase; 17] = [
+    let cases: [NamedCase; 18] = [
         ("a_quota_is_told_in_the_clusters_words_and_leaves_nothing", quota),
         ("a_missing_right_is_told_in_the_clusters_words_and_leaves_nothing", right),
         ("a_limit_range_is_told_in_the_clusters_words", limit_range),
@@ -58,6 +58,7 @@ pub fn trials() -> Vec<Trial> {
         ("of_many_creates_of_one_name_through_two_replicas_one_makes_a_pod", one_name),
         ("a_server_that_forgets_what_it_told_loses_no_create", compacted),
         ("a_server_that_restarts_loses_no_command_and_no_create", restarted),
+        ("a_server_that_never_answered_is_named_and_not_waited_for", silent),
         ("a_pod_that_dies_under_a_command_ends_it_with_the_reason", dies),
         ("every_delete_names_the_uid_and_the_version_and_harms_nothing_that_came_after", preconditions),
         ("the_port_of_a_pod_opens_for_its_own_token_alone", tokens),
@@ -257,6 +258,23 @@ fn restarted() -> Tried {
         ensure(count(&cluster, "pods") == 2, "not two Pods")?;
         other.destroy().await?;
         Ok(sandbox.destroy().await?)
+    })
+}
+
+fn silent() -> Tried {
+    let cluster = StandIn::new();
+    cluster.stop();
+    block_on(async {
+        let provider = cluster.provider();
+        let asked = Sandbox::create(&*provider, SandboxSpec::default());
+        // Less than the pauses of a server that was there take together.
+        let answered = tokio::time::timeout(Duration::from_secs(6), asked).await;
+        let error = failed(answered.map_err(|_| "it was waited for")?)?;
+        ensure(error.kind() == ErrorKind::Unavailable, format!("{error:?}"))?;
+        ensure(error.to_string().contains("the API server http://127.0.0.1:"), error.to_string())?;
+        ensure(!cluster.options().state.join("kubernetes").exists(), "a key was made")?;
+        cluster.start();
+        Ok(Sandbox::create(&*provider, SandboxSpec::default()).await?.destroy().await?)
     })
 }
 
