@@ -202,8 +202,11 @@ impl<'a> Board<'a> {
         let word = if result.is_ok() { "ended" } else { "FAILED" };
         println!("\n===== {name}: {word} after {} s", took.as_secs());
         let said = fs::read(self.log(name)).unwrap_or_default();
-        print!("{}", String::from_utf8_lossy(&said));
+        let said = String::from_utf8_lossy(&said);
+        print!("{said}");
         println!("===== end of {name}\n");
+        let result =
+            result.map_err(|why| [why].into_iter().chain(errors(&said)).collect::<Vec<_>>().join("\n"));
         self.ended.push(Ended { name: job.name, began: job.began.duration_since(self.began), took, result });
     }
 
@@ -224,12 +227,30 @@ impl<'a> Board<'a> {
     }
 }
 
+/// Returns what compilers and linkers said of their errors, for the end of a run: its log may be cut before.
+fn errors(log: &str) -> Vec<String> {
+    const LINES_OF_ONE: usize = 6;
+    const MOST_LINES: usize = 30;
+    let lines: Vec<&str> = log.lines().collect();
+    let of_errors = lines.iter().enumerate().filter(|(_, line)| line.starts_with("error"));
+    let told = of_errors.flat_map(|(place, _)| lines.iter().skip(place).take(LINES_OF_ONE));
+    told.take(MOST_LINES).map(|line| format!("    {}", line.chars().take(300).collect::<String>())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[test]
+    fn the_end_of_a_run_says_why_a_build_failed() {
+        let log = "   Compiling a\nerror: linking with `cc` failed\n  = note: no space left\n\nwarning: 1\n2\n3\n4\n";
+        assert_eq!(errors(log).len(), 6);
+        assert_eq!(errors(log)[..2], ["    error: linking with `cc` failed", "      = note: no space left"]);
+        assert!(errors("test a ... ok\n").is_empty());
+    }
 
     fn folder(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("eyot-jobs-{name}-{}", std::process::id()))
