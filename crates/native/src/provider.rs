@@ -12,7 +12,7 @@ use eyot::{
     Result, SandboxImages, SandboxInfo, SandboxNamer, SandboxOperationUnsupported, SandboxProvider,
     SandboxSnapshots, SandboxSpec, Usage, ValidSpec,
 };
-use eyot_guest::client::{Connection, GuestDriver, GuestDriverParts, Meter};
+use eyot_guest::client::{Connection, GUEST_CAPABILITIES, GuestDriver, GuestDriverParts, Meter};
 
 use crate::blocking::on_blocking_thread;
 use crate::cgroup::{self, CgroupSupport};
@@ -390,41 +390,11 @@ impl SandboxProvider for NativeProvider {
 /// Returns the capabilities of this provider's sandboxes, which are the same on every sandboxes.
 pub fn capabilities() -> Capabilities {
     use Capability::{
-        Append, Argv, AtomicWrite, Beneath, ChangeDeadlines, Deadlines, Dial, Glob, Grep, KillTree,
-        LiveProcesses, Mounts, NetworkEgress, NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead,
-        Reopen, Shell, Signals, Sleep, Snapshots, Symlinks, Tar, Usage, Users, Watch,
+        ChangeDeadlines, Mounts, NetworkEgress, NetworkHost, PersistentWorkspace, Sleep, Snapshots, Users,
     };
-    let always = [
-        Append,
-        Argv,
-        AtomicWrite,
-        Beneath,
-        ChangeDeadlines,
-        Deadlines,
-        Dial,
-        Glob,
-        Grep,
-        KillTree,
-        LiveProcesses,
-        Mounts,
-        NetworkEgress,
-        NetworkHost,
-        PersistentWorkspace,
-        Processes,
-        Pty,
-        RangedRead,
-        Reopen,
-        Shell,
-        Signals,
-        Sleep,
-        Snapshots,
-        Symlinks,
-        Tar,
-        Usage,
-        Watch,
-    ];
+    let own = [ChangeDeadlines, Mounts, NetworkEgress, NetworkHost, PersistentWorkspace, Sleep, Snapshots];
     let users = rustix::process::geteuid().is_root().then_some(Users);
-    Capabilities::new(always.into_iter().chain(users))
+    Capabilities::new(GUEST_CAPABILITIES.into_iter().chain(own).chain(users))
 }
 
 /// The container options that a spec may set although native has no container engine: the pull

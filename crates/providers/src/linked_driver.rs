@@ -13,9 +13,34 @@ use eyot::{
     SandboxOperationUnsupported, SandboxPath, Signal, StartTerms, TarInOptions, TcpStream, Usage, WatchEvent,
     WatchOptions, WriteOptions,
 };
-use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts};
+use eyot_guest::client::{Connection, Destroyer, GuestDriver, GuestDriverParts, Verdict};
+use eyot_guest::protocol::container::ContainerConfig;
+use eyot_guest::protocol::encode;
 use futures_util::stream::BoxStream;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
+
+/// Writes a guest's configuration, to one that waits for it.
+pub(crate) async fn send_config(
+    stream: &mut (impl AsyncWrite + Unpin),
+    config: &ContainerConfig,
+) -> Result<()> {
+    let config = encode(config);
+    let too_large = |_| Error::new(ErrorKind::TooLarge, "the sandbox's variables are too large");
+    let length = u32::try_from(config.len()).map_err(too_large)?.to_le_bytes();
+    let lost = |error| Error::new(ErrorKind::Unavailable, "the sandbox's guest is gone").with_source(error);
+    stream.write_all(&[&length[..], &config].concat()).await.map_err(lost)?;
+    stream.flush().await.map_err(lost)
+}
+
+/// Makes the verdict for the calls that were in flight when the backend can't say why a stream ended.
+pub(crate) fn unknown_end(error: &Error) -> Verdict {
+    let (text, hint) = (error.to_string(), error.hint().map(str::to_owned));
+    Arc::new(move || {
+        let error = Error::new(ErrorKind::Unavailable, text.clone());
+        hint.iter().fold(error, |error, hint| error.with_hint(hint.clone()))
+    })
+}
 
 /// The backend of one sandbox: the only part of its driver that knows whose it is.
 #[async_trait]

@@ -9,6 +9,7 @@
 mod answer;
 mod assembly;
 mod call;
+mod capabilities;
 mod connection;
 mod connection_state;
 mod convert;
@@ -39,6 +40,7 @@ mod watch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use capabilities::GUEST_CAPABILITIES;
 pub use connection::Connection;
 pub use driver::{Destroyer, EgressControl, GuestDriver, GuestDriverParts, LifecycleKeeper, Meter};
 pub use fault::{Inquiry, Verdict};

@@ -65,7 +65,7 @@ impl TokenUse {
 /// A token, as a client shows it in its first message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodToken {
-    /// Its use.
+    /// The use that it is for.
     pub token_use: TokenUse,
     /// The time at which it expires, in seconds since 1970.
     pub expires_s: u64,

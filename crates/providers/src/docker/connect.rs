@@ -8,9 +8,7 @@ use bollard::query_parameters::WaitContainerOptionsBuilder;
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result};
 use eyot_guest::client::{Connection, Verdict};
-use eyot_guest::protocol::encode;
 use futures_util::StreamExt;
-use tokio::io::AsyncWriteExt;
 
 use super::condition::Condition;
 use super::engine::Engine;
@@ -18,7 +16,8 @@ use super::find::inspect;
 use super::host::Host;
 use super::labels::Record;
 use super::life::Life;
-use super::relay::{self, RelayStream, Role};
+use super::relay::{self, Role};
+use crate::linked_driver::{send_config, unknown_end};
 
 /// The longest wait for the Engine to notice that a container has ended, after the stream to it
 /// has.
@@ -42,7 +41,8 @@ impl Running {
         }
         let (mut stream, role) = opened?;
         if role == Role::Maker {
-            self.configure(&mut stream, is_first).await?;
+            let config = self.life.config(&self.record, is_first, now_ms());
+            send_config(&mut stream, &config).await?;
         }
         let (client_nonce, guest_nonce) = self.life.nonces(&self.record);
         let connection = match role {
@@ -61,16 +61,6 @@ impl Running {
         Ok(connection)
     }
 
-    async fn configure(&self, stream: &mut RelayStream, is_first: bool) -> Result<()> {
-        let config = encode(&self.life.config(&self.record, is_first, now_ms()));
-        let too_large = |_| Error::new(ErrorKind::TooLarge, "the sandbox's variables are too large");
-        let length = u32::try_from(config.len()).map_err(too_large)?.to_le_bytes();
-        let lost =
-            |error| Error::new(ErrorKind::Unavailable, "the sandbox's guest is gone").with_source(error);
-        stream.write_all(&[&length[..], &config].concat()).await.map_err(lost)?;
-        stream.flush().await.map_err(lost)
-    }
-
     /// Finds out why the stream to the sandbox ended, for the calls that were in flight.
     async fn verdict(&self, host: &Host) -> Verdict {
         self.await_end(&host.engine).await;
@@ -78,13 +68,7 @@ impl Running {
         match inspect(host, &self.container).await {
             Ok(Some(found)) => Arc::new(move || told(&name, &life, &found.condition)),
             Ok(None) => Arc::new(move || Error::destroyed(&name)),
-            Err(error) => {
-                let (text, hint) = (error.to_string(), error.hint().map(str::to_owned));
-                Arc::new(move || {
-                    let error = Error::new(ErrorKind::Unavailable, text.clone());
-                    hint.iter().fold(error, |error, hint| error.with_hint(hint.clone()))
-                })
-            }
+            Err(error) => unknown_end(&error),
         }
     }
 

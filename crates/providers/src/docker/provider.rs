@@ -8,6 +8,7 @@ use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxImages, SandboxInfo,
     SandboxNamer, SandboxProvider, SandboxSpec, ValidSpec,
 };
+use eyot_guest::client::GUEST_CAPABILITIES;
 use eyot_image::AllowedImages;
 
 use super::adopt;
@@ -175,37 +176,9 @@ impl SandboxProvider for DockerProvider {
 
 /// Returns the capabilities of this provider's sandboxes.
 pub fn capabilities() -> Capabilities {
-    use Capability::{
-        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses,
-        NetworkHost, PersistentWorkspace, Processes, Pty, RangedRead, Reopen, Shell, Signals, Sleep,
-        Symlinks, Tar, Usage, Users, Watch,
-    };
-    Capabilities::new([
-        Append,
-        Argv,
-        AtomicWrite,
-        Beneath,
-        Deadlines,
-        Dial,
-        Glob,
-        Grep,
-        KillTree,
-        LiveProcesses,
-        NetworkHost,
-        PersistentWorkspace,
-        Processes,
-        Pty,
-        RangedRead,
-        Reopen,
-        Shell,
-        Signals,
-        Sleep,
-        Symlinks,
-        Tar,
-        Usage,
-        Users,
-        Watch,
-    ])
+    use Capability::{NetworkHost, PersistentWorkspace, Sleep, Users};
+    let own = [NetworkHost, PersistentWorkspace, Sleep, Users];
+    Capabilities::new(GUEST_CAPABILITIES.into_iter().chain(own))
 }
 
 #[cfg(test)]

@@ -1,33 +1,9 @@
 //! The capabilities of sandboxes that are Pods.
 
-use eyot::{Capabilities, Capability};
+use eyot::Capabilities;
+use eyot_guest::client::GUEST_CAPABILITIES;
 
 /// Returns the capabilities of this provider's sandboxes.
 pub fn capabilities() -> Capabilities {
-    use Capability::{
-        Append, Argv, AtomicWrite, Beneath, Deadlines, Dial, Glob, Grep, KillTree, LiveProcesses, Processes,
-        Pty, RangedRead, Reopen, Shell, Signals, Symlinks, Tar, Usage, Watch,
-    };
-    Capabilities::new([
-        Append,
-        Argv,
-        AtomicWrite,
-        Beneath,
-        Deadlines,
-        Dial,
-        Glob,
-        Grep,
-        KillTree,
-        LiveProcesses,
-        Processes,
-        Pty,
-        RangedRead,
-        Reopen,
-        Shell,
-        Signals,
-        Symlinks,
-        Tar,
-        Usage,
-        Watch,
-    ])
+    Capabilities::new(GUEST_CAPABILITIES)
 }

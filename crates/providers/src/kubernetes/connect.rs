@@ -10,18 +10,18 @@ use eyot_guest::client::{Connection, Verdict};
 use eyot_guest::environment;
 use eyot_guest::protocol::container::ContainerConfig;
 use eyot_guest::protocol::pod::TokenUse;
-use eyot_guest::protocol::{GuestConfig, Identity, LOG_BYTES, encode};
+use eyot_guest::protocol::{GuestConfig, Identity, LOG_BYTES};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use tokio::io::AsyncWriteExt;
 
 use super::cluster::Cluster;
 use super::key::ServerKey;
 use super::pod_body::HOME;
 use super::pod_state::PodState;
-use super::reach::{self, GuestRole, PodPlace, PodStream};
+use super::reach::{self, GuestRole, PodPlace};
 use super::record::PodRecord;
 use super::wait;
+use crate::linked_driver::{send_config, unknown_end};
 
 /// The longest wait for the cluster to notice that a Pod has ended, after the stream to it has.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -66,7 +66,8 @@ impl RunningPod {
         let (client_nonce, guest_nonce) = keyed.key.nonces(uid);
         let connection = match role {
             GuestRole::Unconfigured => {
-                self.configure(&mut stream, (client_nonce, guest_nonce)).await?;
+                let config = config(&self.record, (client_nonce, guest_nonce));
+                send_config(&mut stream, &config).await?;
                 Connection::open(stream, client_nonce, guest_nonce).await
             }
             GuestRole::Configured => Connection::reopen(stream, client_nonce, guest_nonce).await,
@@ -83,16 +84,6 @@ impl RunningPod {
         Ok(connection)
     }
 
-    async fn configure(&self, stream: &mut PodStream, nonces: ([u8; 16], [u8; 16])) -> Result<()> {
-        let config = encode(&config(&self.record, nonces));
-        let too_large = |_| Error::new(ErrorKind::TooLarge, "the sandbox's variables are too large");
-        let length = u32::try_from(config.len()).map_err(too_large)?.to_le_bytes();
-        let lost =
-            |error| Error::new(ErrorKind::Unavailable, "the sandbox's guest is gone").with_source(error);
-        stream.write_all(&[&length[..], &config].concat()).await.map_err(lost)?;
-        stream.flush().await.map_err(lost)
-    }
-
     /// Finds out why the stream to the sandbox ended, for the calls that were in flight.
     async fn verdict(&self, cluster: &Cluster) -> Verdict {
         let name = self.record.name.to_string();
@@ -103,13 +94,7 @@ impl RunningPod {
                 Error::new(ErrorKind::Unavailable, "the stream to the sandbox was lost while the call was in flight")
                     .with_hint("its Pod runs on, as far as the cluster knows; whether the call had its effect is not known")
             }),
-            Err(error) => {
-                let (text, hint) = (error.to_string(), error.hint().map(str::to_owned));
-                Arc::new(move || {
-                    let error = Error::new(ErrorKind::Unavailable, text.clone());
-                    hint.iter().fold(error, |error, hint| error.with_hint(hint.clone()))
-                })
-            }
+            Err(error) => unknown_end(&error),
         }
     }
 

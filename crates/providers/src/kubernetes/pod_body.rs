@@ -16,7 +16,7 @@ pub(super) const HOME: &str = "/home/user";
 const GUEST_IN_IMAGE: &str = "/eyot-guest";
 /// The time that Kubernetes waits before it gives up a Pod whose node is lost, in seconds.
 const TOLERATION_S: u32 = 15;
-/// What the scheduler takes a sandbox to need if its spec has no limit.
+/// The needs that the scheduler is told of a sandbox whose spec has no limit.
 const REQUESTS: [(&str, &str); 3] = [("cpu", "100m"), ("memory", "128Mi"), ("ephemeral-storage", "256Mi")];
 
 /// The parts of a Pod that are no part of its spec.

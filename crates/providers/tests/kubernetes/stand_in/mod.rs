@@ -23,7 +23,7 @@ use store::Store;
 /// The namespace of the tests.
 pub const NAMESPACE: &str = "sandboxes";
 
-/// What the server refuses, and what it was asked.
+/// The server's refusals and faults, and the deletes that it was asked for.
 #[derive(Default)]
 pub struct Policy {
     /// The most Pods.
