@@ -110,7 +110,7 @@ export function Processes({ sandbox }: { sandbox: Sandbox }) {
                   <td data-label="Pid" class="figure">{one.pid}</td>
                   <td data-label="User">{one.user}</td>
                   <td data-label="Memory" class="figure">{bytes(one.memory_bytes)}</td>
-                  <td data-label="CPU time" class="figure">{(one.cpu_ms / 1000).toFixed(2)} s</td>
+                  <td data-label="CPU time" class="figure">{one.cpu_ms == null ? "–" : `${(one.cpu_ms / 1000).toFixed(2)} s`}</td>
                 </tr>
               ))}
             </tbody>

@@ -112,8 +112,8 @@ export interface LiveProcess {
   user: string;
   command: string;
   state: string;
-  cpu_ms: number;
-  memory_bytes: number;
+  cpu_ms?: number | null;
+  memory_bytes?: number | null;
 }
 
 export interface Terminal {

@@ -98,6 +98,12 @@ pub trait ExecutionControl: Send + Sync {
     /// not answer. Killing what has ended is fine.
     async fn kill(&self) -> Result<()>;
 
+    /// Kills the command, as [`ExecutionControl::kill`] does, because its deadline has passed. A backend that records why
+    /// commands end is told so.
+    async fn expire(&self) -> Result<()> {
+        self.kill().await
+    }
+
     /// Sends a signal to the command's process group (its terminal's foreground group if it has one).
     async fn signal(&self, signal: Signal) -> Result<()>;
 

@@ -79,17 +79,28 @@ pub enum ExecEvent {
 
 /// The control of a running command, apart from its events. Made by [`ExecStream::control`].
 #[derive(Clone)]
-pub struct ExecControl(pub(crate) Arc<dyn ExecutionControl>);
+pub struct ExecControl {
+    pub(crate) control: Arc<dyn ExecutionControl>,
+    /// Cancelled: the deadline counts as passed.
+    pub(crate) expired: CancellationToken,
+}
 
 impl ExecControl {
+    /// Ends the command as if its deadline had passed now: the outcome is [`Outcome::TimedOut`]. For callers that keep the
+    /// deadline themselves. Does nothing after the end.
+    pub fn expire(&self) {
+        self.expired.cancel();
+    }
+
+
     /// Sends a signal to the command's own process group (its terminal's foreground group if it has one).
     pub async fn signal(&self, signal: Signal) -> Result<()> {
-        self.0.signal(signal.check()?).await
+        self.control.signal(signal.check()?).await
     }
 
     /// Changes the size of the command's terminal.
     pub async fn resize(&self, size: PtySize) -> Result<()> {
-        self.0.resize(size).await
+        self.control.resize(size).await
     }
 }
 

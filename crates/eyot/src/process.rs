@@ -188,10 +188,12 @@ pub struct LiveProcess {
     /// ended.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub state: char,
-    /// The processor time so far in milliseconds.
-    pub cpu_ms: u64,
-    /// The resident memory in bytes.
-    pub memory_bytes: u64,
+    /// The processor time so far in milliseconds. Absent if the backend does not count it by process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u64>,
+    /// The resident memory in bytes. Absent if the backend does not count it by process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// The command line, cut to 512 bytes, or its name in brackets.
     pub command: String,
 }

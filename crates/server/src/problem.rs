@@ -28,7 +28,7 @@ impl Refusal {
 
     /// Refuses because the request has no right key.
     pub fn unauthorized(sentence: &'static str) -> Self {
-        let hint = "`eyot keys create NAME` on the server's host makes a key; `eyot --server` takes it from EYOT_API_KEY";
+        let hint = "`eyot keys create NAME` on the server's host makes a key; put it into EYOT_API_KEY for `eyot` and the SDKs, over HTTP into `Authorization: Bearer KEY`";
         let error = Error::new(ErrorKind::Permission, sentence).with_hint(hint);
         Self { status: StatusCode::UNAUTHORIZED, ..error.into() }
     }

@@ -1841,14 +1841,14 @@ export interface components {
             command: string;
             /**
              * Format: int64
-             * @description The processor time so far in milliseconds.
+             * @description The processor time so far in milliseconds. Absent if the backend does not count it by process.
              */
-            cpu_ms: number;
+            cpu_ms?: number | null;
             /**
              * Format: int64
-             * @description The resident memory in bytes.
+             * @description The resident memory in bytes. Absent if the backend does not count it by process.
              */
-            memory_bytes: number;
+            memory_bytes?: number | null;
             /**
              * Format: int32
              * @description The parent's.
@@ -2470,7 +2470,7 @@ export interface components {
             stopped: string[];
         };
         /** @description A client's request to a running command. */
-        SocketControl: "kill" | {
+        SocketControl: "kill" | "expire" | {
             /**
              * Format: int32
              * @description Send its process group (its terminal's foreground group) this signal, by its Linux number.

@@ -50,6 +50,10 @@ pub fn with_our_word(mut error: Error, words: &[String]) -> Error {
                 suggest(&mut error, word.to_owned());
             }
         }
+        // Both commands and a sandbox may follow it.
+        ErrorKind::ArgumentConflict if called == Some("snapshot") => {
+            suggest(&mut error, "--name names the snapshot: `eyot snapshot SANDBOX --name NAME`".to_owned());
+        }
         _ => {}
     }
     error
@@ -134,6 +138,7 @@ fn ours_of_option_of(called: &str, option: &str) -> Option<&'static str> {
         ("update", "-m" | "--memory" | "--cpus" | "--pids" | "--pids-limit" | "--disk") => {
             "limits are set when a sandbox is created: `eyot create NAME`"
         }
+        ("fork", word) if !word.starts_with('-') => "--name names the fork: `eyot fork SANDBOX --name NAME`",
         ("ps", "-a" | "--all") => "`eyot ls` lists all sandboxes; `eyot ps NAME` the processes of one",
         ("cp", "-a" | "-r" | "-R" | "--archive" | "--recursive") => {
             "folders are copied whole, with their modes: leave it out"
@@ -221,7 +226,7 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         "restart" => "`eyot sleep NAME`, then `eyot wake NAME`",
         "destroy" | "delete" | "remove" => "`eyot rm NAME` destroys a sandbox",
         "network" => "`eyot net NAME` shows where a sandbox may connect to",
-        "port" => "`eyot browse NAME PORT` opens a port of a sandbox",
+        "port" | "publish" | "expose" => "`eyot browse NAME PORT` opens a port of a sandbox",
         "volume" => {
             "`eyot create --workspace ID` keeps the working directory's files; `eyot workspace ls` lists them"
         }

@@ -215,6 +215,9 @@ fn a_word_that_there_is_not_names_what_does_the_same() {
         (&["image", "tag", "a", "b"][..], "--name NAME"),
         (&["create", "ubuntu:24.04"], "eyot create --image ubuntu:24.04"),
         (&["image", "push", "a"], "`docker push`"),
+        (&["fork", "dev", "copy"], "`eyot fork SANDBOX --name NAME`"),
+        (&["snapshot", "dev", "before"], "`eyot snapshot SANDBOX --name NAME`"),
+        (&["publish", "dev", "80"], "`eyot browse NAME PORT`"),
         (&["events", "--tail", "3"], "`eyot events | tail -n 20`"),
     ] {
         let said = refused(&machine, arguments);

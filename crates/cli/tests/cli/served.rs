@@ -345,6 +345,18 @@ fn a_stopped_server_does_not_hold_a_command_past_its_deadline() {
 }
 
 #[test]
+fn a_deadline_that_a_client_keeps_is_in_the_events_as_one() {
+    let served = Served::new();
+    let ran = served.there(&["exec", "--timeout", "300ms", "box", "--", "sleep", "100"]);
+    assert_eq!(ran.code, Some(124), "{ran:?}");
+    let events = served.there(&["--json", "events", "--sandbox", "box"]).success();
+    let ended = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ended: Vec<Value> = ended.filter(|event| event["kind"] == "exec_ended").collect();
+    let outcomes: Vec<&Value> = ended.iter().map(|event| &event["outcome"]).collect();
+    assert_eq!(outcomes, ["timed_out"], "{events}");
+}
+
+#[test]
 fn an_mcp_client_uses_a_pool_of_a_server() {
     let served = Served::new();
     let arguments = served.with_server(&["mcp", "--pool", "default"]);

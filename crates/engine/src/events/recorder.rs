@@ -118,9 +118,10 @@ fn end_reason(result: &ExecResult) -> String {
     let why = match result.outcome {
         Outcome::Exited(code) => format!("it exited with code {code}"),
         Outcome::Signaled(signal) => format!("signal {signal} ended it"),
-        Outcome::TimedOut => {
-            format!("its deadline of {} milliseconds passed", result.timeout_ms.unwrap_or_default())
-        }
+        Outcome::TimedOut => match result.timeout_ms.filter(|timeout_ms| *timeout_ms <= result.duration_ms) {
+            Some(timeout_ms) => format!("its deadline of {timeout_ms} milliseconds passed"),
+            None => "the deadline that its client keeps passed".to_owned(),
+        },
         Outcome::Cancelled => "the caller cancelled it".to_owned(),
         Outcome::OutOfMemory => "the memory limit ended it".to_owned(),
     };

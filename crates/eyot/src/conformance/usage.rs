@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Fixture;
 use super::check::{Check, Disposable, cases, ensure, ensure_eq, is_gone, output, promptly, until};
+use crate::exec::Command;
 use crate::sandbox::{Sandbox, StartOptions};
 
 cases! {
@@ -14,7 +15,7 @@ cases! {
     processor_time_grows_with_work(sandbox) needs [Shell, Usage];
     the_time_since_the_start_and_since_the_last_use_is_told(sandbox) needs [Usage];
     disk_use_grows_with_what_is_written(sandbox) needs [Usage];
-    everything_that_runs_is_listed_whoever_started_it(sandbox) needs [Shell, Processes, LiveProcesses];
+    everything_that_runs_is_listed_whoever_started_it(sandbox) needs [Shell, Argv, Processes, LiveProcesses];
     looking_at_a_sandbox_does_not_keep_it_from_being_idle(fixture) needs [Usage, Deadlines];
     finding_a_sandbox_again_does_not_keep_it_from_being_idle(fixture) needs [Usage, Deadlines];
     an_idle_time_is_not_begun_anew_by_whoever_asks_for_it(sandbox) needs [Usage];
@@ -71,22 +72,22 @@ async fn disk_use_grows_with_what_is_written(sandbox: Sandbox) -> Check {
 }
 
 async fn everything_that_runs_is_listed_whoever_started_it(sandbox: Sandbox) -> Check {
-    let line = "sleep 86490 & cd /; exec sh -c 'while :; do :; done' busy 'an argument'";
-    let started = sandbox.start(line, StartOptions::default()).await?;
+    let busy = ["sh", "-c", "sleep 86490 & while :; do :; done", "busy", "an argument"];
+    let started = sandbox.start(Command::argv(busy), StartOptions::default()).await?;
     until("the shell", async || {
         let found = sandbox.live_processes().await?.processes;
-        Ok(found.iter().any(|process| process.command.contains("busy an argument") && process.cpu_ms > 0)
+        Ok(found.iter().any(|process| process.pid == started.pid && process.cpu_ms != Some(0))
             && found.iter().any(|process| process.command == "sleep 86490"))
     })
     .await?;
     let found = sandbox.live_processes().await?;
     ensure!(!found.truncated && found.processes.is_sorted_by_key(|process| process.pid), "{found:?}");
-    let busy = found.processes.iter().find(|process| process.pid == started.pid);
-    let Some(busy) = busy else {
+    let Some(shell) = found.processes.iter().find(|process| process.pid == started.pid) else {
         return Err(super::check::Failure::Broken(format!("{started:?} is not among {found:?}")));
     };
+    ensure!(shell.command.ends_with(&busy.join(" ")), "{shell:?} is not {busy:?}");
     let user = output(&sandbox, "id -un >/dev/null 2>&1 && id -un || echo \"$USER\"").await?;
-    ensure!(busy.user == user && busy.memory_bytes > 0, "{busy:?} is not {user}'s");
+    ensure!(shell.user == user && shell.memory_bytes != Some(0), "{shell:?} is not {user}'s");
     let child = found.processes.iter().find(|process| process.command == "sleep 86490");
     ensure_eq!(child.map(|child| child.parent_pid), Some(started.pid));
     sandbox.kill(started.id, None).await?;

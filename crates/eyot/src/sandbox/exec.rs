@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use futures_util::stream;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 use super::Sandbox;
 use super::run::{CommandRun, LaunchOutcome, RunContext, RunOptions, launch, unstarted_result};
@@ -58,8 +59,8 @@ impl Sandbox {
         cwd: ConfinedPath,
         options: ExecOptions,
     ) -> Result<ExecResult> {
-        let outcome = self.begin(command, cwd, options, false).await?;
-        event_stream(outcome).collect(|_, _| {}).await
+        let outcome = self.begin(command, cwd, options, None).await?;
+        event_stream(outcome, CancellationToken::new()).collect(|_, _| {}).await
     }
 
     pub(crate) async fn exec_stream_at(
@@ -68,7 +69,9 @@ impl Sandbox {
         cwd: ConfinedPath,
         options: ExecOptions,
     ) -> Result<ExecStream> {
-        Ok(event_stream(self.begin(command, cwd, options, true).await?))
+        let expired = CancellationToken::new();
+        let outcome = self.begin(command, cwd, options, Some(expired.clone())).await?;
+        Ok(event_stream(outcome, expired))
     }
 
     /// Returns the directory in which a command starts: exactly the sandbox's own directory, or one
@@ -109,7 +112,7 @@ impl Sandbox {
         command: Command,
         cwd: ConfinedPath,
         options: ExecOptions,
-        watched: bool,
+        expired: Option<CancellationToken>,
     ) -> Result<LaunchOutcome> {
         self.check_alive()?;
         self.check_command("exec", &command, options.user.as_deref())?;
@@ -117,7 +120,7 @@ impl Sandbox {
             self.require(Capability::Pty, "exec", &["pty"])?;
         }
         let env = self.exec_env(&options.env)?;
-        let run_options = self.run_options(&options, watched);
+        let run_options = self.run_options(&options, expired);
         if let Some(outcome) = outcome_without_start(&run_options) {
             return Ok(LaunchOutcome::Ended(unstarted_result(outcome, run_options.timeout_ms)));
         }
@@ -134,29 +137,29 @@ impl Sandbox {
         Ok(launched)
     }
 
-    fn run_options(&self, options: &ExecOptions, watched: bool) -> RunOptions {
+    fn run_options(&self, options: &ExecOptions, expired: Option<CancellationToken>) -> RunOptions {
         let limits = &self.info().spec.limits;
         let max_output_bytes = options.max_output_bytes.or(limits.max_output_bytes);
         RunOptions {
             timeout_ms: options.timeout_ms.or(limits.timeout_ms),
             max_output_bytes: max_output_bytes.unwrap_or(Limits::DEFAULT_MAX_OUTPUT_BYTES),
             cancel: options.cancel.clone(),
-            watched,
+            expired,
         }
     }
 }
 
 /// Returns the events of a command that was launched, with its control.
-fn event_stream(outcome: LaunchOutcome) -> ExecStream {
+fn event_stream(outcome: LaunchOutcome, expired: CancellationToken) -> ExecStream {
     match outcome {
         LaunchOutcome::Running(run) => {
             let control = run.control().unwrap_or_else(|| Arc::new(EndedControl));
             let next = async |mut run: CommandRun| run.next().await.map(|event| (event, run));
-            ExecStream { events: Box::pin(stream::unfold(run, next)), control: ExecControl(control) }
+            ExecStream { events: Box::pin(stream::unfold(run, next)), control: ExecControl { control, expired } }
         }
         LaunchOutcome::Ended(result) => ExecStream {
             events: Box::pin(stream::once(async { Ok(ExecEvent::End(result)) })),
-            control: ExecControl(Arc::new(EndedControl)),
+            control: ExecControl { control: Arc::new(EndedControl), expired },
         },
     }
 }

@@ -35,8 +35,9 @@ pub(super) struct RunOptions {
     pub(super) timeout_ms: Option<u64>,
     pub(super) max_output_bytes: u64,
     pub(super) cancel: Option<CancellationToken>,
-    /// Deadline and cancellation must hold even while the caller does not poll.
-    pub(super) watched: bool,
+    /// The command is streamed. Deadline and cancellation must hold even while the caller does not poll, and the deadline
+    /// counts as passed once this is cancelled.
+    pub(super) expired: Option<CancellationToken>,
 }
 
 /// The result of a launch.
@@ -79,6 +80,7 @@ pub(super) async fn launch(
         }
         () = arrived(&mut clock.cancelled) => Outcome::Cancelled,
         () = arrived(&mut clock.deadline) => Outcome::TimedOut,
+        () = arrived(&mut clock.expired) => Outcome::TimedOut,
     };
     stop_launch(subject, clock, terms, starting, stop).await
 }

@@ -114,6 +114,8 @@ pub const STDERR: u8 = 2;
 pub enum SocketControl {
     /// Kill it with its whole tree; the outcome is `cancelled`.
     Kill,
+    /// Kill it with its whole tree, because its client's deadline has passed; the outcome is `timed_out`.
+    Expire,
     /// Send its process group (its terminal's foreground group) this signal, by its Linux number.
     Signal(i32),
     /// Gives its terminal this size.

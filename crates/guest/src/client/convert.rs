@@ -82,8 +82,8 @@ pub(super) fn live_processes(found: LiveProcessList) -> LiveProcesses {
         parent_pid: record.parent_pid,
         user: record.user,
         state: char::from(record.state),
-        cpu_ms: record.cpu_ms,
-        memory_bytes: record.memory_bytes,
+        cpu_ms: Some(record.cpu_ms),
+        memory_bytes: Some(record.memory_bytes),
         command: record.command,
     };
     LiveProcesses {

@@ -40,6 +40,7 @@ pub fn capabilities() -> Capabilities {
         Capability::Argv,
         Capability::KillTree,
         Capability::Processes,
+        Capability::LiveProcesses,
         Capability::Beneath,
         Capability::RangedRead,
         Capability::Append,

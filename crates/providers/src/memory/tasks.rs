@@ -145,8 +145,8 @@ impl Tasks {
             parent_pid: table.parent_of(task),
             user: "user".to_owned(),
             state: 'S',
-            cpu_ms: 0,
-            memory_bytes: 0,
+            cpu_ms: None,
+            memory_bytes: None,
             command: task.argv.join(" "),
         };
         table.tasks.iter().map(live).collect()

@@ -265,6 +265,12 @@ impl RemoteControl {
 
 #[async_trait]
 impl ExecutionControl for RemoteControl {
+    async fn expire(&self) -> Result<()> {
+        // An older server does not know this, and gets the kill all the same.
+        drop(self.send(SocketControl::Expire));
+        self.kill().await
+    }
+
     async fn kill(&self) -> Result<()> {
         // Killing what has ended is fine.
         if self.send(SocketControl::Kill).is_err() || self.messages.send(Message::Ping(Bytes::new())).is_err()

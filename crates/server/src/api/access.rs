@@ -159,9 +159,7 @@ async fn holder(
             let (key, right) = signed_in(api, headers, is_own_page).await?;
             return Ok((key, Some(right)));
         }
-        return Err(unauthorized(
-            "put the key into EYOT_API_KEY for eyot and the SDKs; over HTTP it is `Authorization: Bearer KEY`",
-        ));
+        return Err(unauthorized("the server wants a key, and the request has none"));
     };
     match api.keys().holder(shown).await {
         Ok(Some(key)) => Ok((key, None)),

@@ -174,7 +174,7 @@ async fn run(api: &Api, begun: Begun, sink: &mut Sink, source: &mut Source) -> O
     let messages = futures_util::stream::iter(early.into_iter().map(Ok)).chain(source);
     let (told, refusals) = mpsc::channel(8);
     let window = Arc::new(AtomicUsize::new(STDIN_WINDOW));
-    let reader = Reader { control: events.control(), cancel, input, window: Arc::clone(&window), told };
+    let reader = Reader { control: events.control(), cancel, input, window: Arc::clone(&window), told, has_expired: false };
     let writer = Writer { events, credit, window, refusals };
     // Apart: a client that does not read is still heard.
     tokio::select! {
@@ -191,6 +191,8 @@ struct Reader {
     /// How much more input may come.
     window: Arc<AtomicUsize>,
     told: mpsc::Sender<Problem>,
+    /// The command is being ended for its client's deadline: a kill adds nothing.
+    has_expired: bool,
 }
 
 impl Reader {
@@ -227,10 +229,17 @@ impl Reader {
         None
     }
 
-    async fn act(&self, text: &str) -> eyot::Result<()> {
+    async fn act(&mut self, text: &str) -> eyot::Result<()> {
         match serde_json::from_str(text).map_err(|error| Error::invalid("control", error))? {
             SocketControl::Kill => {
-                self.cancel.cancel();
+                if !self.has_expired {
+                    self.cancel.cancel();
+                }
+                Ok(())
+            }
+            SocketControl::Expire => {
+                self.has_expired = true;
+                self.control.expire();
                 Ok(())
             }
             SocketControl::Signal(number) => self.control.signal(Signal(number)).await,

@@ -219,7 +219,7 @@ impl TerminalClient<'_> {
 
     async fn act(&self, text: &str) -> eyot::Result<()> {
         let control = match serde_json::from_str(text).map_err(|error| Error::invalid("control", error))? {
-            SocketControl::Kill => KeptControl::Kill,
+            SocketControl::Kill | SocketControl::Expire => KeptControl::Kill,
             SocketControl::Signal(number) => KeptControl::Signal(Signal(number)),
             SocketControl::Resize(size) => KeptControl::Resize(size),
         };

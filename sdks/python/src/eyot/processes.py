@@ -71,12 +71,12 @@ class LiveProcess:
     user: str
     #: By the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has ended.
     state: str
-    #: Its processor time so far.
-    cpu_ms: int
-    #: Its resident memory.
-    memory_bytes: int
     #: Its command line, cut to 512 bytes, or its name in brackets.
     command: str
+    #: Its processor time so far; `None` if the backend does not count it by process.
+    cpu_ms: int | None = None
+    #: Its resident memory; `None` if the backend does not count it by process.
+    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)

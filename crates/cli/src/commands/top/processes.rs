@@ -6,7 +6,7 @@ use std::time::Instant;
 use eyot::{LiveProcess, Sandbox};
 use serde::Serialize;
 
-use super::{descending, json_row, mebibytes, percent, percent_cell};
+use super::{descending, json_row, mebibytes, percent, percent_cell, unknown};
 use crate::args::TopSort;
 use crate::errors::Failure;
 use crate::table::Table;
@@ -35,13 +35,13 @@ impl SandboxProcesses {
     pub async fn look(&mut self, sort: TopSort, json: bool) -> Result<String, Failure> {
         let found = self.sandbox.live_processes().await?;
         let now = Instant::now();
-        let times = found.processes.iter().map(|process| (process.pid, process.cpu_ms)).collect();
+        let times = found.processes.iter().filter_map(|process| Some((process.pid, process.cpu_ms?))).collect();
         let last = self.last.replace((now, times));
         let row = |process: LiveProcess| {
             let cpu_percent = last.as_ref().and_then(|(at, times)| {
                 // What was not there is new: all that it used was used since.
                 let before = times.get(&process.pid).copied().unwrap_or_default();
-                percent(before, process.cpu_ms, now - *at)
+                percent(before, process.cpu_ms?, now - *at)
             });
             ProcessSample { cpu_percent, process }
         };
@@ -53,6 +53,11 @@ impl SandboxProcesses {
         let more = if found.truncated { "… and more\n" } else { "" };
         Ok(format!("{}{more}", table(&rows)))
     }
+}
+
+/// The cell of a processor time.
+fn seconds(cpu_ms: Option<u64>) -> String {
+    cpu_ms.map_or_else(unknown, |cpu_ms| format!("{:.2}s", cpu_ms as f64 / 1000.0))
 }
 
 fn order(sort: TopSort, one: &ProcessSample, other: &ProcessSample) -> std::cmp::Ordering {
@@ -72,8 +77,8 @@ fn table(rows: &[ProcessSample]) -> String {
             process.user.clone(),
             process.state.to_string(),
             percent_cell(*cpu_percent),
-            format!("{:.2}s", process.cpu_ms as f64 / 1000.0),
-            mebibytes(Some(process.memory_bytes)),
+            seconds(process.cpu_ms),
+            mebibytes(process.memory_bytes),
             process.command.clone(),
         ]);
     }

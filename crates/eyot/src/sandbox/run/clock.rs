@@ -19,6 +19,7 @@ pub(super) struct Clock {
     pub(super) timeout_ms: Option<u64>,
     pub(super) deadline: Option<Pin<Box<Sleep>>>,
     pub(super) cancelled: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    pub(super) expired: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl Clock {
@@ -30,6 +31,7 @@ impl Clock {
             timeout_ms: terms.timeout_ms,
             deadline: None,
             cancelled: terms.cancel.clone().map(|cancel| Box::pin(cancel.cancelled_owned())),
+            expired: terms.expired.clone().map(|expired| Box::pin(expired.cancelled_owned())),
         };
         clock.deadline = clock.expiry().map(|expiry| Box::pin(tokio::time::sleep_until(expiry)));
         clock

@@ -71,7 +71,7 @@ impl LiveCommand {
             stdout: Capture::new(terms.max_output_bytes),
             stderr: Capture::new(terms.max_output_bytes),
             feed: feed(stdin, input)?,
-            watchdog: terms.watched.then(|| Watchdog::set(&clock, terms.cancel.as_ref(), &control)).flatten(),
+            watchdog: Watchdog::set(&clock, &terms, &control),
             cancel: terms.cancel,
             stopping: None,
             subject,
@@ -98,6 +98,7 @@ impl LiveCommand {
             biased;
             () = arrived(&mut self.clock.cancelled) => self.stop(Outcome::Cancelled),
             () = arrived(&mut self.clock.deadline) => return self.expired(),
+            () = arrived(&mut self.clock.expired) => return self.expired(),
             fed = arrived(&mut self.feed) => if let Err(error) = fed {
                 tracing::debug!(%error, "a command's input stream failed; the command is cancelled");
                 self.stop(Outcome::Cancelled);
@@ -123,7 +124,12 @@ impl LiveCommand {
         let control = self.control.clone();
         self.stopping = Some(PendingKill {
             outcome,
-            order: Some(Box::pin(async move { control.kill().await })),
+            order: Some(Box::pin(async move {
+                match outcome {
+                    Outcome::TimedOut => control.expire().await,
+                    _ => control.kill().await,
+                }
+            })),
             until: Instant::now() + Duration::from_millis(KILL_CONFIRM_MS),
             grace: Some(Box::pin(tokio::time::sleep(Duration::from_millis(ANSWER_MS)))),
         });

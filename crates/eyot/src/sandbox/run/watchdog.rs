@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::AbortHandle;
-use tokio_util::sync::CancellationToken;
 
+use super::RunOptions;
 use super::clock::Clock;
 use crate::driver::ExecutionControl;
 
@@ -17,33 +17,34 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Sets one, if there is anything to wait for.
+    /// Sets one, if the command is streamed.
     pub(super) fn set(
         clock: &Clock,
-        cancel: Option<&CancellationToken>,
+        terms: &RunOptions,
         control: &Arc<dyn ExecutionControl>,
     ) -> Option<Self> {
+        let expired = terms.expired.clone()?;
         let expiry = clock.expiry();
-        if expiry.is_none() && cancel.is_none() {
-            return None;
-        }
-        let cancel = cancel.cloned().unwrap_or_default();
+        let cancel = terms.cancel.clone().unwrap_or_default();
         let control = control.clone();
         let fired = Arc::new(AtomicBool::new(false));
         let fire = fired.clone();
         let task = tokio::spawn(async move {
-            let expired = async {
+            let deadline = async {
                 match expiry {
                     Some(expiry) => tokio::time::sleep_until(expiry).await,
                     None => std::future::pending().await,
                 }
             };
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                () = expired => {}
-            }
+            let is_late = tokio::select! {
+                biased;
+                () = cancel.cancelled() => false,
+                () = deadline => true,
+                () = expired.cancelled() => true,
+            };
             fire.store(true, Ordering::Release);
-            if let Err(error) = control.kill().await {
+            let order = if is_late { control.expire().await } else { control.kill().await };
+            if let Err(error) = order {
                 tracing::debug!(%error, "the watchdog could not order a kill; the run will try again");
             }
         });
