@@ -202,6 +202,11 @@ impl ChangeCollector {
         !self.truncated
     }
 
+    /// Says that there are more changes than were looked for.
+    pub fn cut(&mut self) {
+        self.truncated = true;
+    }
+
     /// Tells whether a change had no room.
     pub fn is_full(&self) -> bool {
         self.truncated

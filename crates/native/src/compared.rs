@@ -1,5 +1,5 @@
 //! The differences between the files of two sides that lie over the same image. Only what the layers that they do not share
-//! have touched is looked at.
+//! have touched is looked at. What an ordinary user can't read, since the sandbox has closed it, counts as changed.
 
 use std::ffi::CString;
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use eyot::internal::{ChangeCollector, TextDiffs};
 use eyot::{ChangeKind, ComparedFile, ComparedFileType, FileChange, FileChanges};
 use rustix::fs::{FileType, Stat};
 
-use crate::merged_layers::{MergedDirectory, MergedLayers, ShownName, joined};
+use crate::merged_layers::{MAX_NAMES, MergedDirectory, MergedLayers, ShownName, joined};
 
 /// Folders that the sandbox mounts onto, and files that name it: each sandbox has its own.
 const OWN: [&str; 7] = ["dev", "proc", "sys", "run", "etc/hosts", "etc/hostname", "etc/resolv.conf"];
@@ -40,6 +40,10 @@ struct ComparedDirectory {
     to: Vec<usize>,
     /// Every name counts, not only those that a layer of one side has.
     whole: bool,
+    /// The directory on each side.
+    sides: [Option<ComparedFile>; 2],
+    /// It is among the changes.
+    is_told: bool,
 }
 
 /// Compares what two sides have at `top` and below. Blocks for as long as it takes to read what differs.
@@ -50,7 +54,14 @@ pub(crate) fn compare(
     text: bool,
 ) -> io::Result<FileChanges> {
     let own = [from.own_layers(to), to.own_layers(from)];
-    let root = ComparedDirectory { path: PathBuf::new(), from: from.places(), to: to.places(), whole: false };
+    let root = ComparedDirectory {
+        path: PathBuf::new(),
+        from: from.places(),
+        to: to.places(),
+        whole: false,
+        sides: [None, None],
+        is_told: false,
+    };
     let mut comparison = LayerComparison {
         from,
         to,
@@ -90,18 +101,42 @@ impl LayerComparison<'_> {
     }
 
     fn look_into(&mut self, directory: &ComparedDirectory) -> io::Result<()> {
+        match self.look_at_all(directory) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.note_closed(directory);
+                Ok(())
+            }
+            looked => looked,
+        }
+    }
+
+    fn look_at_all(&mut self, directory: &ComparedDirectory) -> io::Result<()> {
         let opened = self.open(directory)?;
         let ends = if directory.whole { [usize::MAX; 2] } else { self.own };
-        let mut names = [opened[0].names(ends[0])?, opened[1].names(ends[1])?].concat();
+        let mut names = Vec::new();
+        let has_all = opened[0].add_names(ends[0], &mut names, MAX_NAMES)?
+            && opened[1].add_names(ends[1], &mut names, MAX_NAMES)?;
         names.sort_unstable();
         names.dedup();
         for name in &names {
             if self.changes.is_full() {
-                break;
+                return Ok(());
             }
             self.look_at(directory, &opened, name)?;
         }
+        if !has_all {
+            self.changes.cut();
+        }
         Ok(())
+    }
+
+    /// Tells of a directory that can't be looked into.
+    fn note_closed(&mut self, directory: &ComparedDirectory) {
+        if !directory.is_told {
+            let [before, after] = directory.sides.clone();
+            let path = format!("/{}", directory.path.display());
+            self.changes.add(FileChange { path, change: ChangeKind::Changed, before, after, text: None });
+        }
     }
 
     /// Opens a directory on both sides.
@@ -134,29 +169,33 @@ impl LayerComparison<'_> {
         if let Some(change) = change {
             let shown = format!("/{}", path.display());
             let text = self.text(&shown, &path, &from, &to)?;
+            let (before, after) = (before.clone(), after.clone());
             self.changes.add(FileChange { path: shown, change, before, after, text });
         }
-        self.note_below(directory, path, (from, to), has_changed);
+        let below = ComparedDirectory {
+            path,
+            from: Vec::new(),
+            to: Vec::new(),
+            whole: directory.whole,
+            sides: [before, after],
+            is_told: has_changed,
+        };
+        self.note_below(below, from, to);
         Ok(())
     }
 
-    fn note_below(
-        &mut self,
-        directory: &ComparedDirectory,
-        path: PathBuf,
-        sides: (ShownName, ShownName),
-        has_changed: bool,
-    ) {
-        let (from, from_hides) = places(sides.0, self.own[0]);
-        let (to, to_hides) = places(sides.1, self.own[1]);
+    /// Notes a directory for later, if the layers that the sides do not share have touched it.
+    fn note_below(&mut self, directory: ComparedDirectory, from: ShownName, to: ShownName) {
+        let (from, from_hides) = places(from, self.own[0]);
+        let (to, to_hides) = places(to, self.own[1]);
         let is_one_sided = from.is_empty() != to.is_empty();
         if from.is_empty() && to.is_empty() {
             return;
         }
-        let whole = directory.whole || from_hides || to_hides || (has_changed && is_one_sided);
+        let whole = directory.whole || from_hides || to_hides || (directory.is_told && is_one_sided);
         let is_own = |places: &[usize], own: usize| places.iter().any(|place| *place < own);
         if whole || is_own(&from, self.own[0]) || is_own(&to, self.own[1]) {
-            self.left.push(ComparedDirectory { path, from, to, whole });
+            self.left.push(ComparedDirectory { from, to, whole, ..directory });
         }
     }
 
@@ -179,6 +218,9 @@ impl LayerComparison<'_> {
         }
         let before = content(self.from, path, from, sizes[0])?;
         let after = content(self.to, path, to, sizes[1])?;
+        if before.is_some() != sizes[0].is_some() || after.is_some() != sizes[1].is_some() {
+            return Ok(None);
+        }
         Ok(self.texts.diff(shown, before.as_deref(), after.as_deref()))
     }
 
@@ -286,7 +328,49 @@ fn same_bytes(one: impl Read, other: impl Read, size: u64) -> io::Result<bool> {
 mod tests {
     use std::fs;
 
+    use rustix::fs::{Mode, OFlags};
+
     use super::*;
+
+    /// Makes a directory of `depth` directories with names of 200 bytes, and a file at the end.
+    fn make_deep(top: &Path, depth: usize, text: &str) {
+        fs::create_dir(top).unwrap();
+        let mut at = rustix::fs::openat(rustix::fs::CWD, top, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let name = "d".repeat(200);
+        for _ in 0..depth {
+            rustix::fs::mkdirat(&at, &name, Mode::RWXU).unwrap();
+            at = rustix::fs::openat(&at, &name, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        let file = rustix::fs::openat(&at, "f", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
+        rustix::io::write(&file, text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn what_lies_deeper_than_one_path_reaches_is_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["one", "other"].map(|name| folder.path().join(name));
+        for (path, text) in paths.iter().zip(["1", "2"]) {
+            make_deep(path, 45, text);
+        }
+        let [one, other] = paths.map(|path| MergedLayers::open(vec![path]).unwrap());
+        let found = compare(&one, &other, Path::new(""), true).unwrap();
+        let [change] = &found.changes[..] else { panic!("{found:?}") };
+        assert!(change.path.len() == 45 * 201 + 2 && change.path.ends_with("d/f"), "{change:?}");
+        assert!(change.text.as_deref().is_some_and(|text| text.contains("-1")), "{change:?}");
+    }
+
+    #[test]
+    fn no_more_names_of_a_directory_are_taken_than_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        ["a", "b", "c"].iter().for_each(|name| drop(fs::File::create(folder.path().join(name)).unwrap()));
+        let layers = MergedLayers::open(vec![folder.path().to_owned()]).unwrap();
+        let directory = layers.directory(Path::new(""), &[0]).unwrap();
+        for (most, has_all) in [(3, true), (2, false)] {
+            let mut names = Vec::new();
+            assert_eq!(directory.add_names(usize::MAX, &mut names, most).unwrap(), has_all);
+            assert_eq!(names.len(), most);
+        }
+    }
 
     #[test]
     fn content_is_read_up_to_the_limit_and_what_is_larger_counts_as_changed() {

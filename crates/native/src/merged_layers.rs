@@ -18,6 +18,12 @@ const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
+/// For a directory on the way.
+const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// The most bytes of a path that are opened at once.
+const MOST_AT_ONCE: usize = 3_800;
+/// The most names that are taken of a directory, over all layers. Whoever fills a sandbox decides how many there are.
+pub(crate) const MAX_NAMES: usize = 1_000_000;
 const INSIDE: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
@@ -79,15 +85,26 @@ impl MergedLayers {
         Ok(MergedDirectory(open))
     }
 
+    /// Opens a path of any length: the kernel takes 4,095 bytes at once.
     fn open_in(&self, place: usize, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        rustix::fs::openat2(&self.roots[place], path, flags, Mode::empty(), INSIDE)
+        let mut at: Option<OwnedFd> = None;
+        let mut part = PathBuf::new();
+        for name in path {
+            if part.as_os_str().len() + name.len() >= MOST_AT_ONCE {
+                let from = at.as_ref().unwrap_or(&self.roots[place]);
+                at = Some(rustix::fs::openat2(from, &part, PASSED, Mode::empty(), INSIDE)?);
+                part.clear();
+            }
+            part.push(name);
+        }
+        let part = if part.as_os_str().is_empty() { Path::new(".") } else { &part };
+        rustix::fs::openat2(at.as_ref().unwrap_or(&self.roots[place]), part, flags, Mode::empty(), INSIDE)
     }
 
-    /// Opens a regular file; `None` if there is none any more.
+    /// Opens a regular file; `None` if there is none any more, or if it is closed to an ordinary user.
     pub(crate) fn file(&self, place: usize, path: &Path) -> io::Result<Option<File>> {
         let file = match self.open_in(place, path, FILE) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::ACCESS) => return Ok(None),
             file => file?,
         };
         let is_regular = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::RegularFile;
@@ -105,18 +122,21 @@ impl MergedLayers {
 }
 
 impl MergedDirectory {
-    /// Lists the names in the layers at places below `end`, those of removed files too.
-    pub(crate) fn names(&self, end: usize) -> io::Result<Vec<CString>> {
-        let mut names = Vec::new();
+    /// Adds the names in the layers at places below `end`, those of removed files too. `false`: there are more than `most`.
+    pub(crate) fn add_names(&self, end: usize, names: &mut Vec<CString>, most: usize) -> io::Result<bool> {
         for (_, directory) in self.0.iter().filter(|(place, _)| *place < end) {
             for entry in Dir::read_from(directory)? {
                 let name = entry?.file_name().to_owned();
-                if !matches!(name.as_bytes(), b"." | b"..") {
-                    names.push(name);
+                if matches!(name.as_bytes(), b"." | b"..") {
+                    continue;
                 }
+                if names.len() >= most {
+                    return Ok(false);
+                }
+                names.push(name);
             }
         }
-        Ok(names)
+        Ok(true)
     }
 
     /// Looks a name up as the overlay does: the topmost layer that has it counts, and directories are merged until one hides
@@ -154,7 +174,8 @@ fn shown((places, stat, hidden_by): (Vec<usize>, Stat, Option<usize>)) -> ShownN
 
 fn is_opaque(parent: impl AsFd, name: &CStr) -> io::Result<bool> {
     let directory = match rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()) {
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(false),
+        // One that is closed to an ordinary user is not looked into either.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => return Ok(false),
         directory => directory?,
     };
     match rustix::fs::fgetxattr(&directory, "user.overlay.opaque", &mut [0_u8; 1][..]) {

@@ -12,6 +12,7 @@ use eyot::{
     BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId,
     SandboxSnapshots, SandboxSpec, SnapshotId, SnapshotInfo,
 };
+use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
 
 use crate::blocking::on_blocking_thread;
@@ -202,11 +203,35 @@ impl Sandboxes {
         kept_snapshot::collect(&self.state).map_err(failed)
     }
 
+    /// Compares two sides. The lock of the snapshots is held only while their layers are opened, since a comparison may read for
+    /// minutes. Whoever moved or removed a layer meanwhile changed the sides: then the comparison is begun anew.
     fn compare(&self, from: &BranchPoint, to: &BranchPoint, options: &CompareOptions) -> Result<FileChanges> {
         let failed = failed("compare files");
-        // Before the snapshots are locked: whoever has a sandbox's lock may be waiting for theirs.
-        [from, to].into_iter().try_for_each(|point| self.complete_move(point))?;
-        let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(&failed)?;
+        let below = Path::new(options.path.as_str().trim_start_matches('/')).to_owned();
+        for _ in 0..COMPARISON_TRIES {
+            // Before the snapshots are locked: whoever has a sandbox's lock may be waiting for theirs.
+            [from, to].into_iter().try_for_each(|point| self.complete_move(point))?;
+            let (paths, [from_layers, to_layers]) = self.opened_sides(from, to)?;
+            let found = compare(&from_layers, &to_layers, &below, options.text);
+            if self.sides(from, to)?.1 == paths {
+                return found.map_err(failed);
+            }
+        }
+        let message = "compare files: they were moved or removed while they were compared";
+        Err(Error::new(ErrorKind::Unavailable, message)
+            .with_hint("try again when nobody takes snapshots of them"))
+    }
+
+    fn opened_sides(&self, from: &BranchPoint, to: &BranchPoint) -> Result<(SidePaths, [MergedLayers; 2])> {
+        let failed = failed("compare files");
+        let (_used, paths) = self.sides(from, to)?;
+        let [from, to] = paths.clone().map(MergedLayers::open);
+        Ok((paths, [from.map_err(&failed)?, to.map_err(failed)?]))
+    }
+
+    /// Returns the layers of both sides, with the lock under which they stay where they are.
+    fn sides(&self, from: &BranchPoint, to: &BranchPoint) -> Result<(FileLock, SidePaths)> {
+        let used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed("compare files"))?;
         let (from, to) = (self.side(from)?, self.side(to)?);
         if !is_over_same_image(&from.lower, &to.lower) {
             return Err(Error::new(
@@ -214,9 +239,7 @@ impl Sandboxes {
                 "compare files: the two sides have different images",
             ));
         }
-        let [from, to] = [from, to].map(|side| MergedLayers::open(side.layers()));
-        let below = Path::new(options.path.as_str().trim_start_matches('/')).to_owned();
-        compare(&from.map_err(&failed)?, &to.map_err(&failed)?, &below, options.text).map_err(failed)
+        Ok((used, [from.layers(), to.layers()]))
     }
 
     fn side(&self, point: &BranchPoint) -> Result<ComparedSide> {
@@ -268,6 +291,12 @@ impl Sandboxes {
         Ok((Record::read(&directory).map_err(failed)?, directory))
     }
 }
+
+/// The number of times that a comparison is begun whose files are moved meanwhile.
+const COMPARISON_TRIES: usize = 3;
+
+/// The folders of the layers of both sides, topmost first.
+type SidePaths = [Vec<PathBuf>; 2];
 
 /// The layers of one side of a comparison.
 struct ComparedSide {

@@ -23,6 +23,7 @@ cases! {
     a_comparison_tells_what_was_added_changed_and_removed(fixture) needs [Snapshots, Shell, Symlinks];
     what_has_the_same_content_again_is_no_difference(fixture) needs [Snapshots, Shell];
     a_comparison_has_the_diffs_of_texts_if_they_are_asked_for(fixture) needs [Snapshots, Shell];
+    what_was_closed_inside_is_compared_or_told_as_changed(fixture) needs [Snapshots, Shell];
     snapshots_have_parents_names_labels_and_sizes(fixture) needs [Snapshots, Shell];
     a_snapshot_outlives_its_sandbox(fixture) needs [Snapshots, Shell];
     a_removed_snapshot_is_gone_and_what_lies_above_it_stays(fixture) needs [Snapshots, Shell];
@@ -234,6 +235,34 @@ async fn what_has_the_same_content_again_is_no_difference(fixture: Arc<dyn Fixtu
     ensure_eq!(lines(&compare(&*fixture, from.clone(), to).await?), Vec::<String>::new());
     ensure_eq!(lines(&compare(&*fixture, from.clone(), from).await?), Vec::<String>::new());
     remove(&*fixture, &[&first, &second]).await
+}
+
+async fn what_was_closed_inside_is_compared_or_told_as_changed(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    output(
+        &sandbox.0,
+        "mkdir closed open; echo 1 > closed/f; echo 1 > open/f; echo 1 > shut; chmod 0 closed",
+    )
+    .await?;
+    let id = sandbox.0.info().id.clone();
+    let (_, woken) = take(&*fixture, sandbox.0.info()).await?;
+    output(
+        &woken,
+        "chmod 700 closed; echo 2 > closed/f; chmod 0 closed; echo 2 > open/f; echo 2 > shut; chmod 0 shut",
+    )
+    .await?;
+    let sides = (BranchPoint::Base(id.clone()), BranchPoint::Sandbox(id));
+    let options = CompareOptions { text: true, ..CompareOptions::below(SandboxPath::parse("/workspace")?) };
+    let found = compare_with(&*fixture, sides.0, sides.1, options).await?;
+    let told = lines(&found);
+    let has = |line: &str| told.iter().any(|told| told == line);
+    // Whoever can read a closed directory tells what is in it.
+    ensure!(has("Changed /workspace/closed") || has("Changed /workspace/closed/f"), "{told:?}");
+    ensure!(has("Changed /workspace/open/f") && has("Changed /workspace/shut"), "{told:?}");
+    let open = found.changes.iter().find(|change| change.path == "/workspace/open/f");
+    let text = open.and_then(|change| change.text.as_deref()).unwrap_or_default();
+    ensure!(text.contains("-1\n+2\n"), "{text:?}");
+    output(&woken, "chmod 700 closed shut").await.map(drop)
 }
 
 async fn a_comparison_has_the_diffs_of_texts_if_they_are_asked_for(fixture: Arc<dyn Fixture>) -> Check {

@@ -2,9 +2,9 @@
 
 use std::pin::pin;
 
-use eyot::{ErrorKind, SandboxName, SandboxProvider};
+use eyot::{CompareOptions, ErrorKind, ExecOptions, SandboxName, SandboxPath, SandboxProvider};
 use eyot_engine::events::EventKind;
-use eyot_engine::{ForkOptions, PoolOptions, PoolQuotas, SnapshotOptions};
+use eyot_engine::{ComparedPoint, ForkOptions, PoolOptions, PoolQuotas, SnapshotOptions};
 use futures_util::future::join_all;
 use futures_util::{FutureExt, StreamExt};
 use libtest_mimic::{Failed, Trial};
@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_quota_of_snapshots_is_held_by_those_who_take_theirs_at_once_too", quota),
         trial("forks_that_nobody_waits_for_are_made_and_destroyed", given_up),
+        trial("a_long_comparison_holds_up_no_snapshot", long_comparison),
     ]
 }
 
@@ -65,5 +66,36 @@ async fn given_up() -> Result<(), Failed> {
     }
     let names: Vec<_> = provider.list().await?.into_iter().map(|info| info.name.to_string()).collect();
     ensure(names == ["dev"], format!("{names:?}"))?;
+    Ok(pool.close().await?)
+}
+
+/// Files that were made anew are opened and read, though they have the same content.
+async fn long_comparison() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pool = engine(&session)
+        .await?
+        .pool(PoolOptions { name: SandboxName::parse("p")?, ..PoolOptions::default() })?;
+    pool.get("other").await?;
+    let large = pool.get("large").await?;
+    // The workspace of a pool is no part of a snapshot.
+    let line = "cd && rm -rf many && mkdir many && cd many && seq 40000 | xargs touch";
+    ensure(large.exec(line, ExecOptions::default()).await?.success(), "no files")?;
+    let taken = pool.snapshot("large", SnapshotOptions::default()).await?;
+    let large = pool.get("large").await?;
+    ensure(large.exec(line, ExecOptions::default()).await?.success(), "no files")?;
+    let points =
+        [ComparedPoint::Named(taken.snapshot.id.to_string()), ComparedPoint::Sandbox("large".to_owned())];
+    let options = CompareOptions::below(SandboxPath::parse("/home")?);
+    let mut compared = pin!(pool.compare(&points[0], &points[1], &options));
+    let mut snapshot = pin!(pool.snapshot("other", SnapshotOptions::default()));
+    ensure(compared.as_mut().now_or_never().is_none(), "it was done at once")?;
+    tokio::select! {
+        biased;
+        compared = &mut compared => {
+            return Err(format!("the comparison was done first: {compared:?}").into());
+        }
+        taken = &mut snapshot => drop(taken?),
+    }
+    ensure(compared.await?.changes.is_empty(), "the same content is a difference")?;
     Ok(pool.close().await?)
 }
