@@ -96,7 +96,7 @@ impl FileAgents {
                 // The error has the path of the file, which only the operator may see.
                 tracing::error!(%error, agent = name, "an agent can't be read");
                 let message = format!("the agent `{name}` can't be read; the server's log says why");
-                Err(Error::new(ErrorKind::Internal, message))
+                Err(Error::new(ErrorKind::Invalid, message))
             }
         }
     }

@@ -81,8 +81,8 @@ pub use model::{
     ModelStream, ModelTurn, ThinkingLevel, ToolDeclaration,
 };
 pub use models::{
-    ApiKey, ModelFacts, ModelOptions, ModelProviderSettings, ProviderRegistration, configure_provider,
-    register_provider, resolve_model, resolve_model_with,
+    ApiKey, ModelFacts, ModelOptions, ModelProviderSettings, ProviderRegistration, check_model,
+    configure_provider, register_provider, resolve_model, resolve_model_with,
 };
 pub use observe::{MAX_WAITING_EVENTS, Subscription, observe};
 pub use redaction::register_secret;

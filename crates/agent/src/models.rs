@@ -25,7 +25,7 @@ mod wire;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use eyot::Result;
+use eyot::{Error, ErrorKind, Result};
 
 pub use facts::ModelFacts;
 pub use options::ModelOptions;
@@ -42,6 +42,13 @@ use transport::Transport;
 /// is sent yet; a missing key is an error of the first turn. `invalid`: the name has another form, or its provider is unknown.
 pub fn resolve_model(name: &str) -> Result<Arc<dyn Model>> {
     resolve_model_with(name, ModelOptions::default())
+}
+
+/// Checks `provider/model-id` without a request. `invalid`: the name has another form, or its provider is unknown. `permission`: the
+/// provider does not work without a key, and there is none.
+pub fn check_model(name: &str) -> Result<()> {
+    let found = ModelTarget::find(name, &BTreeMap::new())?.key_header();
+    found.map(drop).map_err(|error| Error::new(ErrorKind::Permission, error.message))
 }
 
 /// Returns a model like [`resolve_model`], with other timeouts and retries.

@@ -24,8 +24,13 @@ pub fn what_became_of(named: &str, state_folder: &Path) -> Option<String> {
     let log = EventLog::open(folder, EventLogOptions::default()).ok()?;
     let end = last_end(&log, &filter)?;
     let Event { time_ms, reason, .. } = end;
-    let ago = age(since(time_ms));
-    Some(format!("it was destroyed {ago} ago: {reason}; `eyot events --sandbox {named}` tells more"))
+    // The time at which it was found to be gone is not that of its end.
+    let when = if reason.contains("ended with its process") || reason.contains("found to be gone") {
+        "it is gone".to_owned()
+    } else {
+        format!("it was destroyed {} ago", age(since(time_ms)))
+    };
+    Some(format!("{when}: {reason}; `eyot events --sandbox {named}` tells more"))
 }
 
 /// Finds the end of the last sandbox that the filter takes, if none was made since.

@@ -10,7 +10,8 @@ use serde::Deserialize;
 /// bare number could mean anything.
 pub fn parse_ms(text: &str) -> Result<u64, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("`{text}` has no unit; write {text}s for seconds, or 500ms, 2m, 1.5h, 7d"));
+        let seconds = if text.bytes().all(|byte| byte == b'0') { "30" } else { text };
+        return Err(format!("`{text}` has no unit; write {seconds}s for seconds, or 500ms, 2m, 1.5h, 7d"));
     }
     let duration = fraction(text).or_else(|| humantime::parse_duration(text).ok());
     let duration = duration

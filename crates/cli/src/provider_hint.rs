@@ -19,7 +19,8 @@ pub fn with_provider_hint(failure: Failure, context: &Context) -> Failure {
             "there are the programs that `ls /usr/bin` lists; others need --provider {others}"
         )),
         Failure::Error { error, .. } if error.kind() == ErrorKind::Unsupported => {
-            failure.hint(format!("that needs --provider {others}"))
+            // Others lack some of it, too.
+            failure.hint("that needs another provider, such as --provider native")
         }
         _ => failure,
     }

@@ -376,7 +376,9 @@ impl SandboxPool {
             require_own_provider(self.provider().as_ref(), &row)?;
             return Ok(row);
         }
-        let there: Vec<_> = self.rows().await?.iter().map(|row| format!("`{}`", row.name)).collect();
+        let rows = self.rows().await?;
+        let there = rows.iter().filter(|row| !row.has_ended_with_its_process());
+        let there: Vec<_> = there.map(|row| format!("`{}`", row.name)).collect();
         let hint = if there.is_empty() {
             "the pool has none".to_owned()
         } else {

@@ -290,7 +290,7 @@ impl Error {
 
     fn without_processes(sandbox: impl fmt::Display, unexpectedly: bool) -> Self {
         let sleeping = SandboxSleeping { sandbox: sandbox.to_string(), unexpectedly };
-        let hint = format!("its files are kept; wake it: eyot wake {sandbox}");
+        let hint = format!("its files are kept, and what ran in it has ended; wake it: eyot wake {sandbox}");
         Self::new(ErrorKind::Unavailable, sleeping.to_string()).with_hint(hint).with_source(sleeping)
     }
 }

@@ -92,7 +92,6 @@ impl ExecControl {
         self.expired.cancel();
     }
 
-
     /// Sends a signal to the command's own process group (its terminal's foreground group if it has one).
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         self.control.signal(signal.check()?).await

@@ -5,8 +5,10 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, ImageInfo, Result};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::import::ImportOptions;
 use crate::progress::Progress;
@@ -25,6 +27,42 @@ pub struct BaseOptions {
     pub mirror: Option<String>,
 }
 
+/// Stops a build from another thread.
+#[derive(Debug, Clone, Default)]
+pub struct BuildStop(Arc<Mutex<BuildState>>);
+
+#[derive(Debug, Default)]
+struct BuildState {
+    is_stopped: bool,
+    /// The program that builds.
+    program: Option<Pid>,
+}
+
+impl BuildStop {
+    /// Asks the program that builds to end, which removes what it has made. A build that begins later ends at once.
+    pub fn stop(&self) {
+        let mut state = self.lock();
+        state.is_stopped = true;
+        if let Some(program) = state.program
+            && let Err(error) = kill_process(program, Signal::TERM)
+        {
+            tracing::debug!(%error, "a build could not be stopped");
+        }
+    }
+
+    /// Notes the program, which has begun or is about to be waited for.
+    fn note(&self, program: Option<Pid>) {
+        self.lock().program = program;
+        if self.lock().is_stopped {
+            self.stop();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BuildState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The most output of `mmdebstrap` that is kept.
 const MAX_SAID_BYTES: usize = 1 << 20;
 
@@ -39,6 +77,7 @@ impl ImageStore {
         name: &ImageName,
         options: &BaseOptions,
         progress: &dyn Progress,
+        stop: &BuildStop,
     ) -> Result<ImageInfo> {
         let what = format!("build image `{}`", name.short());
         let suite = match &options.suite {
@@ -54,8 +93,8 @@ impl ImageStore {
         // The store's file system has room for it: the host's /tmp may be small.
         let folder = tempfile::tempdir_in(self.incoming()).map_err(crate::failure::failed(what.as_str()))?;
         let tarball = folder.path().join("rootfs.tar");
-        let failed = |said: &str| refusal(&what, said).with_hint(advice(name, &suite, options));
-        run(&what, &suite, options, &tarball, failed)?;
+        let failed = |said: &str| refusal(&what, said).with_hint(advice(name, &suite, options, said));
+        run(&what, &suite, options, (&tarball, stop), failed)?;
         let options = ImportOptions { name: Some(name.clone()), ..ImportOptions::default() };
         let mut images = self.import(&tarball, &options, progress)?;
         images.pop().ok_or_else(|| Error::new(ErrorKind::Internal, format!("{what}: nothing was imported")))
@@ -85,7 +124,7 @@ fn run(
     what: &str,
     suite: &str,
     options: &BaseOptions,
-    tarball: &Path,
+    (tarball, stop): (&Path, &BuildStop),
     failed: impl Fn(&str) -> Error,
 ) -> Result<()> {
     let mut program = Command::new("mmdebstrap");
@@ -102,10 +141,11 @@ fn run(
         }
         _ => crate::failure::failed(what)(error),
     })?;
-    let said = match child.stderr.take() {
-        Some(stderr) => last_bytes(stderr).map_err(crate::failure::failed(what))?,
-        None => Vec::new(),
-    };
+    stop.note(Some(Pid::from_child(&child)));
+    let said = child.stderr.take().map_or(Ok(Vec::new()), last_bytes);
+    // It has ended. Its number is somebody else's once it is reaped.
+    stop.note(None);
+    let said = said.map_err(crate::failure::failed(what))?;
     let ended = child.wait().map_err(crate::failure::failed(what))?;
     if ended.success() { Ok(()) } else { Err(failed(&String::from_utf8_lossy(&said))) }
 }
@@ -139,9 +179,10 @@ fn refusal(what: &str, said: &str) -> Error {
 }
 
 /// Says how to build it nevertheless. An ordinary user may lack the ids that `mmdebstrap` needs.
-fn advice(name: &ImageName, suite: &str, options: &BaseOptions) -> String {
+fn advice(name: &ImageName, suite: &str, options: &BaseOptions, said: &str) -> String {
     let check = "check the suite, the packages' names and the network; --mirror names another archive";
-    if rustix::process::geteuid().is_root() {
+    let is_about_ids = !said.contains("Unable to locate package");
+    if rustix::process::geteuid().is_root() || !is_about_ids {
         return check.to_owned();
     }
     let included = match options.packages.as_slice() {

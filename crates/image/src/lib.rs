@@ -37,7 +37,7 @@ pub mod unpack;
 
 pub use abandoned::{keep, sweep_abandoned};
 pub use allowed::{AllowedImages, ImagePattern};
-pub use base::BaseOptions;
+pub use base::{BaseOptions, BuildStop};
 pub use collect::ImageUse;
 pub use config::RunConfig;
 pub use digest::Digest;

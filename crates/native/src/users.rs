@@ -41,10 +41,10 @@ impl SandboxUsers {
                 }
                 Some(name) => {
                     let reason = format!(
-                        "`{name}` needs a range of ids, which this host gives to root only; only `user` is here"
+                        "`{name}` needs a range of ids, which only root's sandboxes have; this one has `user` alone"
                     );
                     Err(Error::invalid("user", reason).with_hint(
-                        "leave the user out, or make the sandbox as root: `sudo \"$(command -v eyot)\"` with the same words",
+                        "leave the user out, or make the sandbox as root of its host: `sudo \"$(command -v eyot)\"` with the same words",
                     ))
                 }
             },

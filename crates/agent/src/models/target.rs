@@ -135,13 +135,21 @@ impl ModelTarget {
     pub(super) fn request(&self, request: &ModelRequest) -> Result<WireRequest, ModelError> {
         wire::check(&self.model, request)?;
         let mut headers = self.own_headers(request);
-        if !self.headers.contains_key(self.key_name())
-            && let Some(key) = self.key.read(&self.model.info.provider)?
-        {
-            headers.insert(self.key_name(), self.key_value(key.expose())?);
+        if let Some(key) = self.key_header()? {
+            headers.insert(self.key_name(), key);
         }
         headers.extend(self.headers.clone());
         Ok(WireRequest { url: self.url.clone(), headers, body: wire::body(&self.model, request) })
+    }
+
+    /// Returns the header with the key, if there is a key and no registered header in its place.
+    /// [`crate::ModelErrorKind::Unauthorized`]: the key is missing.
+    pub(super) fn key_header(&self) -> Result<Option<HeaderValue>, ModelError> {
+        if self.headers.contains_key(self.key_name()) {
+            return Ok(None);
+        }
+        let key = self.key.read(&self.model.info.provider)?;
+        key.map(|key| self.key_value(key.expose())).transpose()
     }
 
     /// Returns the headers in addition to the registered ones.

@@ -179,6 +179,14 @@ impl From<Error> for RouteFailure {
             ErrorKind::Unavailable => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string(), details)
             }
+            // What a request says is checked before: the agent's file, or the settings, are wrong.
+            ErrorKind::Invalid | ErrorKind::Unsupported => {
+                tracing::warn!(%error, "an agent can't be used");
+                let message = "The agent can't be used as it is set up.".to_owned();
+                let details = "Its author finds the reason in the server's log, and in GET /v1/agents.";
+                let failure = Self::new(StatusCode::SERVICE_UNAVAILABLE, "agent_unusable", message, details);
+                failure.with_dev(error.to_string())
+            }
             _ => Self::internal(&error),
         }
     }

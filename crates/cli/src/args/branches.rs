@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use eyot::{SandboxName, SandboxPath};
+use eyot_engine::ForkOptions;
 
 use super::tools::parse_name;
 use super::values::parse_pair;
@@ -106,6 +107,12 @@ pub struct StopArg {
     pub stop: bool,
 }
 
+fn parse_fork_count(text: &str) -> Result<usize, String> {
+    let most = ForkOptions::MAX;
+    let count = text.parse().ok().filter(|count| (1..=most).contains(count));
+    count.ok_or_else(|| format!("must be from 1 to {most}"))
+}
+
 /// `eyot fork`
 #[derive(Debug, Args)]
 #[command(after_help = FORK_EXAMPLES)]
@@ -114,7 +121,7 @@ pub struct ForkArgs {
     #[arg(value_name = "SNAPSHOT|SANDBOX")]
     pub from: String,
     /// The number of sandboxes to make
-    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 1, value_parser = parse_fork_count)]
     pub count: usize,
     /// The name of the fork; of several, the beginning of their names
     #[arg(long, value_name = "NAME", value_parser = parse_name)]

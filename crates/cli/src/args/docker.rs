@@ -25,7 +25,7 @@ pub fn with_our_word(mut error: Error, words: &[String]) -> Error {
             };
             if let Some(word) = ours {
                 suggest(&mut error, word.to_owned());
-            } else if let Some(called) = called {
+            } else if let Some(called) = group {
                 if error.get(ContextKind::SuggestedSubcommand).is_none() {
                     suggest(&mut error, format!("`eyot {called} --help` lists its commands"));
                 }

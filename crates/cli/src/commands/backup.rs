@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use eyot::{Error, ErrorKind, SandboxStatus};
+use eyot_engine::shown_name;
 use eyot_engine::store::Store;
 use eyot_native::{HeldSandboxes, hold_still};
 use serde_json::json;
@@ -32,17 +33,17 @@ pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
         held => held?,
     };
     let progress = TaskProgress::default();
-    let elsewhere = store.all_sandboxes()?.iter().filter(|row| row.provider != "native").count();
+    let elsewhere: Vec<_> =
+        store.all_sandboxes()?.into_iter().filter(|row| row.provider != "native").collect();
     let manifest = manifest(&state, &held.ids);
     let work = {
         let (manifest, progress) = (manifest.clone(), progress.clone());
         move || write(&state, &store, &manifest, held, target, &progress)
     };
     attended(context, &progress, work).await?;
-    if elsewhere > 0 {
-        context
-            .output
-            .note(&format!("{elsewhere} sandboxes are a Docker Engine's containers, and not in the backup"));
+    for row in elsewhere.iter().filter(|row| !row.has_ended_with_its_process()) {
+        let name = shown_name(&row.pool, &row.name);
+        context.output.note(&format!("sandbox `{name}` is {}'s, and not in the backup", row.provider));
     }
     let (sandboxes, entries, bytes) = (manifest.sandboxes.len(), progress.entries(), progress.bytes());
     if context.output.json && args.file != Path::new("-") {

@@ -6,7 +6,6 @@ use crate::args::{CreateArgs, SpecArgs};
 use crate::context::Context;
 use crate::differences::differences;
 use crate::errors::Failure;
-use crate::output::Output;
 use crate::provider::is_known_to_doctor;
 use crate::redaction;
 
@@ -33,7 +32,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
         let making = Sandbox::create(provider.as_ref(), spec);
         context.output.explain_a_wait(WAIT, making).await.map_err(with_existing_hint)?
     };
-    note_unheld(&asked, &sandbox, context.output);
+    note_unheld(&asked, &sandbox, context);
     note_unusable_mounts(&sandbox.info().spec.mounts, context);
     if context.output.json {
         let mut facts = redaction::live_facts(&sandbox, false)?;
@@ -46,7 +45,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 /// Says which of the limits that were asked for do not hold here.
-pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, output: Output) {
+pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, context: &Context) {
     let LimitsEnforced { memory, cpus, pids, disk } = sandbox.isolation().limits;
     let limits = [
         ("memory", asked.memory_mib().is_some() && memory == Enforcement::None),
@@ -56,11 +55,12 @@ pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, output: Output) {
     ];
     for (limit, _) in limits.iter().filter(|(_, is_unheld)| *is_unheld) {
         let here = if is_known_to_doctor(sandbox.info()) {
-            "here: `eyot doctor` says how it can be".to_owned()
+            let where_said = if context.names_a_server() { " on the server's host" } else { "" };
+            format!("here: `eyot doctor`{where_said} says how it can be")
         } else {
             format!("by {}", sandbox.info().provider)
         };
-        output.note(&format!(
+        context.output.note(&format!(
             "the limit --{limit} is not enforced {here}; with --require {limit} the create fails instead"
         ));
     }

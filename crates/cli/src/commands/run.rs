@@ -65,7 +65,7 @@ pub async fn run(args: RunArgs, context: &Context) -> Result<u8, Failure> {
     };
     let sandbox = create(provider.as_ref(), spec, &mut signals, context.output).await;
     let sandbox = sandbox.map_err(|failure| with_taken_hint(failure, &args.spec))?;
-    super::create::note_unheld(&args.spec, &sandbox, context.output);
+    super::create::note_unheld(&args.spec, &sandbox, context);
     super::create::note_unusable_mounts(&sandbox.info().spec.mounts, context);
     let ran = attach::run(&sandbox, attachment, &mut signals, context.output);
     let ran = AssertUnwindSafe(ran).catch_unwind().await;

@@ -261,6 +261,15 @@ fn what_is_missing_or_wrong_is_said_with_what_to_do() {
 }
 
 #[test]
+fn an_agent_without_the_key_of_its_vendor_makes_nothing() {
+    let machine = Machine::new();
+    let work = ["agent", "--model", "anthropic/claude-haiku-4-5", "do it"];
+    let (code, _, said) = machine.beside(&[("ANTHROPIC_API_KEY", ""), ("ANTHROPIC_BASE_URL", "")], &work);
+    assert!(code == Some(2) && said.contains("set ANTHROPIC_API_KEY"), "{said}");
+    assert!(!machine.state().exists(), "{said}");
+}
+
+#[test]
 fn a_word_of_other_commands_is_no_task_and_a_task_of_several_words_is_to_be_quoted() {
     let machine = Machine::new();
     assert!(machine.run(&["agent", "rm"]).failure(2).contains("eyot pool rm ID"));

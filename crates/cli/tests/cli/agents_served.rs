@@ -97,7 +97,7 @@ fn the_agents_of_a_folder_are_served_and_can_be_changed_at_any_time() {
 
     machine.write("state/agents/helper.md", "---\nmodle: m\n---\nx");
     let (status, answer) = server.prompt("/agents/helper/i1", "greet");
-    assert_eq!((status, &answer["error"]["type"]), (500, &json!("internal_error")));
+    assert_eq!((status, &answer["error"]["type"]), (503, &json!("agent_unusable")));
     assert!(!answer.to_string().contains("state"), "no path of the host is told: {answer}");
     std::fs::remove_file(machine.path("state/agents/helper.md")).unwrap();
     assert_eq!(server.prompt("/agents/helper/i1", "greet").0, 404);
@@ -226,9 +226,16 @@ fn a_run_of_the_command_line_is_followed_by_a_server_as_it_goes_on() {
 #[test]
 fn a_folder_that_is_not_there_and_a_model_that_is_none_end_the_server_at_once() {
     let machine = Machine::new();
-    let refused = machine.run(&["serve", "--no-keys", "--agents", &machine.path_text("nowhere")]);
+    let refused = machine.run(&[
+        "serve",
+        "--no-keys",
+        "--listen",
+        "127.0.0.1:0",
+        "--agents",
+        &machine.path_text("nowhere"),
+    ]);
     assert!(refused.code != Some(0) && refused.stderr.contains("read the agents of"), "{refused:?}");
-    let refused = machine.run(&["serve", "--no-keys", "--model", "nonsense"]);
+    let refused = machine.run(&["serve", "--no-keys", "--listen", "127.0.0.1:0", "--model", "nonsense"]);
     assert!(refused.code != Some(0) && refused.stderr.contains("names no provider"), "{refused:?}");
     for (config, said) in [
         ("[models.lab]\napi = \"openai-completions\"\n", "needs a `base_url`"),
@@ -271,6 +278,8 @@ fn a_server_says_which_agents_can_t_work_at_its_start_and_in_their_list() {
     {
         assert!(problem(name).as_str().unwrap().contains(said), "{listed}");
     }
+    let (status, told) = server.ask("POST", "/agents/misspelt/one", r#"{"message":"hi"}"#);
+    assert!(status == 503 && told.contains("agent_unusable") && !told.contains("modle"), "{status} {told}");
     server.signal(Signal::TERM);
     let (_, log) = server.ended();
     for (name, said) in [

@@ -218,6 +218,10 @@ fn a_word_that_there_is_not_names_what_does_the_same() {
         (&["fork", "dev", "copy"], "`eyot fork SANDBOX --name NAME`"),
         (&["snapshot", "dev", "before"], "`eyot snapshot SANDBOX --name NAME`"),
         (&["publish", "dev", "80"], "`eyot browse NAME PORT`"),
+        (&["rn", "--", "ls"], "'run'"),
+        (&["rn", "ls"], "'run'"),
+        (&["fork", "dev", "-n", "0"], "must be from 1 to 64"),
+        (&["create", "--ttl", "0"], "write 30s for seconds"),
         (&["events", "--tail", "3"], "`eyot events | tail -n 20`"),
     ] {
         let said = refused(&machine, arguments);

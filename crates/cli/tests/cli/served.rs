@@ -94,7 +94,6 @@ fn snapshots_forks_and_differences_say_the_same_over_a_server() {
         &["rollback", "box", "nothing"],
         &["diff", "nothing", "box"],
         &["fork", "nothing"],
-        &["fork", "good", "-n", "65"],
         &["snapshot", "rm", "nothing"],
     ] {
         let (there, here) = (served.there(wrong), served.here(wrong));

@@ -2,7 +2,7 @@
 //! replaced by an older copy, or removed, comes to its end before its anchor.
 //!
 //! A thread of its own notes it soon after an event was appended, so that no event waits for the
-//! store. A process that is killed in between leaves an anchor behind the end of the log, never
+//! store, and the store's work does not compete with the command that the event is about. A process that is killed in between leaves an anchor behind the end of the log, never
 //! before it. The anchor moves on only where the log still holds the event that it names; where it
 //! does not, that is noted for good.
 
@@ -20,7 +20,7 @@ use crate::store::{Anchor, Store};
 
 /// The log's name in the store.
 const LOG: &str = "events";
-/// The pause after the anchor was moved, so that many events move it once.
+/// The pause before the anchor is moved, so that many events move it once.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps the anchor of one log for this process. Dropping it notes what is not noted yet.
@@ -35,6 +35,8 @@ pub(super) struct Anchorage {
 #[derive(Default)]
 struct UnwrittenAnchor {
     appended: Option<Appended>,
+    /// The thread sleeps until something is appended.
+    is_asleep: bool,
     is_over: bool,
 }
 
@@ -67,8 +69,11 @@ impl Anchorage {
         let mut pending = lock(pending);
         let first = pending.appended.map_or((event.seq, event.previous), |appended| appended.first);
         pending.appended = Some(Appended { first, last: (event.seq, event.hash) });
-        changed.notify_all();
+        let wakes = std::mem::take(&mut pending.is_asleep);
         drop(pending);
+        if wakes {
+            changed.notify_all();
+        }
         self.start_keeper();
     }
 
@@ -108,8 +113,12 @@ fn keep(store: &Store, folder: &Path, pending: &(Mutex<UnwrittenAnchor>, Condvar
     loop {
         let mut waiting = lock(pending);
         while waiting.appended.is_none() && !waiting.is_over {
+            waiting.is_asleep = true;
             waiting = changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
+        waiting.is_asleep = false;
+        let rested = changed.wait_timeout_while(waiting, PAUSE, |pending| !pending.is_over);
+        let (mut waiting, _) = rested.unwrap_or_else(PoisonError::into_inner);
         let (appended, is_over) = (waiting.appended.take(), waiting.is_over);
         drop(waiting);
         if let Some(appended) = appended
@@ -120,8 +129,6 @@ fn keep(store: &Store, folder: &Path, pending: &(Mutex<UnwrittenAnchor>, Condvar
         if is_over {
             return;
         }
-        let rest = changed.wait_timeout_while(lock(pending), PAUSE, |pending| !pending.is_over);
-        drop(rest);
     }
 }
 

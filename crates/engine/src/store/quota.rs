@@ -3,7 +3,8 @@
 use eyot::{Error, ErrorKind, Limits, Result, SandboxName};
 use rusqlite::Transaction;
 
-use super::row::NewSandbox;
+use super::owner::Owner;
+use super::row::{NewSandbox, process};
 use super::{Store, failed};
 use crate::pool_options::PoolQuotas;
 
@@ -31,14 +32,18 @@ impl Store {
 }
 
 fn used(transaction: &Transaction<'_>, pool: &SandboxName) -> Result<QuotaUse> {
-    let sql =
-        "SELECT memory_mib, disk_mib, json_extract(spec, '$.limits.pids') FROM sandboxes WHERE pool = ?1";
+    let sql = "SELECT memory_mib, disk_mib, json_extract(spec, '$.limits.pids'), process FROM sandboxes WHERE pool = ?1";
     let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
-    let limits = statement.query_map([pool.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let limits = statement
+        .query_map([pool.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, process(row)?)));
     let mut sum = QuotaUse::default();
     for limits in limits.map_err(failed(WHAT))? {
-        let (memory_mib, disk_mib, pids): (Option<u64>, Option<u64>, Option<u64>) =
+        let (memory_mib, disk_mib, pids, process): (Option<u64>, Option<u64>, Option<u64>, Option<Owner>) =
             limits.map_err(failed(WHAT))?;
+        // It has ended with its process, and its row goes when somebody looks for it.
+        if process.is_some_and(|process| !process.is_alive()) {
+            continue;
+        }
         sum.sandboxes += 1;
         sum.memory_mib = sum.memory_mib.saturating_add(memory_mib.unwrap_or_default());
         sum.disk_mib = sum.disk_mib.saturating_add(disk_mib.unwrap_or_default());

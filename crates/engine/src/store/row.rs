@@ -221,7 +221,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<SandboxRow> {
     })
 }
 
-fn process(row: &Row<'_>) -> rusqlite::Result<Option<Owner>> {
+/// Reads the process that a sandbox lives with, if it lives with one.
+pub(super) fn process(row: &Row<'_>) -> rusqlite::Result<Option<Owner>> {
     let written: Option<String> = row.get("process")?;
     written.map(|_| json(row, "process")).transpose()
 }

@@ -61,12 +61,15 @@ async fn not_beside(near: &SandboxPath, target: &SandboxPath, sandbox: &Sandbox)
     let message = format!("a tree is unpacked beside its target first, and `{near}` can't be written to");
     let error = Error::new(ErrorKind::Permission, message);
     match sandbox.stat(target.as_str()).await {
-        Ok(stat) if stat.is_directory => {
-            let below = format!("{}/NAME", target.as_str().trim_end_matches('/'));
-            error.with_hint(format!("the target is the copy's own name, such as `{below}`"))
-        }
+        Ok(stat) if stat.is_directory => error.with_hint(own_name_hint(target)),
         _ => error,
     }
+}
+
+/// Says what to name instead of a directory that the copy should go into.
+fn own_name_hint(target: &SandboxPath) -> String {
+    let below = format!("{}/NAME", target.as_str().trim_end_matches('/'));
+    format!("the target is the copy's own name, such as `{below}`")
 }
 
 /// A directory that is removed even if the caller stops waiting for the copy.
@@ -142,6 +145,9 @@ impl StagingDirectory {
                 self.sandbox.rename(tree.as_str(), target.as_str()).await?;
                 let lost = Error::new(ErrorKind::Permission, "its permission bits could not be set");
                 self.chmod(&format!("{mode:o}"), target, self.sandbox.failed("copy to", target)(lost)).await
+            }
+            (Err(error), _) if error.kind() == ErrorKind::AlreadyExists => {
+                Err(error.with_hint(own_name_hint(target)))
             }
             (renamed, _) => renamed,
         }

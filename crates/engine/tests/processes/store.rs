@@ -156,7 +156,9 @@ fn ends_with_its_process() {
     let row = || store.sandbox(&id).unwrap().unwrap();
     assert!(row().is_in_another_process() && !row().has_ended_with_its_process());
     assert_eq!(store.abandoned().unwrap(), Vec::new(), "nothing is to be done on it");
+    assert_eq!(store.quota_use(&row().pool).unwrap().sandboxes, 1);
     actor.kill();
+    assert_eq!(store.quota_use(&row().pool).unwrap().sandboxes, 0, "it takes the place of others");
     assert!(!row().is_in_another_process() && row().has_ended_with_its_process());
     // Others end with no process.
     let NameReservation::New(other) = store.begin_making(&new("other"), &PoolQuotas::default()).unwrap()

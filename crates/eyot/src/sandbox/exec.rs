@@ -155,7 +155,10 @@ fn event_stream(outcome: LaunchOutcome, expired: CancellationToken) -> ExecStrea
         LaunchOutcome::Running(run) => {
             let control = run.control().unwrap_or_else(|| Arc::new(EndedControl));
             let next = async |mut run: CommandRun| run.next().await.map(|event| (event, run));
-            ExecStream { events: Box::pin(stream::unfold(run, next)), control: ExecControl { control, expired } }
+            ExecStream {
+                events: Box::pin(stream::unfold(run, next)),
+                control: ExecControl { control, expired },
+            }
         }
         LaunchOutcome::Ended(result) => ExecStream {
             events: Box::pin(stream::once(async { Ok(ExecEvent::End(result)) })),

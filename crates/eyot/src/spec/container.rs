@@ -87,7 +87,10 @@ fn check_ports(ports: &[u16], network: NetworkMode) -> Result<()> {
         () if matches!(network, NetworkMode::None | NetworkMode::Host) => {
             let why = "can't be published without a network of the engine: use the network `bridge`";
             refused(why.to_owned())
-                .map_err(|error| error.with_hint("add it: --net bridge, or `network` in a spec"))
+                .map_err(|error| error.with_hint(
+                    "with Docker add it: --net bridge, or `network` in a spec. Elsewhere no port is published: `eyot browse NAME \
+                     PORT`, `forward` or `preview` in the SDKs opens one"
+                ))
         }
         () if distinct.contains(&0) => refused("must be from 1 to 65535, not 0".to_owned()),
         () if distinct.len() != ports.len() => refused("has a port twice".to_owned()),

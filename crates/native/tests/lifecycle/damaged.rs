@@ -89,7 +89,9 @@ fn kill_guest(state: &State, sandbox: &Sandbox) -> Result<i32, Failed> {
 fn ensure_dead(error: Option<Error>, what: &str) -> Result<(), Failed> {
     let error = error.ok_or_else(|| format!("{what} succeeded"))?;
     let says_so = error.kind() == ErrorKind::Unavailable && error.is_dead() && error.is_sleeping();
-    let hint = error.hint().is_some_and(|hint| hint.contains("its files are kept; wake it"));
+    let hint = error
+        .hint()
+        .is_some_and(|hint| hint.contains("its files are kept, and what ran in it has ended; wake it"));
     ensure(says_so && hint, format!("{what}: {error:?}"))
 }
 

@@ -237,9 +237,10 @@ fn problem(status: u16, body: &[u8]) -> Problem {
             title: title.unwrap_or_default().to_owned(),
             status,
             reason: detail.clone(),
-            detail,
             kind: kind.to_string(),
-            hint: Some("is this Eyot's server, or what stands before it?".to_owned()),
+            hint: (!detail.contains("this port speaks TLS"))
+                .then(|| "is this Eyot's server, or what stands before it?".to_owned()),
+            detail,
             field: None,
             sleeping: false,
             dead: false,

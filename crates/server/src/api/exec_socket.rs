@@ -174,7 +174,14 @@ async fn run(api: &Api, begun: Begun, sink: &mut Sink, source: &mut Source) -> O
     let messages = futures_util::stream::iter(early.into_iter().map(Ok)).chain(source);
     let (told, refusals) = mpsc::channel(8);
     let window = Arc::new(AtomicUsize::new(STDIN_WINDOW));
-    let reader = Reader { control: events.control(), cancel, input, window: Arc::clone(&window), told, has_expired: false };
+    let reader = Reader {
+        control: events.control(),
+        cancel,
+        input,
+        window: Arc::clone(&window),
+        told,
+        has_expired: false,
+    };
     let writer = Writer { events, credit, window, refusals };
     // Apart: a client that does not read is still heard.
     tokio::select! {

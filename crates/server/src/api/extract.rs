@@ -109,10 +109,16 @@ impl<T: DeserializeOwned> FromRequestParts<Api> for Params<T> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {
-        let Query(value) = Query::try_from_uri(&parts.uri)
-            .map_err(|rejection| Refusal::from(Error::invalid("query", rejection.body_text())))?;
+        let Query(value) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
+            Refusal::from(Error::invalid("query", query_reason(&rejection.body_text())))
+        })?;
         Ok(Self(value))
     }
+}
+
+/// Returns the reason why a query is refused, without the parser's own words before it.
+fn query_reason(said: &str) -> &str {
+    said.strip_prefix("Failed to deserialize query string: ").unwrap_or(said)
 }
 
 impl FromRequestParts<Api> for Caller {

@@ -191,7 +191,12 @@ fn task(
         return Err(failure
             .hint("use --model ollama/qwen3 for a local server, or --model anthropic/claude-haiku-4-5"));
     };
-    eyot_agent::resolve_model(&model).map_err(|error| Failure::with_code(error, USAGE))?;
+    eyot_agent::check_model(&model).map_err(|error| match error.kind() {
+        eyot::ErrorKind::Permission => Failure::with_code(error, USAGE).hint(
+            "`[models.PROVIDER]` of the configuration may have it as `api_key`, too (docs/configuration.md)",
+        ),
+        _ => Failure::with_code(error, USAGE),
+    })?;
     Ok(Some(AgentTask::new(text, model, agent, args, known)))
 }
 

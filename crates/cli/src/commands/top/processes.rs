@@ -35,7 +35,8 @@ impl SandboxProcesses {
     pub async fn look(&mut self, sort: TopSort, json: bool) -> Result<String, Failure> {
         let found = self.sandbox.live_processes().await?;
         let now = Instant::now();
-        let times = found.processes.iter().filter_map(|process| Some((process.pid, process.cpu_ms?))).collect();
+        let times =
+            found.processes.iter().filter_map(|process| Some((process.pid, process.cpu_ms?))).collect();
         let last = self.last.replace((now, times));
         let row = |process: LiveProcess| {
             let cpu_percent = last.as_ref().and_then(|(at, times)| {

@@ -29,7 +29,7 @@ const ASKED: usize = 32;
 
 /// The time from one sample to the next within which use is measured in a crowd. Control groups
 /// count finely.
-const SHORT_WINDOW: Duration = Duration::from_millis(50);
+const SHORT_WINDOW: Duration = Duration::from_millis(40);
 /// The same where sandboxes are asked, some of which count in hundredths of a second.
 const WINDOW: Duration = Duration::from_millis(500);
 
