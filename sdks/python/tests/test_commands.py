@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conftest import skip_without_users
 
@@ -106,6 +108,35 @@ def test_a_wrong_request_names_its_field(sandbox: Sandbox) -> None:
     with pytest.raises(Invalid) as caught:
         sandbox.exec([])
     assert caught.value.kind == "invalid" and caught.value.status == 400
+
+
+@pytest.mark.parametrize("wrong", [5, None, b"true", {"a": 1}, ["echo", 5]])
+async def test_what_is_no_command_is_answered_with_what_one_is(
+    sandbox: Sandbox, async_sandbox: AsyncSandbox, wrong: Any
+) -> None:
+    words = r"a command is a text for the shell, or a list of words such as \['python3', 'main.py'\], not "
+    for call in (sandbox.exec, sandbox.exec_stream, sandbox.keep, sandbox.start):
+        with pytest.raises(Invalid, match=words) as caught:
+            call(wrong)
+        assert caught.value.field == "command"
+    with pytest.raises(Invalid, match=words):
+        await async_sandbox.exec(wrong)
+
+
+def test_input_that_is_neither_text_nor_bytes_is_refused(sandbox: Sandbox) -> None:
+    wrong: Any = 5
+    for call in (sandbox.exec, sandbox.keep, sandbox.start):
+        with pytest.raises(Invalid, match="`stdin` must be a text or bytes, not 5") as caught:
+            call("cat", stdin=wrong)
+        assert caught.value.field == "stdin"
+    with pytest.raises(Invalid, match="`stdin` must be True"):
+        sandbox.exec_stream("cat", stdin="text")  # type: ignore[arg-type]
+    with sandbox.exec_stream("cat", stdin=True) as stream:
+        with pytest.raises(Invalid, match="`data` must be a text or bytes, not None"):
+            stream.write(None)  # type: ignore[arg-type]
+        stream.close_stdin()
+    with pytest.raises(Invalid, match="write to a process: `data` must be a text or bytes, not None"):
+        sandbox.write_stdin("p1", None)  # type: ignore[arg-type]
 
 
 def test_many_variables_are_no_large_input(sandbox: Sandbox) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from eyot import AlreadyExists, Client, IsDirectory, NotDirectory, NotFound, Sandbox, TooLarge
+from eyot import AlreadyExists, AsyncSandbox, Client, Invalid, IsDirectory, NotDirectory, NotFound, Sandbox, TooLarge
 
 
 def test_what_is_written_is_read_and_parents_are_made(sandbox: Sandbox) -> None:
@@ -178,3 +179,44 @@ def test_a_tree_goes_from_one_sandbox_to_another_in_pieces(client: Client, sandb
     with client.create() as other, sandbox.tar_out_stream("tree") as tar:
         assert other.tar_in(".", tar) == 2
         assert other.stat("tree/a").size == 64 * 65_536
+
+
+@pytest.mark.parametrize("wrong", [None, 5, {"a": 1}, io.StringIO("text"), ["text"]])
+async def test_what_is_no_content_is_refused_and_changes_no_file(
+    sandbox: Sandbox, async_sandbox: AsyncSandbox, wrong: Any
+) -> None:
+    sandbox.write_file("keep", "kept")
+    for write in (sandbox.write_file, sandbox.append_file):
+        with pytest.raises(Invalid, match=r"write file `keep`: `data` (must be|is a file|has a piece)") as caught:
+            write("keep", wrong)
+        assert caught.value.field == "data"
+    assert sandbox.read_text("keep") == "kept"
+    await async_sandbox.write_file("keep", "kept")
+    with pytest.raises(Invalid, match="write file `keep`: `data`"):
+        await async_sandbox.write_file("keep", wrong)
+    assert await async_sandbox.read_text("keep") == "kept"
+
+
+async def test_of_several_files_none_is_written_where_one_has_no_content(sandbox: Sandbox, async_sandbox: AsyncSandbox) -> None:
+    files: Any = {"first": "x", "keep": None}
+    with pytest.raises(Invalid, match=r"write files: `files\['keep'\]` must be a text, bytes, .*, not None"):
+        sandbox.write_files(files)
+    with pytest.raises(Invalid, match=r"`files` must be a mapping of paths to contents"):
+        sandbox.write_files([{"path": "a", "data": "x"}])  # type: ignore[arg-type]
+    assert not sandbox.exists("first")
+    with pytest.raises(Invalid, match=r"`files\['keep'\]`"):
+        await async_sandbox.write_files(files)
+    assert not await async_sandbox.exists("first")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"bytes"])
+def test_a_path_that_is_no_text_is_refused(sandbox: Sandbox, wrong: Any) -> None:
+    calls = [sandbox.read_text, sandbox.stat, sandbox.exists, sandbox.list, sandbox.mkdir, sandbox.remove, sandbox.tar_out]
+    for call in calls:
+        with pytest.raises(Invalid, match=r"`path` must be a text, such as 'notes.txt', not") as caught:
+            call(wrong)
+        assert caught.value.field == "path"
+    with pytest.raises(Invalid, match="rename: `target` must be a text"):
+        sandbox.rename("a", wrong)
+    with pytest.raises(Invalid, match="unpack: `tar` must be"):
+        sandbox.tar_in(".", 5)  # type: ignore[arg-type]

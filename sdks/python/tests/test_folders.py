@@ -95,3 +95,20 @@ async def test_the_same_for_async_code(async_sandbox: AsyncSandbox, tmp_path: Pa
     await async_sandbox.download("project", tmp_path / "back")
     await async_sandbox.download("b.txt", tmp_path / "b.txt")
     assert (tmp_path / "back" / "c").read_text() == "3" and (tmp_path / "b.txt").read_text() == "grün"
+
+
+async def test_an_error_of_this_machine_s_files_names_the_path_that_was_given(
+    sandbox: Sandbox, async_sandbox: AsyncSandbox, tmp_path: Path
+) -> None:
+    # Not even root can make a file in /proc.
+    (tmp_path / "folder" / "full").mkdir(parents=True)
+    (tmp_path / "file").touch()
+    sandbox.write_file("plot", "x")
+    await async_sandbox.write_file("plot", "x")
+    for target in ("/proc/plot", str(tmp_path / "folder"), str(tmp_path / "file" / "plot")):
+        with pytest.raises(OSError) as caught:
+            sandbox.download("plot", target)
+        assert caught.value.filename == target and ".eyot-" not in str(caught.value)
+        with pytest.raises(OSError) as caught:
+            await async_sandbox.download("plot", target)
+        assert caught.value.filename == target and ".eyot-" not in str(caught.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -171,3 +172,24 @@ async def test_a_port_inside_is_a_port_here_for_async_code(async_sandbox: AsyncS
         assert await asyncio.gather(*answers) == [b"hello %d" % sent + b"." * 1_000_000 for sent in (1, 2_000_000)]
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((forward.host, forward.port))
+
+
+@pytest.mark.parametrize("port", [0, -1, 65_536, 99_999, "8000", True, None])
+async def test_a_port_that_there_can_t_be_is_refused_at_once(sandbox: Sandbox, async_sandbox: AsyncSandbox, port: Any) -> None:
+    words = "`port` must be a number from 1 to 65535, not "
+    with pytest.raises(Invalid, match=f"forward: {words}") as caught, sandbox.forward(port):
+        pass
+    assert caught.value.field == "port"
+    for call in (sandbox.preview, sandbox.end_previews):
+        with pytest.raises(Invalid, match=words):
+            call(port)
+    with pytest.raises(Invalid, match=words):
+        async with async_sandbox.forward(port):
+            pass
+
+
+@pytest.mark.needs("network_egress")
+def test_a_network_that_is_true_is_egress_and_one_that_is_false_is_none(client: Client) -> None:
+    for given, network in ((True, "egress"), (False, "none")):
+        with client.create(network=given) as sandbox:
+            assert sandbox.info is not None and sandbox.info.spec.get("network", "none") == network

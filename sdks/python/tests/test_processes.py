@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from eyot import Client, Conflict, NotFound, Outcome, Sandbox, TimedOut, Unavailable
+from eyot import Client, Conflict, Invalid, NotFound, Outcome, Sandbox, TimedOut, Unavailable
 
 
 def test_a_started_process_is_waited_for_and_its_log_is_kept(sandbox: Sandbox) -> None:
@@ -34,6 +34,24 @@ def test_a_process_is_listed_until_it_is_killed(sandbox: Sandbox) -> None:
     assert process.is_running and process.id in [one.id for one in sandbox.processes()]
     sandbox.kill(process)
     assert sandbox.wait(process).ended == Outcome("signaled", signal=9)
+
+
+@pytest.mark.needs("signals")
+@pytest.mark.parametrize(("name", "number"), [("TERM", 15), ("SIGTERM", 15), ("kill", 9), ("sigint", 2), ("15", 15)])
+def test_a_signal_may_be_named_as_on_the_command_line(sandbox: Sandbox, name: str, number: int) -> None:
+    process = sandbox.start(["sleep", "600"])
+    sandbox.kill(process, name)
+    assert sandbox.wait(process).ended == Outcome("signaled", signal=number)
+    with sandbox.exec_stream(["sleep", "600"]) as stream:
+        stream.signal(name)
+        assert stream.wait().outcome == Outcome("signaled", signal=number)
+
+
+@pytest.mark.parametrize("wrong", ["NOPE", "", 0, 65, True])
+def test_a_signal_that_there_is_not_is_refused(sandbox: Sandbox, wrong: int | str) -> None:
+    with pytest.raises(Invalid, match=r"kill a process: `signal` (is unknown: .*; use TERM, KILL, INT|must be)") as caught:
+        sandbox.kill("p1", wrong)
+    assert caught.value.field == "signal"
 
 
 @pytest.mark.needs("signals")
@@ -89,9 +107,11 @@ def test_everything_that_runs_is_listed(sandbox: Sandbox) -> None:
         assert not live.truncated
         found = next(process for process in live.processes if process.pid == started.pid)
         # Just after its exec it has no command line yet, and its memory is counted a little later.
-        if (found.command == "sleep 9876" and found.memory_bytes > 0) or time.monotonic() > deadline:
+        if (found.command == "sleep 9876" and found.memory_bytes != 0) or time.monotonic() > deadline:
             break
-    assert found.command == "sleep 9876" and found.user == "user" and found.memory_bytes > 0
+    assert found.command == "sleep 9876" and found.user == "user" and found.memory_bytes != 0
+    # In memory nothing is counted by process.
+    assert sandbox.info is not None and (found.memory_bytes is None) == (sandbox.info.provider == "memory")
 
 
 def test_who_only_looks_on_lets_the_sandbox_fall_asleep(client: Client) -> None:

@@ -96,6 +96,33 @@ def test_a_wrong_option_is_refused_with_its_name(client: Client) -> None:
         client.create(imagine="x")  # type: ignore[call-arg]
 
 
+async def test_a_name_or_an_id_that_is_empty_is_asked_for(client: Client, async_client: AsyncClient) -> None:
+    sandbox = client.sandbox("x")
+    calls: dict[str, list[Any]] = {
+        "a sandbox": [client.get, client.sandbox, async_client.sandbox],
+        "a snapshot": [client.snapshot, client.remove_snapshot, sandbox.rollback],
+        "a snapshot or a sandbox": [client.fork],
+        "a pool": [client.pool_entries, client.close_pool],
+        "a process": [sandbox.wait, sandbox.kill],
+        "a command": [sandbox.attach],
+        "a terminal": [sandbox.attach_terminal, sandbox.end_terminal],
+        "a run": [client.runs.get],
+    }
+    for of, of_it in calls.items():
+        for call in of_it:
+            with pytest.raises(Invalid, match=f"the name or the id of {of} is needed, not an empty text"):
+                call("")
+    with pytest.raises(Invalid, match="the name or the id of a sandbox is needed, not None"):
+        await async_client.get(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [5, None, ["x"]])
+def test_a_file_of_a_new_sandbox_without_content_is_refused(client: Client, wrong: Any) -> None:
+    with pytest.raises(Invalid, match=r"create sandbox: `files\['a'\]` must be a text or bytes, not ") as caught:
+        client.create(files={"a": wrong})
+    assert caught.value.field == "files['a']"
+
+
 def test_an_option_of_another_library_is_answered_with_ours(client: Client) -> None:
     for wrong, right in [
         ("memory_mib", r"use limits={'memory_mib': …}"),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from conftest import server_processes
 
-from eyot import AsyncClient, Client, Invalid, PermissionDenied, SandboxNotFound, Unavailable
+from eyot import AsyncClient, AsyncSandbox, Client, Invalid, PermissionDenied, SandboxNotFound, Unavailable
 from eyot._server_address import ServerAddress
 
 
@@ -170,6 +170,24 @@ async def test_an_async_client_that_is_closed_ends_what_runs_and_then_its_server
         other.sandbox(sandbox.id).destroy()
 
 
+async def test_a_call_that_the_client_s_own_close_cuts_says_that_the_client_is_closed() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    for call in (AsyncSandbox.read_file, AsyncSandbox.exec):
+        asked = asyncio.Event()
+        async with await asyncio.start_server(silent, "127.0.0.1", 0) as listener:
+            client = AsyncClient(f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}")
+            cut = asyncio.create_task(call(client.sandbox("x"), "true"))
+            await asked.wait()
+            await client.close()
+            with pytest.raises(Unavailable, match="this client is closed"):
+                await cut
+
+
 async def test_a_client_that_is_closed_starts_no_server() -> None:
     client = AsyncClient()
     await client.close()
@@ -262,11 +280,54 @@ def test_a_local_server_that_does_not_start_says_why(monkeypatch: pytest.MonkeyP
 async def test_a_local_server_that_can_t_keep_its_state_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     nowhere = tmp_path / "file" / "state"
-    with pytest.raises(Unavailable, match="it said: eyot: open the state folder: not a directory"):
+    with pytest.raises(Unavailable, match="start a local server: open the state folder: not a directory"):
         Client(state_dir=nowhere)
     async with AsyncClient(state_dir=nowhere) as client:
-        with pytest.raises(Unavailable, match="it said: eyot: open the state folder: not a directory"):
+        with pytest.raises(Unavailable, match="start a local server: open the state folder: not a directory"):
             await client.version()
+
+
+#: Ends as the program does: an error, its hint or its usage, behind what it said before.
+SPEAKS_AND_ENDS = """#!/bin/sh
+printf 'serving soon\\neyot: %s\\n' "$SAID" >&2
+exit 125
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        ("no Docker Engine answers\nhint: start it", "no Docker Engine answers", "start it"),
+        (
+            "invalid value 'x' for '--provider'\n  [possible values: native, docker]\n\nFor more information, try '--help'.",
+            "invalid value 'x' for '--provider'",
+            "possible values: native, docker",
+        ),
+        ("the state has moved", "the state has moved", None),
+    ],
+)
+async def test_what_a_local_server_says_at_its_end_is_the_message_and_its_hint(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, message: str, hint: str | None
+) -> None:
+    program = tmp_path / "eyot"
+    program.write_text(SPEAKS_AND_ENDS)
+    program.chmod(0o755)
+    monkeypatch.setenv("EYOT_BIN", str(program))
+    monkeypatch.setenv("SAID", said)
+    with pytest.raises(Unavailable) as caught:
+        Client()
+    assert (str(caught.value), caught.value.reason, caught.value.hint) == (f"start a local server: {message}", message, hint)
+    async with AsyncClient() as client:
+        with pytest.raises(Unavailable) as caught:
+            await client.version()
+        assert (str(caught.value), caught.value.hint) == (f"start a local server: {message}", hint)
+
+
+def test_a_provider_that_there_is_not_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(Unavailable) as caught:
+        Client(provider="nope")
+    assert "'nope'" in str(caught.value) and "--help" not in str(caught.value)
+    assert caught.value.hint is not None and "native, docker" in caught.value.hint
 
 
 #: Listens as a server does, and ends with a reason and without an answer when somebody has connected.

@@ -1,6 +1,7 @@
 /** A run of an agent: its events as they come, its tools, and what comes of it. */
 
 import type { AgentEvent } from "./agent_events.js";
+import { segment } from "./arguments.js";
 import { type ClientTool, ToolCalls, type ToolRequest } from "./client_tools.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
@@ -66,7 +67,7 @@ export class AgentRun implements AsyncIterable<AgentEvent> {
     this.#info = info;
     this.#options = options;
     this.#lastEventId = lastEventId;
-    const post = (call: string, answer: object): Promise<void> => this.#patiently("POST", `/tool_calls/${encodeURIComponent(call)}`, answer);
+    const post = (call: string, answer: object): Promise<void> => this.#patiently("POST", `/tool_calls/${segment(call, "a call")}`, answer);
     this.#calls = new ToolCalls(options.tools ?? [], post, this.#stop.signal);
     const { signal } = options;
     this.#onAbort = () => this.#stop.abort(signal?.reason);
@@ -180,7 +181,7 @@ export class AgentRun implements AsyncIterable<AgentEvent> {
   }
 
   #request(method: "GET" | "POST", path: string): Pick<Request, "method" | "path"> {
-    return { method, path: `/v1/runs/${encodeURIComponent(this.id)}${path}` };
+    return { method, path: `/v1/runs/${segment(this.id, "a run")}${path}` };
   }
 
   async #asked(method: "GET" | "POST", path: string, options: CallOptions = {}): Promise<RunInfo> {

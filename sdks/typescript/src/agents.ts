@@ -1,6 +1,7 @@
 /** The agents of a server, and their runs. */
 
 import { AgentRun, type FollowOptions, type RunOptions } from "./agent_run.js";
+import { segment } from "./arguments.js";
 import { toolBody } from "./client_tools.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
@@ -67,7 +68,7 @@ export class Agents {
       ...(tools === undefined ? {} : { tools: tools.map(toolBody) }),
       ...(toolTimeoutMs === undefined ? {} : { tool_timeout_ms: toolTimeoutMs }),
     };
-    const path = `/v1/agents/${encodeURIComponent(agent)}/${encodeURIComponent(instance)}/runs`;
+    const path = `/v1/agents/${segment(agent, "an agent")}/${segment(instance, "an instance")}/runs`;
     const info = runInfo(await (await this.#transport()).json({ method: "POST", path, query: { pool }, json, signal }));
     return new AgentRun(this.#transport, (...next) => this.run(...next), info, options);
   }
@@ -102,7 +103,7 @@ export class Runs {
 
   /** A run with its input and its result; `not_found` if there is none that the key may see. */
   async get(id: string, options: CallOptions = {}): Promise<RunInfo> {
-    return runInfo(await (await this.#transport()).json({ method: "GET", path: `/v1/runs/${encodeURIComponent(id)}`, ...options }));
+    return runInfo(await (await this.#transport()).json({ method: "GET", path: `/v1/runs/${segment(id, "a run")}`, ...options }));
   }
 
   /** Comes back to a run, also from another program. Its tools are answered by who follows it with them. */

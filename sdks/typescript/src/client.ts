@@ -1,6 +1,7 @@
 /** The client: where the server is, and its sandboxes. */
 
 import { Agents, Runs } from "./agents.js";
+import { checkName, segment } from "./arguments.js";
 import { fromWire, toWire } from "./case.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
@@ -14,7 +15,7 @@ import { Sandbox, forkOf } from "./sandbox.js";
 import { DIFF, type DiffOptions, type FileChanges, type ForkOptions, SNAPSHOT_LIST, type SnapshotInfo, type SnapshotListOptions } from "./snapshots.js";
 import { type SandboxInfo, type SandboxSpec, checkedSpec, specBody } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
-import { type Address, ClosedClient, type Query, Transport, parseAddress } from "./transport.js";
+import { type Address, type Query, Transport, closedClient, parseAddress } from "./transport.js";
 
 type Schemas = components["schemas"];
 
@@ -114,7 +115,7 @@ export class EyotClient {
 
   /** The sandbox of an id, NAME or POOL/NAME; `not_found` if there is none. It is not woken by that. */
   async get(idOrName: string, options: CallOptions = {}): Promise<Sandbox> {
-    const path = `/v1/sandboxes/${encodeURIComponent(idOrName)}`;
+    const path = `/v1/sandboxes/${segment(idOrName, "a sandbox")}`;
     const info = await (await this.#transport()).json({ method: "GET", path, query: this.#pool(), ...options });
     return this.#known(info);
   }
@@ -152,7 +153,7 @@ export class EyotClient {
 
   /** Makes a sandbox of a pool from the pool's template, unless it is there: then it is woken, and the answer says in what it differs. */
   async createInPool(pool: string, name: string, what: PoolCreate = {}, options: CallOptions = {}): Promise<PoolCreated> {
-    const path = `${poolPath(pool)}/sandboxes/${encodeURIComponent(name)}`;
+    const path = `${poolPath(pool)}/sandboxes/${segment(name, "a sandbox")}`;
     return fromWire(await (await this.#transport()).json({ method: "PUT", path, json: toWire(what), ...options }));
   }
 
@@ -188,6 +189,7 @@ export class EyotClient {
 
   /** Makes sandboxes that begin with the files of a snapshot or, if there is none of that name, with the present files of a sandbox. */
   async fork(from: string, options: ForkOptions = {}): Promise<Sandbox[]> {
+    checkName(from, "a snapshot or a sandbox");
     const pool = from.includes("/") ? from.slice(0, from.indexOf("/")) : this.#options.pool;
     return await forkOf(await this.#transport(), from, pool, options, () => this.#transport());
   }
@@ -222,13 +224,13 @@ export class EyotClient {
 
   /** The declarations of a toolset, in the form that `format` has. */
   async tools(toolset: string, format: ToolFormat, options: CallOptions = {}): Promise<unknown> {
-    const path = `/v1/toolsets/${encodeURIComponent(toolset)}`;
+    const path = `/v1/toolsets/${segment(toolset, "a toolset")}`;
     return await (await this.#transport()).json({ method: "GET", path, query: { format }, ...options });
   }
 
   /** Calls a tool as a model does. What goes wrong is for the model to read: an answer with `isError`. */
   async callTool(toolset: string, tool: string, input: unknown, options: CallOptions = {}): Promise<ToolAnswer> {
-    const path = `/v1/toolsets/${encodeURIComponent(toolset)}/${encodeURIComponent(tool)}`;
+    const path = `/v1/toolsets/${segment(toolset, "a toolset")}/${segment(tool, "a tool")}`;
     const asked = { method: "POST", path, query: this.#pool(), json: input, ...options } as const;
     const answer = await (await this.#transport()).json<Schemas["ToolAnswer"]>(asked);
     const structured = answer.structured === undefined || answer.structured === null ? {} : { structured: answer.structured };
@@ -238,7 +240,7 @@ export class EyotClient {
   /** Closes the connections, and ends a server that was started for this client. Sandboxes live on. */
   async close(): Promise<void> {
     const connection = this.#connection;
-    this.#connection = Promise.reject(new ClosedClient("the client is closed", { kind: "unavailable" }));
+    this.#connection = Promise.reject(closedClient());
     this.#connection.catch(() => {});
     const open = await connection?.catch(() => undefined);
     open?.transport.close();
@@ -285,6 +287,10 @@ function givenOptions(server: string | ClientOptions, others: Omit<ClientOptions
   if (typeof server !== "string" && !isPlain(server)) {
     throw new TypeError(`new EyotClient: the server is a URL as a text, or options such as \`{ url: "http://127.0.0.1:7070" }\`, not \`${String(server)}\``);
   }
+  if (!isPlain(others)) {
+    const given = typeof others === "string" ? "not as a text alone" : `not \`${String(others)}\``;
+    throw new TypeError(`new EyotClient: a key is given with its name, as in \`new EyotClient({ url, apiKey })\` or \`new EyotClient(url, { apiKey })\`, ${given}`);
+  }
   const options = typeof server === "string" ? { ...others, url: server } : { ...others, ...server };
   checkClientOptions(options, CLIENT_OPTIONS);
   return options;
@@ -304,11 +310,11 @@ function newName(name: string | undefined, pool: string | undefined): { pool: st
 }
 
 function snapshotPath(nameOrId: string): string {
-  return `/v1/snapshots/${encodeURIComponent(nameOrId)}`;
+  return `/v1/snapshots/${segment(nameOrId, "a snapshot")}`;
 }
 
 function poolPath(pool: string): string {
-  return `/v1/pools/${encodeURIComponent(pool)}`;
+  return `/v1/pools/${segment(pool, "a pool")}`;
 }
 
 /** The way to a server, and the server if it was started for this. */

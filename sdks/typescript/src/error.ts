@@ -48,7 +48,7 @@ export interface EyotErrorDetails {
 
 /** The sandbox or the server could not do its part. A command that exits with 1 is no error but a result. */
 export class EyotError extends Error {
-  override readonly name = "EyotError";
+  override readonly name: string = "EyotError";
   readonly kind: EyotErrorKind;
   readonly reason: string;
   readonly hint: string | undefined;

@@ -1,5 +1,6 @@
 /** Commands: what to run, and what came of it. */
 
+import { checkInput, shown } from "./arguments.js";
 import { EyotError } from "./error.js";
 import { type OptionsOf } from "./foreign_options.js";
 import type { components } from "./openapi.js";
@@ -103,7 +104,17 @@ type ExecAnswer = components["schemas"]["ExecAnswer"];
 
 /** A command as it goes over the wire. */
 export function commandBody(command: Command): Pick<ExecBody, "command" | "argv"> {
-  return typeof command === "string" ? { command } : { argv: [...command] };
+  if (typeof command === "string") return { command };
+  if (!Array.isArray(command)) throw noCommand(shown(command));
+  const wrong = command.find((word) => typeof word !== "string");
+  // A hole in an array is found as `undefined`, as is a word that is that.
+  if (wrong !== undefined || command.includes(undefined)) throw noCommand(`an array that has ${shown(wrong)}`);
+  return { argv: [...command] };
+}
+
+function noCommand(given: string): EyotError {
+  const reason = `a command is a text for the shell, or an array of words such as \`["python3", "main.py"]\`, not ${given}`;
+  return new EyotError(`run a command: ${reason}`, { kind: "invalid", field: "command", reason });
 }
 
 /** The most input that goes with the request: a character may be six in JSON, and the server takes a message of 4 MiB. */
@@ -111,6 +122,7 @@ const MAX_STDIN_IN_BODY_BYTES = 512 * 1024;
 
 /** Whether it is more input than goes with the request, so that it needs a stream. */
 export function isLargeStdin(stdin: ExecOptions["stdin"]): stdin is string | Uint8Array {
+  if (stdin !== undefined) checkInput(stdin, "run a command", "stdin");
   return stdin !== undefined && Buffer.byteLength(stdin) > MAX_STDIN_IN_BODY_BYTES;
 }
 
@@ -131,7 +143,15 @@ export function execBody(command: Command, options: ExecOptions): ExecBody {
 /** A command's input, on the wire. */
 export function stdinBody(stdin: ExecOptions["stdin"]): Pick<ExecBody, "stdin" | "stdin_base64"> {
   if (stdin === undefined) return {};
+  checkInput(stdin, "run a command", "stdin");
   return typeof stdin === "string" ? { stdin } : { stdin_base64: Buffer.from(stdin).toString("base64") };
+}
+
+/** The result of a command that was aborted before it was sent. */
+export function abortedBefore(): ExecResult {
+  const streams = { stdout: "", stderr: "", stdout_bytes: 0, stderr_bytes: 0, stdout_truncated: false, stderr_truncated: false };
+  const facts = { exit_code: 130, duration_ms: 0, timed_out: false, aborted: true, may_still_be_running: false, output_open: false };
+  return execResult({ outcome: "cancelled", ...streams, ...facts } as ExecAnswer);
 }
 
 /** A result as it comes from the wire. */

@@ -4,13 +4,14 @@
  */
 
 import WebSocket from "ws";
+import { checkInput, signalNumber } from "./arguments.js";
 import { EyotError, type Problem } from "./error.js";
 import { type Command, type ExecOptions, type ExecResult, EXEC_OPTIONS, execBody, execResult, isLargeStdin } from "./exec.js";
 import { type OptionsOf, checkCommandOptions } from "./foreign_options.js";
 import { Mailbox } from "./mailbox.js";
 import type { components } from "./openapi.js";
 import { StreamTexts } from "./stream_texts.js";
-import { type Transport, abortError } from "./transport.js";
+import { type Transport, abortError, closedClient } from "./transport.js";
 import { connected } from "./websocket.js";
 
 /** A terminal's size. */
@@ -83,7 +84,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   readonly #readTimeoutMs: number | undefined;
 
   /** Use `sandbox.execStream`. (The types of `ws` are not installed with this package, so they don't stand here.) */
-  protected constructor(opened: object, signal: AbortSignal | undefined, readTimeoutMs?: number) {
+  protected constructor(opened: object, transport: Transport, signal: AbortSignal | undefined, readTimeoutMs?: number) {
     const socket = opened as WebSocket;
     this.#socket = socket;
     this.#signal = signal;
@@ -94,7 +95,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     });
     this.#onAbort = () => this.kill();
     socket.on("message", (data: Buffer, isBinary: boolean) => this.#take(data, isBinary));
-    socket.on("close", () => this.#fail(new EyotError(this.lost, { kind: "unavailable" })));
+    socket.on("close", () => this.#fail(transport.isClosed ? closedClient() : new EyotError(this.lost, { kind: "unavailable" })));
     socket.on("error", (cause) => this.#fail(new EyotError(`the connection to the command failed: ${cause.message}`, { kind: "unavailable", cause })));
     socket.resume();
   }
@@ -103,9 +104,10 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
   static async open(transport: Transport, path: string, command: Command, options: ExecStreamOptions): Promise<ExecStream> {
     const { signal } = options;
     checkCommandOptions(options, STREAM_OPTIONS);
+    if (options.stdin !== undefined) checkInput(options.stdin, "run a command", "stdin");
     if (signal?.aborted) throw abortError(signal);
     const socket = await connected(transport, path, signal);
-    const stream = new ExecStream(socket, signal, options.readTimeoutMs);
+    const stream = new ExecStream(socket, transport, signal, options.readTimeoutMs);
     const { stdin, ...others } = options;
     const large = isLargeStdin(stdin) ? stdin : undefined;
     const body = {
@@ -182,6 +184,7 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
 
   /** Sends input; resolves when it is under way. What a command no longer reads is dropped. */
   async write(data: string | Uint8Array): Promise<void> {
+    checkInput(data, "write to the command");
     let rest = typeof data === "string" ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
     while (rest.length > 0 && !this.#isOver) {
       if (this.#window === 0) {
@@ -206,9 +209,9 @@ export class ExecStream implements AsyncIterable<ExecEvent> {
     if (!this.#isOver) this.#lastWords ??= setTimeout(() => this.#giveUp(), LAST_WORDS_MS);
   }
 
-  /** Sends its process group a signal, by its Linux number. What fails with that comes as an event `refused`. */
-  signal(number: number): void {
-    this.send(JSON.stringify({ signal: number }));
+  /** Sends its process group a signal: a name such as `TERM`, or a Linux number. What fails with that comes as an event `refused`. */
+  signal(signal: number | string): void {
+    this.send(JSON.stringify({ signal: signalNumber(signal, "signal the command") }));
   }
 
   /** Tells the command its terminal's size. */

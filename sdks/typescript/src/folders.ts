@@ -28,8 +28,8 @@ export async function isFolder(path: string): Promise<boolean> {
 export async function putFile(target: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   await beside(target, async (folder) => {
     const received = join(folder, "received");
-    await pipeline(Readable.from(pieces), createWriteStream(received));
-    await rename(received, target);
+    await pipeline(Readable.from(pieces), createWriteStream(received)).catch(named(target));
+    await rename(received, target).catch(named(target));
   });
 }
 
@@ -48,13 +48,23 @@ export async function putFolder(target: string, tar: AsyncIterable<Uint8Array>):
 
 async function beside(target: string, put: (folder: string) => Promise<void>): Promise<void> {
   const parent = dirname(resolve(target));
-  await mkdir(parent, { recursive: true });
-  const folder = await mkdtemp(join(parent, ".eyot-"));
+  await mkdir(parent, { recursive: true }).catch(named(target));
+  const folder = await mkdtemp(join(parent, ".eyot-")).catch(named(target));
   try {
     await put(folder);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Makes an error of this machine's files name the target, not the copy beside it, of which the caller knows nothing. */
+function named(target: string): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    if (error.syscall === undefined || error.code === undefined) throw error;
+    const [reason] = error.message.split(/, \w+( '|$)/);
+    const { code, errno, syscall } = error;
+    throw Object.assign(new Error(`${reason}, download to '${target}'`, { cause: error }), { code, errno, syscall, path: target });
+  };
 }
 
 /** A sandbox may pack anything: nothing may lie, or lead, outside of the folder. */

@@ -61,23 +61,16 @@ const OF_A_SANDBOX = new Map([
   ["ttl", TTL],
   ["ttlMs", TTL],
   ["idleTimeout", "`lifecycle: { idleTimeoutMs }`, in milliseconds"],
-  ["idleTimeoutMs", "`lifecycle: { idleTimeoutMs }`"],
-  ["onIdle", "`lifecycle: { onIdle }`"],
   ["memory", MEMORY],
   ["memoryMb", MEMORY],
   ["memoryMib", MEMORY],
-  ["memory_mib", MEMORY],
   ["cpu", "`limits: { cpus }`"],
-  ["cpus", "`limits: { cpus }`"],
-  ["pids", "`limits: { pids }`"],
   ["disk", "`limits: { diskMib }`, in MiB"],
-  ["diskMib", "`limits: { diskMib }`"],
   ["envs", "`env`"],
   ["environment", "`env`"],
   ["cwd", "`workdir`"],
   ["template", "`image`"],
   ["volumes", "`mounts`"],
-  ["files", "`manifest: { files }`"],
   ["allowInternetAccess", '`network: "egress"`'],
 ]);
 
@@ -115,8 +108,13 @@ export function checkSpec(spec: object, known: Names, parts: PartFields): void {
   }
   // An adapter of ours gives `container`.
   const { container: _, ...ours } = spec as { container?: object };
-  check(ours, OF_A_SANDBOX, known, "create sandbox");
+  check(ours, new Map([...fieldsOfParts(parts), ...OF_A_SANDBOX]), known, "create sandbox");
   for (const [part, fields] of Object.entries(parts)) checkPart(part, (spec as Record<string, unknown>)[part], fields);
+}
+
+/** What to write instead of a field of a part that stands beside the parts. */
+function fieldsOfParts(parts: PartFields): [string, string][] {
+  return Object.entries(parts).flatMap(([part, fields]) => Object.keys(fields).map((field): [string, string] => [field, `\`${part}: { ${field} }\``]));
 }
 
 function checkPart(part: string, given: unknown, fields: Names): void {
@@ -124,7 +122,9 @@ function checkPart(part: string, given: unknown, fields: Names): void {
   const unknown = Object.keys(given).find((field) => !Object.hasOwn(fields, field));
   if (unknown === undefined) return;
   const field = `${part}.${unknown}`;
-  throw new EyotError(`create sandbox: there is no option \`${field}\`; there are ${namesOf(fields)}`, { kind: "invalid", field });
+  const near = nearest(toCamel(unknown), Object.keys(fields));
+  const use = near === undefined ? "" : `; use \`${part}: { ${near} }\``;
+  throw new EyotError(`create sandbox: there is no option \`${field}\`${use}; there are ${namesOf(fields)}`, { kind: "invalid", field });
 }
 
 function check(options: object, ours: ReadonlyMap<string, string>, known: Names, what: string): void {
@@ -137,9 +137,34 @@ function unknownOption(options: object, ours: ReadonlyMap<string, string>, known
   const field = Object.keys(options).find((name) => !Object.hasOwn(known, name));
   if (field === undefined) return undefined;
   const camel = toCamel(field);
-  const right = ours.get(field) ?? (Object.hasOwn(known, camel) ? `\`${camel}\`` : undefined);
+  const near = Object.hasOwn(known, camel) ? camel : nearest(camel, Object.keys(known));
+  const right = ours.get(field) ?? ours.get(camel) ?? (near === undefined ? undefined : `\`${near}\``);
   const use = right === undefined ? "" : `; use ${right}`;
   return { field, reason: `there is no option \`${field}\`${use}; there are ${namesOf(known)}` };
+}
+
+/** The name that is spelled most like this one, unless none is. */
+function nearest(name: string, names: string[]): string | undefined {
+  const most = Math.max(1, Math.floor(name.length / 3));
+  const [near] = names.map((one) => ({ one, edits: edits(name, one) })).sort((a, b) => a.edits - b.edits);
+  return near !== undefined && near.edits <= most ? near.one : undefined;
+}
+
+/** How many letters are to be added, removed, changed or swapped with their neighbours to make one name of the other. */
+function edits(from: string, to: string): number {
+  let before: number[] = [];
+  let row = Array.from({ length: to.length + 1 }, (_, n) => n);
+  for (let n = 0; n < from.length; n += 1) {
+    const next = [n + 1];
+    for (let m = 0; m < to.length; m += 1) {
+      const changed = (row[m] ?? 0) + (from[n] === to[m] ? 0 : 1);
+      const isSwapped = from[n] === to[m - 1] && from[n - 1] === to[m];
+      const swapped = isSwapped ? (before[m - 1] ?? Infinity) + 1 : Infinity;
+      next.push(Math.min(changed, swapped, (row[m + 1] ?? 0) + 1, (next[m] ?? 0) + 1));
+    }
+    [before, row] = [row, next];
+  }
+  return row[to.length] ?? 0;
 }
 
 function namesOf(known: Names): string {

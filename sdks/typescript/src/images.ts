@@ -1,6 +1,7 @@
 /** The images that a server's sandboxes are made from. */
 
 import { createReadStream } from "node:fs";
+import { checkContent } from "./arguments.js";
 import { fromWire } from "./case.js";
 import { EyotError } from "./error.js";
 import type { CallOptions } from "./files.js";
@@ -86,6 +87,7 @@ export class Images {
    * file system. With keys this takes one that `eyot serve --image-key` names.
    */
   async importArchive(archive: string | Uint8Array | AsyncIterable<Uint8Array>, { name, signal }: ImportOptions = {}): Promise<ImageInfo[]> {
+    checkContent(archive, "import images", "archive");
     const transport = await this.#transport();
     const body = typeof archive === "string" ? createReadStream(archive) : archive;
     const answer = await transport.json({ method: "POST", path: "/v1/images/import", query: { name }, body, signal });

@@ -112,10 +112,10 @@ export async function startServer(program: string, options: ServerOptions = {}):
 function listening(child: ChildProcess, program: string): Promise<void> {
   return new Promise((resolve, reject) => {
     let said = "";
-    const failed = (reason: string, cause?: unknown): void => {
+    const failed = (reason: string, cause?: unknown, hint?: string): void => {
       clearTimeout(deadline);
       const message = `start a server with \`${program}\`: ${reason}`;
-      reject(new EyotError(message, { kind: "unavailable", reason, cause }));
+      reject(new EyotError(message, { kind: "unavailable", reason, hint, cause }));
     };
     const late = (): void => failed(`it is not up after ${FIRST_MS / 1000} s: ${said.trim() || "it said nothing"}`);
     const deadline = setTimeout(late, FIRST_MS);
@@ -127,8 +127,22 @@ function listening(child: ChildProcess, program: string): Promise<void> {
     });
     child.once("error", (error) => failed(error.message, error));
     // All that it said has come then, which is not so when it exits.
-    child.once("close", (code, signal) => failed(`it ended (${signal ?? code}): ${said.trim()}`));
+    child.once("close", (code, signal) => {
+      const { sentence, hint } = lastWords(said);
+      failed(sentence ?? `it ended (${signal ?? code}): ${said.trim()}`, undefined, hint);
+    });
   });
+}
+
+/** An error of the program: `eyot: SENTENCE`, perhaps `hint: SENTENCE`, then its usage. */
+function lastWords(said: string): { sentence?: string; hint?: string | undefined } {
+  const all = `\n${said.trim()}`;
+  const at = all.lastIndexOf("\neyot: ");
+  if (at < 0) return {};
+  const [first = "", ...lines] = all.slice(at + 1).split("\n").map((line) => line.trim());
+  const hint = lines.find((line) => line.startsWith("hint: "))?.slice("hint: ".length);
+  const values = lines.find((line) => line.startsWith("[possible values: "))?.slice(1, -1);
+  return { sentence: first.slice("eyot: ".length), hint: hint ?? values };
 }
 
 async function end(child: ChildProcess): Promise<void> {

@@ -1,7 +1,8 @@
 /** One sandbox: run commands, use files, start processes, put it to sleep. A handle is a name; making one asks nothing. */
 
+import { checkContent, checkFiles, checkInput, checkName, checkPath, checkPort, segment, signalNumber } from "./arguments.js";
 import { fromWire, toWire } from "./case.js";
-import { type Command, type ExecOptions, type ExecResult, EXEC_OPTIONS, execBody, execResult, isLargeStdin, stdinBody } from "./exec.js";
+import { type Command, type ExecOptions, type ExecResult, EXEC_OPTIONS, abortedBefore, commandBody, execBody, execResult, isLargeStdin, stdinBody } from "./exec.js";
 import { ExecStream, type ExecStreamOptions } from "./exec_stream.js";
 import { EyotError } from "./error.js";
 import type {
@@ -47,7 +48,7 @@ import { checkMadeByClient, nameOurs } from "./foreign_names.js";
 import { checkCommandOptions, checkOptions } from "./foreign_options.js";
 import * as known from "./known_options.js";
 import { PortForward } from "./forward.js";
-import { type Query, type Request, type Transport, abortError, queryText } from "./transport.js";
+import { type Query, type Request, type Transport, AbortError, abortError, queryText } from "./transport.js";
 import { carry } from "./tunnel.js";
 
 type Schemas = components["schemas"];
@@ -89,6 +90,7 @@ export class Sandbox {
     beneath?: string,
   ) {
     checkMadeByClient(transport);
+    checkName(id, "a sandbox");
     this.#transport = transport;
     this.#info = info;
     this.#beneath = beneath;
@@ -116,12 +118,25 @@ export class Sandbox {
   async exec(command: Command, options: ExecOptions = {}): Promise<ExecResult> {
     checkCommandOptions(options, EXEC_OPTIONS);
     const isTold = options.onStdout !== undefined || options.onStderr !== undefined;
-    if (options.signal || isTold || isLargeStdin(options.stdin)) return await (await this.execStream(command, options)).tell(options);
+    if (options.signal || isTold || isLargeStdin(options.stdin)) return await this.#tell(command, options);
     return execResult(await this.#json({ method: "POST", path: "/exec", json: execBody(command, options) }));
+  }
+
+  /** Runs a command whose output is told, or which may be aborted: also before it is sent, when it is never run. */
+  async #tell(command: Command, options: ExecOptions): Promise<ExecResult> {
+    let stream: ExecStream;
+    try {
+      stream = await this.execStream(command, options);
+    } catch (error) {
+      if (error instanceof AbortError) return abortedBefore();
+      throw error;
+    }
+    return await stream.tell(options);
   }
 
   /** Runs a command whose output is read as it comes. */
   async execStream(command: Command, options: ExecStreamOptions = {}): Promise<ExecStream> {
+    commandBody(command);
     const path = this.#path("/exec/socket") + queryText(this.#where());
     if (options.signal?.aborted) throw abortError(options.signal);
     return await ExecStream.open(await this.#transport(), path, command, options);
@@ -144,7 +159,7 @@ export class Sandbox {
   async attach(command: string, options: { after?: number; readTimeoutMs?: number } & CallOptions = {}): Promise<KeptCommand> {
     const { after, readTimeoutMs, signal } = options;
     const headers = after === undefined ? {} : { "last-event-id": String(after) };
-    const events = await this.#kept({ method: "GET", path: `/exec/stream/${encodeURIComponent(command)}`, headers, signal }, readTimeoutMs);
+    const events = await this.#kept({ method: "GET", path: `/exec/stream/${segment(command, "a command")}`, headers, signal }, readTimeoutMs);
     return new KeptCommand(command, events, (id) => this.#endKept(id), after);
   }
 
@@ -153,7 +168,7 @@ export class Sandbox {
   }
 
   async #endKept(command: string): Promise<void> {
-    await this.#nothing({ method: "DELETE", path: `/exec/stream/${encodeURIComponent(command)}` });
+    await this.#nothing({ method: "DELETE", path: `/exec/stream/${segment(command, "a command")}` });
   }
 
   /** Opens a terminal that outlives the connection and the server. {@link attachTerminal} shows it. */
@@ -169,18 +184,19 @@ export class Sandbox {
 
   /** Attaches to a terminal, by its id, in the place of who was attached. */
   async attachTerminal(terminal: string, options: CallOptions = {}): Promise<Terminal> {
-    const path = this.#path(`/terminals/${encodeURIComponent(terminal)}/socket`) + queryText(this.#where());
+    const path = this.#path(`/terminals/${segment(terminal, "a terminal")}/socket`) + queryText(this.#where());
     return await Terminal.attach(await this.#transport(), path, terminal, options);
   }
 
   /** Ends a terminal with all that runs in it. */
   async endTerminal(terminal: string): Promise<void> {
-    await this.#nothing({ method: "DELETE", path: `/terminals/${encodeURIComponent(terminal)}` });
+    await this.#nothing({ method: "DELETE", path: `/terminals/${segment(terminal, "a terminal")}` });
   }
 
   /** Reads a file. */
   async readFile(path: string, options: ReadOptions = {}): Promise<Uint8Array> {
     checkOptions(options, known.READ, "read file");
+    checkPath(path, "read file");
     const { signal, ...range } = options;
     return await this.#bytes({ method: "GET", path: "/files", query: { path, ...range }, signal });
   }
@@ -193,6 +209,7 @@ export class Sandbox {
   /** Reads a file piece by piece. Read it, or let go of it by its `return`. */
   async readStream(path: string, options: ReadOptions = {}): Promise<Streamed<Uint8Array>> {
     checkOptions(options, known.READ, "read file");
+    checkPath(path, "read file");
     const { signal, ...range } = options;
     return await (await this.#transport()).stream(this.#request({ method: "GET", path: "/files", query: { path, ...range }, signal }));
   }
@@ -200,6 +217,8 @@ export class Sandbox {
   /** Writes a file, atomically; missing parent directories are made. */
   async writeFile(path: string, content: FileContent, options: WriteOptions = {}): Promise<void> {
     checkOptions(options, known.WRITE, "write file");
+    checkPath(path, "write file");
+    checkContent(content, `write file \`${path}\``);
     const { signal, mode, permissions, maxFileBytes } = options;
     const query = { path, mode, permissions, max_file_bytes: maxFileBytes };
     await this.#json({ method: "PUT", path: "/files", query, body: content, signal });
@@ -207,11 +226,14 @@ export class Sandbox {
 
   /** Adds to a file's end; two appends never interleave. */
   async appendFile(path: string, content: FileContent, options: CallOptions = {}): Promise<void> {
+    checkPath(path, "append to file");
+    checkContent(content, `append to file \`${path}\``);
     await this.#json({ method: "PUT", path: "/files", query: { path, mode: "append" }, body: content, ...options });
   }
 
   /** Writes several files, by their paths, as {@link writeFile} writes each. */
   async writeFiles(files: Record<string, string | Uint8Array>, options: CallOptions = {}): Promise<void> {
+    checkFiles(files, "write files", checkContent);
     for (const [path, content] of Object.entries(files)) await this.writeFile(path, content, options);
   }
 
@@ -240,11 +262,14 @@ export class Sandbox {
 
   /** Packs a file or a tree as a tar stream, whose names begin with the last segment of the path. */
   async tarOut(path: string, options: CallOptions = {}): Promise<Streamed<Uint8Array>> {
+    checkPath(path, "pack");
     return await (await this.#transport()).stream(this.#request({ method: "GET", path: "/tree", query: { path }, ...options }));
   }
 
   /** Unpacks a tar stream below a directory that is there, and answers with how many entries were made. */
   async tarIn(path: string, tar: Uint8Array | AsyncIterable<Uint8Array>, options: TarInOptions = {}): Promise<number> {
+    checkPath(path, "unpack");
+    checkContent(tar, "unpack", "tar");
     const { signal, maxTotalBytes, maxEntries } = options;
     const query = { path, max_total_bytes: maxTotalBytes, max_entries: maxEntries };
     return (await this.#json<Schemas["Unpacked"]>({ method: "PUT", path: "/tree", query, body: tar, signal })).entries;
@@ -252,17 +277,20 @@ export class Sandbox {
 
   /** Whether something is there. Missing, dangling and beneath a file are all `false`. */
   async exists(path: string, options: CallOptions = {}): Promise<boolean> {
+    checkPath(path, "look for a file");
     return (await this.#json<Schemas["Exists"]>({ method: "GET", path: "/exists", query: { path }, ...options })).exists;
   }
 
   /** Says what is known of a file. */
   async stat(path: string, options: CallOptions = {}): Promise<FileStat> {
+    checkPath(path, "stat");
     return fromWire(await this.#json({ method: "GET", path: "/stat", query: { path }, ...options }));
   }
 
   /** Lists a directory, sorted by name unless `order` says otherwise, dot files included. */
   async list(path = ".", options: ListDirectoryOptions = {}): Promise<DirEntry[]> {
     checkOptions(options, known.LIST_DIRECTORY, "list directory");
+    checkPath(path, "list directory");
     const { order, signal } = options;
     const listing = await this.#json<Schemas["Listing"]>({ method: "GET", path: "/list", query: { path, order }, signal });
     return fromWire(listing.entries);
@@ -271,6 +299,7 @@ export class Sandbox {
   /** Makes a directory. */
   async mkdir(path: string, options: MkdirOptions = {}): Promise<void> {
     checkOptions(options, known.MKDIR, "make directory");
+    checkPath(path, "make directory");
     const { signal, recursive } = options;
     await this.#nothing({ method: "POST", path: "/mkdir", query: { path, recursive }, signal });
   }
@@ -278,18 +307,22 @@ export class Sandbox {
   /** Removes a file, a symbolic link (not its target), or with `recursive` a directory. */
   async remove(path: string, options: RemoveOptions = {}): Promise<void> {
     checkOptions(options, known.REMOVE, "remove");
+    checkPath(path, "remove");
     const { signal, recursive, force } = options;
     await this.#nothing({ method: "DELETE", path: "/files", query: { path, recursive, force }, signal });
   }
 
   /** Moves a file or a directory, replacing a file (or an empty directory) that is in the way. */
   async rename(from: string, to: string, options: CallOptions = {}): Promise<void> {
+    checkPath(from, "rename", "from");
+    checkPath(to, "rename", "to");
     await this.#nothing({ method: "POST", path: "/rename", query: { from, to }, ...options });
   }
 
   /** Finds files by a pattern such as `src/*.ts`. */
   async glob(pattern: string, options: GlobOptions = {}): Promise<GlobResult> {
     checkOptions(options, known.GLOB, "glob");
+    checkPath(pattern, "glob", "pattern");
     const { signal, path, hidden, maxResults } = options;
     const query = { pattern, path, hidden, max_results: maxResults };
     return fromWire(await this.#json({ method: "GET", path: "/glob", query, signal }));
@@ -298,6 +331,7 @@ export class Sandbox {
   /** Finds lines by a regular expression (Rust's), or by literal text. */
   async grep(pattern: string, options: GrepOptions = {}): Promise<GrepResult> {
     checkOptions(options, known.GREP, "grep");
+    checkPath(pattern, "grep", "pattern");
     const { signal, path, literal, ignoreCase, include, maxMatches, maxLineBytes } = options;
     const limits = { max_matches: maxMatches, max_line_bytes: maxLineBytes };
     const query = { pattern, path, literal, ignore_case: ignoreCase, include, ...limits };
@@ -307,6 +341,7 @@ export class Sandbox {
   /** Tells what happens to a file or below a directory, once this has resolved. Abort the signal, leave the loop, or call `return`, to stop. */
   async watch(path = ".", options: WatchOptions = {}): Promise<Streamed<WatchEvent>> {
     checkOptions(options, known.WATCH, "watch");
+    checkPath(path, "watch");
     const { signal, recursive, readTimeoutMs } = options;
     const events = await this.#events({ method: "GET", path: "/watch", query: { path, recursive }, signal }, readTimeoutMs);
     return events.through(converted<WatchEvent>);
@@ -319,6 +354,7 @@ export class Sandbox {
 
   /** Writes to a process that was started with `stdinFollows`, at most 64 KiB; with `end`, end of file comes behind it. */
   async writeStdin(process: string, data: string | Uint8Array, options: { end?: boolean } = {}): Promise<void> {
+    checkInput(data, "write to a process");
     await this.#nothing({ method: "POST", path: this.#processPath(process, "stdin"), json: { ...stdinBody(data), ...options } });
   }
 
@@ -343,12 +379,12 @@ export class Sandbox {
     return fromWire(await this.#json({ method: "GET", path: this.#processPath(process, "wait"), query: { observe }, signal }));
   }
 
-  /** Kills a started process with its whole tree; or sends its group a signal, by its Linux number. */
-  async kill(process: string, signal?: number): Promise<void> {
+  /** Kills a started process with its whole tree; or sends its group a signal: a name such as `TERM`, or a Linux number. */
+  async kill(process: string, signal?: number | string): Promise<void> {
     if (process === undefined) {
       throw new EyotError("kill: needs the id of the process to kill; use `destroy()` to end the sandbox", { kind: "invalid", field: "process" });
     }
-    const json = signal === undefined ? {} : { signal };
+    const json = signal === undefined ? {} : { signal: signalNumber(signal, "kill a process") };
     await this.#nothing({ method: "POST", path: this.#processPath(process, "signal"), json });
   }
 
@@ -382,6 +418,7 @@ export class Sandbox {
 
   /** Makes one of its ports a port of this host's loopback, as long as this program runs and it is not closed. */
   async forward(port: number): Promise<PortForward> {
+    checkPort(port, "forward");
     const transport = await this.#transport();
     const path = this.#path(`/ports/${port}/connect`) + queryText(this.#where());
     let letGo = (): void => {};
@@ -395,6 +432,7 @@ export class Sandbox {
    * started has no address for browsers: `unsupported`. {@link forward} makes it a port of this machine.
    */
   async preview(port: number, options: PreviewOptions & CallOptions = {}): Promise<Preview> {
+    checkPort(port, "preview");
     const { signal, ...who } = options;
     if ((await this.#transport()).address.from === "own") throw noAddress(port, this.id);
     return fromWire(await this.#json({ method: "POST", path: `/ports/${port}/preview`, json: toWire(who), signal }));
@@ -402,6 +440,7 @@ export class Sandbox {
 
   /** Ends all previews of a port, with what is open by them. */
   async endPreviews(port: number, options: CallOptions = {}): Promise<void> {
+    checkPort(port, "end previews");
     await this.#nothing({ method: "DELETE", path: `/ports/${port}/preview`, ...options });
   }
 
@@ -439,6 +478,7 @@ export class Sandbox {
   /** Gives it the files of a snapshot, by name or id, and answers with the commands that were ended. What changed since is lost. */
   async rollback(snapshot: string, options: RollbackOptions = {}): Promise<string[]> {
     checkOptions(options, ROLLBACK, "roll back");
+    checkName(snapshot, "a snapshot");
     const { signal, ...json } = options;
     const done = await this.#json<Schemas["RollbackDone"]>({ method: "POST", path: "/rollback", json: { snapshot, ...json }, signal });
     return done.stopped;
@@ -490,7 +530,7 @@ export class Sandbox {
   }
 
   #path(rest: string): string {
-    return `/v1/sandboxes/${encodeURIComponent(this.id)}${rest}`;
+    return `/v1/sandboxes/${segment(this.id, "a sandbox")}${rest}`;
   }
 
   #where(): Query {
@@ -498,7 +538,7 @@ export class Sandbox {
   }
 
   #processPath(process: string, verb: string): string {
-    return `/processes/${encodeURIComponent(process)}/${verb}`;
+    return `/processes/${segment(process, "a process")}/${verb}`;
   }
 
   #request(asked: Asked): Request {

@@ -1,5 +1,6 @@
 /** What a sandbox is made from, and what is known of one. */
 
+import { checkFiles, checkInput } from "./arguments.js";
 import { toWire } from "./case.js";
 import { mountsBody } from "./mounts.js";
 import { type OptionsOf, type PartFields, checkSpec } from "./foreign_options.js";
@@ -93,6 +94,8 @@ const SPEC: OptionsOf<SandboxSpec> = {
 /** Refuses a spec with something that there is not. */
 export function checkedSpec(given: SandboxSpec): void {
   checkSpec(given, SPEC, PARTS);
+  const { files } = given.manifest ?? {};
+  if (files !== undefined) checkFiles(files, "create sandbox", checkInput);
 }
 
 /** A spec as it goes over the wire; `isOwn`: to a server that the client started. */

@@ -1,5 +1,6 @@
 /** Terminals that outlive a connection and the server. */
 
+import { checkInput } from "./arguments.js";
 import type { ExecEvent, Output, PtySize } from "./exec_stream.js";
 import { ExecStream } from "./exec_stream.js";
 import { StreamTexts } from "./stream_texts.js";
@@ -37,7 +38,7 @@ export class Terminal extends ExecStream implements AsyncIterable<ExecEvent> {
 
   /** Attaches to a terminal. */
   static async attach(transport: Transport, path: string, id: string, { signal }: CallOptions): Promise<Terminal> {
-    const terminal = new Terminal(await connected(transport, path, signal), undefined);
+    const terminal = new Terminal(await connected(transport, path, signal), transport, undefined);
     terminal.id = id;
     return terminal;
   }
@@ -52,6 +53,7 @@ export class Terminal extends ExecStream implements AsyncIterable<ExecEvent> {
 
   /** Types. */
   override async write(data: string | Uint8Array): Promise<void> {
+    checkInput(data, "write to the terminal");
     this.send(typeof data === "string" ? Buffer.from(data) : data);
   }
 }

@@ -105,7 +105,7 @@ export class Transport {
   async stream(request: Request): Promise<Streamed<Uint8Array>> {
     const response = await this.#sendAgainIfStale(request);
     const status = response.statusCode ?? 0;
-    const bytes = new Streamed(pieces(response, this.address, request.signal), () => response.destroy());
+    const bytes = new Streamed(this.#pieces(response, request.signal), () => response.destroy());
     if (status >= 200 && status < 300) return bytes;
     throw errorOfAnswer(status, Buffer.from(await collect(bytes)).toString("utf8"));
   }
@@ -122,11 +122,35 @@ export class Transport {
     return () => this.#held.delete(end);
   }
 
+  /** Tells whether the client was closed, and its connections with it. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** The error of a request, or of a connection, that does not get through. */
+  explained(error: unknown, signal?: AbortSignal, isReused = false): unknown {
+    if (signal?.aborted) return abortError(signal);
+    // The close cuts what is under way; the server is there.
+    if (this.#isClosed) return closedClient();
+    if (!(error instanceof Error)) return error;
+    const isReset = "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
+    return unreachable(error, this.address, isReused && isReset ? StaleConnection : EyotError);
+  }
+
   /** Closes the connections, and ends what is held. */
   close(): void {
     this.#isClosed = true;
     this.#agent.destroy();
     for (const end of this.#held) end();
+  }
+
+  /** An answer's bytes. */
+  async *#pieces(response: Readable, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
+    try {
+      for await (const piece of response) yield piece as Uint8Array;
+    } catch (error) {
+      throw this.explained(error, signal);
+    }
   }
 
   /** A kept connection may have been closed meanwhile; what only reads is asked again. */
@@ -166,12 +190,12 @@ export class Transport {
         resolve(response);
       });
       if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
-        outgoing.on("error", (error) => reject(explained(error, this.address, request.signal, outgoing.reusedSocket)));
+        outgoing.on("error", (error) => reject(this.explained(error, request.signal, outgoing.reusedSocket)));
         outgoing.end(body);
         return;
       }
       const source = new Source(body);
-      const failed = (error: unknown): void => reject(source.broke && !request.signal?.aborted ? source.reason : explained(error, this.address, request.signal, false));
+      const failed = (error: unknown): void => reject(source.broke && !request.signal?.aborted ? source.reason : this.explained(error, request.signal));
       outgoing.on("error", failed);
       pipeline(source, outgoing).catch(failed);
     });
@@ -213,15 +237,6 @@ export function queryText(query: Query | undefined): string {
   return text === "" ? "" : `?${text}`;
 }
 
-/** An answer's bytes. */
-async function* pieces(response: Readable, address: Address, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void> {
-  try {
-    for await (const piece of response) yield piece as Uint8Array;
-  } catch (error) {
-    throw explained(error, address, signal, false);
-  }
-}
-
 async function collect(stream: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const all: Uint8Array[] = [];
   for await (const piece of stream) all.push(piece);
@@ -241,18 +256,21 @@ export class ClosedClient extends EyotError {}
 /** The connection was closed by the server before it could have read the request. */
 class StaleConnection extends EyotError {}
 
-function explained(error: unknown, address: Address, signal: AbortSignal | undefined, isReused: boolean): unknown {
-  if (signal?.aborted) return abortError(signal);
-  if (!(error instanceof Error)) return error;
-  const isReset = "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
-  return unreachable(error, address, isReused && isReset ? StaleConnection : EyotError);
+/** The error of a call of a client that was closed, before it or meanwhile. */
+export function closedClient(): ClosedClient {
+  return new ClosedClient("the client is closed", { kind: "unavailable" });
+}
+
+/** A call was aborted by its signal. It has the name that such errors have everywhere. */
+export class AbortError extends EyotError {
+  override readonly name = "AbortError";
 }
 
 /** What a call that was aborted is rejected with. */
-export function abortError(signal: AbortSignal): DOMException {
+export function abortError(signal: AbortSignal): AbortError {
   const reason: unknown = signal.reason;
   const message = reason instanceof Error ? reason.message : typeof reason === "string" && reason !== "" ? reason : "The operation was aborted.";
-  const error = new DOMException(message, "AbortError");
+  const error = new AbortError(message, { kind: "cancelled" });
   Object.defineProperty(error, "cause", { value: reason, configurable: true, writable: true });
   return error;
 }

@@ -6,7 +6,6 @@ import net from "node:net";
 import WebSocket from "ws";
 import { type EyotError, errorOfAnswer } from "./error.js";
 import { type Transport, abortError, lookForPeer } from "./transport.js";
-import { unreachable } from "./unreachable.js";
 
 /**
  * A socket that is open, or the answer's problem. It is paused, so that nothing is lost before somebody listens: `resume` it
@@ -26,7 +25,7 @@ export async function connected(transport: Transport, path: string, signal?: Abo
   } catch (error) {
     socket.on("error", () => {});
     socket.terminate();
-    throw signal?.aborted ? abortError(signal) : unreachable(error, transport.address);
+    throw transport.explained(error, signal);
   } finally {
     signal?.removeEventListener("abort", giveUp);
   }

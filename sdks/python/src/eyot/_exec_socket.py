@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ._arguments import refused, shown, signal_number
 from .errors import EyotError, TimedOut, Unavailable, of_problem
 from .exec_result import ExecResult
 
@@ -135,9 +136,9 @@ class TerminalState(ExecSocketState):
             self.failure = Unavailable("terminal: the connection ended; the terminal goes on, and can be attached to again")
 
 
-def signal(number: int) -> str:
+def signal(number: int | str) -> str:
     """Asks for a signal."""
-    return json.dumps({"signal": number})
+    return json.dumps({"signal": signal_number(number, "signal the command")})
 
 
 def resize(rows: int, cols: int) -> str:
@@ -150,6 +151,8 @@ KILL = json.dumps("kill")
 
 def opening(body: dict[str, Any], *, stdin: bool, pty: tuple[int, int] | None) -> str:
     """The first message."""
+    if not isinstance(stdin, bool):
+        raise refused("run a command", "stdin", f"must be True, where `write` follows, or False, not {shown(stdin)}")
     body = dict(body)
     if stdin:
         body["stdin_follows"] = True

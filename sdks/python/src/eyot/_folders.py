@@ -42,13 +42,14 @@ def _without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 class PartialCopy:
     """What is downloaded, beside its place, until it is there as a whole."""
 
-    def __init__(self, beside: Path) -> None:
+    def __init__(self, beside: Path, target: Path) -> None:
+        self._target = target
         self._received = beside / "received"
         self._tree = beside / "tree"
 
     def write(self, pieces: Iterable[bytes]) -> None:
         """Adds to the file."""
-        with open(self._received, "ab") as file:
+        with _named(self._target), open(self._received, "ab") as file:
             file.writelines(pieces)
 
     def unpack(self, pieces: Iterable[bytes]) -> None:
@@ -57,17 +58,19 @@ class PartialCopy:
         if not hasattr(tarfile, "data_filter"):
             raise Unsupported("download a folder: this Python can't unpack safely; 3.10.12, 3.11.4 and 3.12 can")
         try:
-            with tarfile.open(self._received) as tar:
+            with _named(self._target), tarfile.open(self._received) as tar:
                 # A sandbox may pack anything: links that lead out, devices, paths with `..`.
                 tar.extractall(self._tree, filter="data")
         except (tarfile.FilterError, tarfile.TarError) as error:
             raise Invalid(f"download a folder: it is not safe to unpack: {error}") from error
 
-    def put(self, target: Path) -> None:
+    def put(self) -> None:
         """Puts it in its place."""
+        target = self._target
         if not self._tree.exists():
-            self._received.touch()
-            os.replace(self._received, target)
+            with _named(target):
+                self._received.touch()
+                os.replace(self._received, target)
             return
         (top,) = self._tree.iterdir()
         try:
@@ -77,14 +80,24 @@ class PartialCopy:
 
 
 @contextmanager
+def _named(target: Path) -> Iterator[None]:
+    """Makes an error of this machine's files name the target, not the copy beside it, of which the caller knows nothing."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+@contextmanager
 def partial_copy(target: str | os.PathLike[str]) -> Iterator[PartialCopy]:
     """A copy that is put in its place at the end of the block, or removed."""
     place = Path(target)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    beside = tempfile.mkdtemp(prefix=".eyot-", dir=place.parent)
+    with _named(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        beside = tempfile.mkdtemp(prefix=".eyot-", dir=place.parent)
     try:
-        copy = PartialCopy(Path(beside))
+        copy = PartialCopy(Path(beside), place)
         yield copy
-        copy.put(place)
+        copy.put()
     finally:
         shutil.rmtree(beside, ignore_errors=True)

@@ -112,18 +112,34 @@ class LocalServer:
         while not _answers(socket_path, deadline):
             # What it said is read after its end, when all of it is there.
             if self._child.poll() is not None:
-                raise Unavailable(f"start a local server: it exited with {self._child.returncode}{self._said()}")
+                raise _ended(self._child.returncode, self._said())
             if time.monotonic() > deadline:
-                raise Unavailable(f"start a local server: not ready after {_START_TIMEOUT_MS} ms{self._said()}")
+                raise Unavailable(f"start a local server: not ready after {_START_TIMEOUT_MS} ms{_quoted(self._said())}")
             time.sleep(pause_ms / 1000)
             pause_ms = min(pause_ms * 2, _LONGEST_PAUSE_MS)
 
     def _said(self) -> str:
-        """The end of a sentence: what the server wrote, if anything."""
+        """Returns what the server wrote."""
         descriptor = self._log.fileno()
         # The server writes where the file is positioned, so reading must not move that.
-        said = os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode("utf-8", "replace").strip()
-        return f"; it said: {said[-1000:]}" if said else ""
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode("utf-8", "replace").strip()
+
+
+def _ended(code: int, said: str) -> Unavailable:
+    """The error of a server that ended on its way, in its own words: `eyot: SENTENCE`, perhaps `hint: SENTENCE`, then usage."""
+    _, own, words = f"\n{said}".rpartition("\neyot: ")
+    if not own:
+        return Unavailable(f"start a local server: it exited with {code}{_quoted(said)}")
+    sentence, *lines = words.splitlines()
+    hints = [line.strip() for line in lines]
+    hint = next((line.removeprefix("hint: ") for line in hints if line.startswith("hint: ")), None)
+    values = next((line.strip("[]") for line in hints if line.startswith("[possible values: ")), None)
+    return Unavailable(f"start a local server: {sentence}", reason=sentence, hint=hint or values)
+
+
+def _quoted(said: str) -> str:
+    """The end of a sentence: what a server wrote, if anything."""
+    return f"; it said: {said[-1000:]}" if said else ""
 
 
 def _option(name: str, value: str | os.PathLike[str] | None) -> list[str]:

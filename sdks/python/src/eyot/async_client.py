@@ -278,6 +278,7 @@ class AsyncClient:
             except httpx.HTTPError as error:
                 if not may_go_again(request, error):
                     raise
+                self._check_open()
             return await http.send(request, stream=stream)
         except httpx.HTTPError as error:
             raise unreachable(error, await self._found()) from error

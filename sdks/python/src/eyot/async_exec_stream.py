@@ -12,6 +12,7 @@ from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 
 from . import _exec_socket as wire
+from ._content import as_bytes
 from ._exec_socket import ExecSocketState, Output
 from .exec_result import ExecResult
 
@@ -69,7 +70,7 @@ class AsyncExecStream:
 
     async def write(self, data: str | bytes) -> None:
         """Gives the command something to read; waits while it does not read. A command that has ended reads nothing."""
-        rest = memoryview(data.encode() if isinstance(data, str) else data)
+        rest = memoryview(as_bytes(data, "write to the command"))
         while rest and await self._await_credit():
             piece = rest[: min(self._state.credit, wire.PIECE_BYTES)]
             self._state.sent += len(piece)
@@ -80,8 +81,8 @@ class AsyncExecStream:
         """The command reads end of file."""
         await self._send(b"")
 
-    async def signal(self, number: int) -> None:
-        """Sends the command's process group this signal, by its Linux number."""
+    async def signal(self, number: int | str) -> None:
+        """Sends the command's process group a signal: a name such as `TERM`, or a Linux number."""
         await self._send(wire.signal(number))
 
     async def resize(self, rows: int, cols: int) -> None:

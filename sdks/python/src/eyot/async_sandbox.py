@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
+from ._arguments import port_number
 from ._calls import commands, files, network, sandboxes, snapshots
 from ._calls.at import At
 from ._calls.commands import Command, OnOutputAsync
-from ._content import AsyncPieces, as_async_body
+from ._content import AsyncPieces, as_async_body, check_files
 from ._exec_socket import TextDecoder
 from ._folders import packed, partial_copy, permissions_of
 from ._foreign_names import OfASandbox, kills_a_process
@@ -229,8 +230,8 @@ class AsyncSandbox(OfASandbox):
         return await self._client._send(commands.wait(self._at, process, observe))
 
     @kills_a_process
-    async def kill(self, process: ProcessInfo | str, signal: int | None = None) -> None:
-        """Kills a started process with its tree, or sends its group a signal, by its Linux number."""
+    async def kill(self, process: ProcessInfo | str, signal: int | str | None = None) -> None:
+        """Kills a started process with its tree, or sends its group a signal: a name such as `TERM`, or a Linux number."""
         await self._client._send(commands.signal(self._at, process, signal))
 
     async def logs(
@@ -284,7 +285,7 @@ class AsyncSandbox(OfASandbox):
 
         `data`: the whole, or an iterable, or an async one of its pieces, such as a file that is open in binary mode.
         """
-        content = as_async_body(data)
+        content = as_async_body(data, f"write file `{path}`")
         return await self._client._send(files.write(self._at, path, content, mode, permissions, max_file_bytes))
 
     async def append_file(self, path: str, data: str | AsyncPieces) -> int:
@@ -293,6 +294,7 @@ class AsyncSandbox(OfASandbox):
 
     async def write_files(self, files: Mapping[str, str | bytes]) -> None:
         """Writes several files, by their paths, as `write_file` writes each."""
+        check_files(files, "write files")
         for path, data in files.items():
             await self.write_file(path, data)
 
@@ -379,7 +381,7 @@ class AsyncSandbox(OfASandbox):
 
     async def tar_in(self, path: str, tar: AsyncPieces) -> int:
         """Unpacks a tar, given as `write` takes a file, below a directory. Returns how many entries were made."""
-        return await self._client._send(files.tar_in(self._at, path, as_async_body(tar)))
+        return await self._client._send(files.tar_in(self._at, path, as_async_body(tar, "unpack", "tar")))
 
     @asynccontextmanager
     async def watch(
@@ -427,6 +429,7 @@ class AsyncSandbox(OfASandbox):
     @asynccontextmanager
     async def forward(self, port: int) -> AsyncIterator[PortForward]:
         """Makes one of its ports a port of this host's loopback, within the `async with` block. A connection wakes it."""
+        port_number(port, "forward")
         async with forwarded(partial(self._client._websocket, self._at, f"/ports/{port}/connect"), port) as forward:
             yield forward
 

@@ -38,7 +38,7 @@ class AsyncImages:
         The archive is a file that is open for reading bytes, or bytes, at once or in pieces. `name`: by default the name in
         the archive. With keys this takes one that `eyot serve --image-key` names.
         """
-        return await self._client._send(images.import_archive(as_async_body(archive), name))
+        return await self._client._send(images.import_archive(as_async_body(archive, "import images", "archive"), name))
 
     async def remove(self, name: str, *, force: bool = False) -> RemovedImages:
         """Removes an image, and what no other image and no sandbox needs of it; `Conflict` if sandboxes are made over it.

@@ -265,8 +265,11 @@ class Client:
             except httpx.HTTPError as error:
                 if not may_go_again(request, error):
                     raise
+                self._check_open()
             return self._http.send(request, stream=stream)
         except httpx.HTTPError as error:
+            # The close cuts a call of another thread; the server is there.
+            self._check_open()
             raise unreachable(error, self._address) from error
 
     @contextmanager

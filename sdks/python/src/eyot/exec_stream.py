@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.connection import Connection
 
 from . import _exec_socket as wire
+from ._content import as_bytes
 from ._exec_socket import ExecSocketState, Output
 from .exec_result import ExecResult
 
@@ -64,7 +65,7 @@ class ExecStream:
 
     def write(self, data: str | bytes) -> None:
         """Gives the command something to read; waits while it does not read. A command that has ended reads nothing."""
-        rest = memoryview(data.encode() if isinstance(data, str) else data)
+        rest = memoryview(as_bytes(data, "write to the command"))
         while rest and self._await_credit():
             piece = rest[: min(self._state.credit, wire.PIECE_BYTES)]
             self._state.sent += len(piece)
@@ -75,8 +76,8 @@ class ExecStream:
         """The command reads end of file."""
         self._send(b"")
 
-    def signal(self, number: int) -> None:
-        """Sends the command's process group this signal, by its Linux number."""
+    def signal(self, number: int | str) -> None:
+        """Sends the command's process group a signal: a name such as `TERM`, or a Linux number."""
         self._send(wire.signal(number))
 
     def resize(self, rows: int, cols: int) -> None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
+from ._arguments import port_number
 from ._calls import commands, files, network, sandboxes, snapshots
 from ._calls.at import At
 from ._calls.commands import Command, OnOutput
-from ._content import Pieces, as_body
+from ._content import Pieces, as_body, check_files
 from ._exec_socket import TextDecoder
 from ._folders import packed, partial_copy, permissions_of
 from ._foreign_names import OfASandbox, kills_a_process
@@ -225,8 +226,8 @@ class Sandbox(OfASandbox):
         return self._client._send(commands.wait(self._at, process, observe))
 
     @kills_a_process
-    def kill(self, process: ProcessInfo | str, signal: int | None = None) -> None:
-        """Kills a started process with its tree, or sends its group a signal, by its Linux number."""
+    def kill(self, process: ProcessInfo | str, signal: int | str | None = None) -> None:
+        """Kills a started process with its tree, or sends its group a signal: a name such as `TERM`, or a Linux number."""
         self._client._send(commands.signal(self._at, process, signal))
 
     def logs(
@@ -278,7 +279,7 @@ class Sandbox(OfASandbox):
 
         `data`: the whole, or an iterable of its pieces, such as a file that is open in binary mode.
         """
-        content = as_body(data)
+        content = as_body(data, f"write file `{path}`")
         return self._client._send(files.write(self._at, path, content, mode, permissions, max_file_bytes))
 
     def append_file(self, path: str, data: str | Pieces) -> int:
@@ -287,6 +288,7 @@ class Sandbox(OfASandbox):
 
     def write_files(self, files: Mapping[str, str | bytes]) -> None:
         """Writes several files, by their paths, as `write_file` writes each."""
+        check_files(files, "write files")
         for path, data in files.items():
             self.write_file(path, data)
 
@@ -373,7 +375,7 @@ class Sandbox(OfASandbox):
 
     def tar_in(self, path: str, tar: Pieces) -> int:
         """Unpacks a tar, given as `write` takes a file, below a directory. Returns how many entries were made."""
-        return self._client._send(files.tar_in(self._at, path, as_body(tar)))
+        return self._client._send(files.tar_in(self._at, path, as_body(tar, "unpack", "tar")))
 
     @contextmanager
     def watch(
@@ -419,6 +421,7 @@ class Sandbox(OfASandbox):
     @contextmanager
     def forward(self, port: int) -> Iterator[PortForward]:
         """Makes one of its ports a port of this host's loopback, within the `with` block. A connection wakes it."""
+        port_number(port, "forward")
         with forwarded_in_thread(partial(self._client._dial, self._at, port), port) as forward:
             yield forward
 

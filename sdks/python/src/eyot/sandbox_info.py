@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from ._arguments import refused, shown
+from ._content import entries
 from ._keywords import instead_of
 from ._wire import known
 
@@ -110,8 +112,8 @@ class UnnamedOptions(TypedDict, total=False):
     labels: dict[str, str]
     #: Facts that are kept, and told in `info.spec`. `list` finds nothing by them.
     metadata: dict[str, str]
-    #: What it may reach: `none` (the default), or `egress`, public addresses.
-    network: Literal["none", "egress", "bridge"]
+    #: What it may reach: `none` (the default), or `egress`, public addresses. `True` is `egress`, `False` is `none`.
+    network: bool | Literal["none", "egress", "bridge"]
     #: Which addresses, with `egress`: `{"allow": [...], "deny": [...]}`.
     egress: dict[str, list[str]]
     #: Folders of the host; as text `SOURCE:TARGET`, which the sandbox only reads, or `SOURCE:TARGET:rw`.
@@ -175,8 +177,9 @@ def spec_of(options: SandboxOptions) -> dict[str, Any]:
     if given.get("ports"):
         spec["container"] = {**spec.get("container", {}), "ports": given["ports"]}
     manifest: dict[str, Any] = {}
-    if given.get("files"):
-        manifest["files"] = {path: _content(content) for path, content in given["files"].items()}
+    if given.get("files") is not None:
+        files = {path: _content(path, content) for path, content in entries(given["files"], "create sandbox")}
+        manifest |= {"files": files} if files else {}
     if given.get("directories"):
         manifest["directories"] = given["directories"]
     if manifest:
@@ -214,10 +217,12 @@ def _instead_of(option: str) -> str:
     return instead_of(option, sorted(SandboxOptions.__optional_keys__))
 
 
-def _content(content: str | bytes) -> str | list[int]:
+def _content(path: str, content: str | bytes) -> str | list[int]:
     """A file's content in JSON: text where it is UTF-8, else its bytes as numbers."""
     if isinstance(content, str):
         return content
+    if not isinstance(content, bytes | bytearray):
+        raise refused("create sandbox", f"files[{path!r}]", f"must be a text or bytes, not {shown(content)}")
     try:
         return content.decode()
     except UnicodeDecodeError:

@@ -1,6 +1,7 @@
 /** Eyot's errors in the classes of `@anvia/sandbox`. */
 
 import { EyotError } from "../error.js";
+import { AbortError } from "../transport.js";
 import {
   type SandboxCommandFailure,
   SandboxDockerCommandError,
@@ -35,7 +36,7 @@ export function leadsOut(error: unknown): boolean {
 
 /** What an error of the session's sandbox is thrown as. What is no error of Eyot's stays as it is. */
 export function sessionError(sessionId: string, error: unknown, path?: string): unknown {
-  if (!(error instanceof EyotError) || error instanceof SandboxError) return error;
+  if (!(error instanceof EyotError) || error instanceof SandboxError || error instanceof AbortError) return error;
   if (isGone(error)) return new SandboxSessionDestroyedError(sessionId, { cause: error });
   if (path !== undefined && leadsOut(error)) {
     return new SandboxPathError(`Sandbox path cannot leave the workspace: ${path}`, { cause: error });
@@ -45,7 +46,7 @@ export function sessionError(sessionId: string, error: unknown, path?: string): 
 
 /** What an error of the server is thrown as. */
 export function serverError(error: unknown): unknown {
-  if (!(error instanceof EyotError)) return error;
+  if (!(error instanceof EyotError) || error instanceof AbortError) return error;
   if (error.kind === "unavailable") return new SandboxDockerUnavailableError(withHint(error), { cause: error });
   if (error.kind === "timeout") return new SandboxTimeoutError(error.message, { cause: error });
   return refused(`Docker command failed: ${withHint(error)}`, error);

@@ -59,7 +59,7 @@ test("rule 10: an Engine that does not answer is SandboxDockerUnavailableError, 
   const { EYOT_SERVER, ...rest } = process.env;
   const env = { ...rest, EYOT_BIN: program(), EYOT_STATE: folder, DOCKER_HOST: "unix:///nowhere/docker.sock" };
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], { env });
-  assert.match(stdout, /^SandboxDockerUnavailableError .*no Docker Engine answers\nhint: start it.* EYOT_PROVIDER=native makes sandboxes without one/);
+  assert.match(stdout, /^SandboxDockerUnavailableError .*no Docker Engine answers \(start it.* EYOT_PROVIDER=native makes sandboxes without one/);
   rmSync(folder, { recursive: true, force: true });
 });
 

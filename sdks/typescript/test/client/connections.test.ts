@@ -28,11 +28,11 @@ test("an abort ends a call whose server never answers", LIMIT, async (context) =
   const { server, client } = await pair(context);
   const abort = new AbortController();
   const call = client.sandbox("x").exec("true", { signal: abort.signal });
-  const rejected = assert.rejects(call, { name: "AbortError", message: "enough" });
   const { socket } = await server.upgrade();
   const gone = once(socket.resume(), "close");
   abort.abort(new Error("enough"));
-  await rejected;
+  const { aborted, outcome } = await call;
+  assert.deepEqual([aborted, outcome], [true, "cancelled"]);
   await gone;
 });
 
@@ -191,7 +191,7 @@ test("a peer that vanishes is looked for, whatever the connection carries", LIMI
     const requested = new Promise<void>((resolve) => (told = resolve));
     const { server, client } = await pair(context, () => told());
     const abort = new AbortController();
-    const call = use === "answer" ? client.sandbox("x").readFile("f", { signal: abort.signal }) : client.sandbox("x").exec("true", { signal: abort.signal });
+    const call = use === "answer" ? client.sandbox("x").readFile("f", { signal: abort.signal }) : client.sandbox("x").execStream("true", { signal: abort.signal });
     const rejected = assert.rejects(call, { name: "AbortError" });
     await (use === "answer" ? requested : server.upgrade());
     const [kind, hundredths] = timer(server.port);
@@ -242,4 +242,17 @@ test("an address with https of a server without is found out", LIMIT, async (con
     assert.match(error.hint ?? "", /^does the server speak https\?/);
     return true;
   });
+});
+
+test("a call that the client's own close cuts says that the client is closed", LIMIT, async (context) => {
+  let told = (): void => {};
+  const requested = new Promise<void>((resolve) => (told = resolve));
+  const { server, client } = await pair(context, () => told());
+  const isClosed = { message: "the client is closed", kind: "unavailable" };
+  const sandbox = client.sandbox("x");
+  const cut = [assert.rejects(sandbox.readFile("f"), isClosed), assert.rejects(sandbox.execStream("true"), isClosed)];
+  await Promise.all([requested, server.upgrade()]);
+  await client.close();
+  await Promise.all(cut);
+  await assert.rejects(sandbox.readFile("f"), isClosed);
 });

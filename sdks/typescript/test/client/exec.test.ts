@@ -76,7 +76,10 @@ test("an abort kills the whole tree and keeps what was written", async () => {
 });
 
 test("a command whose signal was aborted before is never run", async () => {
-  await assert.rejects(sandbox.exec("touch never", { signal: AbortSignal.abort() }), { name: "AbortError" });
+  const { aborted, outcome, exitCode, ok, stdout } = await sandbox.exec("touch never", { signal: AbortSignal.abort() });
+  assert.deepEqual([aborted, outcome, exitCode, ok, stdout], [true, "cancelled", 130, false, ""]);
+  const refused = sandbox.execStream("touch never", { signal: AbortSignal.abort() });
+  await assert.rejects(refused, (error: unknown) => error instanceof EyotError && error.kind === "cancelled" && error.name === "AbortError");
   assert.equal(await sandbox.exists("never"), false);
 });
 
@@ -291,3 +294,15 @@ test("the result is there after the stream was read", async () => {
   await assert.rejects(missing.result(), { kind: "not_found" });
   await assert.rejects(missing.result(), { kind: "not_found" });
 });
+
+for (const [name, number] of [["TERM", 15], ["SIGTERM", 15], ["kill", 9], ["sigint", 2], ["15", 15]] as const) {
+  test(`a signal may be named as on the command line: ${name}`, async (context) => {
+    if (await lacks(context, client, "signals")) return;
+    const { id } = await sandbox.start(["sleep", "600"]);
+    await sandbox.kill(id, name);
+    assert.deepEqual((await sandbox.wait(id)).status, { ended: { signaled: number } });
+    const stream = await sandbox.execStream(["sleep", "600"]);
+    stream.signal(name);
+    assert.deepEqual((await stream.result()).outcome, { signaled: number });
+  });
+}

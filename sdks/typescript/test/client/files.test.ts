@@ -132,7 +132,11 @@ test("a watch tells what happens until the loop is left", async () => {
 });
 
 test("a call that is aborted is rejected as aborted", async () => {
-  await assert.rejects(sandbox.readFile("large", { signal: AbortSignal.abort(new Error("enough")) }), { name: "AbortError", message: "enough" });
+  await assert.rejects(sandbox.readFile("large", { signal: AbortSignal.abort(new Error("enough")) }), (error: unknown) => {
+    assert.ok(error instanceof EyotError && error.kind === "cancelled", String(error));
+    assert.deepEqual([error.name, error.message], ["AbortError", "enough"]);
+    return true;
+  });
 });
 
 test("a listing is sorted by name, or in the directory's own order", async () => {
@@ -152,4 +156,21 @@ test("a handle beneath a directory names nothing outside of it, links included",
   await refused(held.writeFile("other", "x"));
   await refused(held.exec("pwd", { cwd: "/tmp" }));
   assert.equal((await held.exec("pwd", { cwd: "held" })).stdout, "/workspace/held\n");
+});
+
+test("what is no content is refused, and changes no file", async () => {
+  await sandbox.writeFile("keep", "kept");
+  for (const wrong of [undefined, null, 5, {}, ["x"], new Blob(["x"])]) {
+    const content = wrong as unknown as string;
+    const says = (what: string, field: string) => (error: unknown) => {
+      assert.ok(error instanceof EyotError && error.kind === "invalid" && error.field === field, String(error));
+      assert.ok(error.message.startsWith(`${what}: \`${field}\` must be a text, bytes`), error.message);
+      return true;
+    };
+    await assert.rejects(sandbox.writeFile("keep", content), says("write file `keep`", "data"));
+    await assert.rejects(sandbox.appendFile("keep", content), says("append to file `keep`", "data"));
+    await assert.rejects(sandbox.writeFiles({ first: "x", keep: content }), says("write files", 'files["keep"]'));
+    await assert.rejects(sandbox.tarIn(".", content as unknown as Uint8Array), says("unpack", "tar"));
+  }
+  assert.deepEqual([await sandbox.readText("keep"), await sandbox.exists("first")], ["kept", false]);
 });

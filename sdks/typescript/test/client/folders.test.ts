@@ -84,3 +84,19 @@ test("several files are written at once", async () => {
   await sandbox.writeFiles({ "a.txt": "1", "deep/b": new Uint8Array([255]), "/tmp/c": "3" });
   assert.deepEqual([await sandbox.readText("a.txt"), [...(await sandbox.readFile("deep/b"))], await sandbox.readText("/tmp/c")], ["1", [255], "3"]);
 });
+
+test("an error of this machine's files names the path that was given", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "eyot-ts-"));
+  mkdirSync(join(folder, "full", "inner"), { recursive: true });
+  writeFileSync(join(folder, "file"), "");
+  await sandbox.writeFile("plot", "x");
+  // Not even root can make a file in /proc.
+  for (const target of ["/proc/plot", join(folder, "full"), join(folder, "file", "plot")]) {
+    await assert.rejects(sandbox.download("plot", target), (error: NodeJS.ErrnoException) => {
+      assert.ok(error.message.endsWith(`, download to '${target}'`) && !error.message.includes(".eyot-"), error.message);
+      assert.deepEqual([error.path, typeof error.code], [target, "string"]);
+      return true;
+    });
+  }
+  rmSync(folder, { recursive: true });
+});

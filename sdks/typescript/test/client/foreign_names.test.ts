@@ -159,3 +159,84 @@ for (const [mounts, right] of [
     await assert.rejects(client.create({ mounts } as { mounts: string[] }), isInvalid("mounts", right));
   });
 }
+
+for (const [wrong, given] of [[5, "5"], [undefined, "undefined"], [{ a: 1 }, "an object"], [["echo", 5], "an array that has 5"], [[undefined], "an array that has undefined"]]) {
+  test(`what is no command, as ${given}, is answered with what one is`, async () => {
+    const words = `a command is a text for the shell, or an array of words such as \`["python3", "main.py"]\`, not ${given}`;
+    for (const call of ["exec", "execStream", "keep", "start"] as const) {
+      await assert.rejects(sandbox[call](wrong as string) as Promise<unknown>, isInvalid("command", words));
+    }
+    await assert.rejects(sandbox.exec(wrong as string, { signal: AbortSignal.abort() }), isInvalid("command", words));
+  });
+}
+
+test("input that is neither text nor bytes is refused", async () => {
+  for (const wrong of [5, null, {}] as unknown as string[]) {
+    for (const call of ["exec", "execStream", "keep", "start"] as const) {
+      await assert.rejects(sandbox[call]("cat", { stdin: wrong }) as Promise<unknown>, isInvalid("stdin", "run a command: `stdin` must be a text or bytes"));
+    }
+  }
+  await assert.rejects(sandbox.writeStdin("p1", undefined as unknown as string), isInvalid("data", "write to a process: `data` must be a text or bytes"));
+});
+
+test("a name or an id that is empty is asked for", async () => {
+  const calls: Record<string, (() => unknown)[]> = {
+    "a sandbox": [() => client.get(""), () => client.sandbox("")],
+    "a snapshot": [() => client.snapshot(""), () => client.removeSnapshot(""), () => sandbox.rollback("")],
+    "a snapshot or a sandbox": [() => client.fork("")],
+    "a pool": [() => client.poolEntries(""), () => client.closePool("")],
+    "a process": [() => sandbox.wait(""), () => sandbox.kill("")],
+    "a command": [() => sandbox.attach("")],
+    "a terminal": [() => sandbox.attachTerminal(""), () => sandbox.endTerminal("")],
+    "a run": [() => client.runs.get("")],
+  };
+  for (const [of, ofIt] of Object.entries(calls)) {
+    const field = of.split(" ").at(-1);
+    for (const call of ofIt) await assert.rejects(async () => call(), isInvalid(field, `the name or the id of ${of} is needed, not an empty text`));
+  }
+});
+
+test("a path that is no text is refused", async () => {
+  for (const wrong of [undefined, null, 5] as unknown as string[]) {
+    const calls = [sandbox.readText(wrong), sandbox.readStream(wrong), sandbox.writeFile(wrong, ""), sandbox.stat(wrong), sandbox.exists(wrong), sandbox.mkdir(wrong), sandbox.remove(wrong), sandbox.tarOut(wrong)];
+    for (const call of calls) await assert.rejects(call as Promise<unknown>, isInvalid("path", "`path` must be a text, such as `notes.txt`, not "));
+    await assert.rejects(sandbox.rename("a", wrong), isInvalid("to", "rename: `to` must be a text"));
+  }
+});
+
+test("a signal that there is not is refused", async () => {
+  await assert.rejects(sandbox.kill("p1", "NOPE"), isInvalid("signal", "kill a process: `signal` is unknown: NOPE; use TERM, KILL, INT, HUP or a number"));
+  for (const wrong of [0, 65, 1.5]) await assert.rejects(sandbox.kill("p1", wrong), isInvalid("signal", "must be a name or a number from 1 to 64"));
+});
+
+test("a key behind the URL alone is answered with how it is given", () => {
+  assert.throws(() => new Client("http://team:7070", "key"), isTypeError("a key is given with its name, as in `new EyotClient({ url, apiKey })`"));
+});
+
+for (const [wrong, right] of [
+  ["nme", "`name`"],
+  ["lables", "`labels`"],
+  ["ttlMs", "`lifecycle: { ttlMs }`, in milliseconds"],
+  ["ttl_ms", "`lifecycle: { ttlMs }`, in milliseconds"],
+  ["idleTimeoutMs", "`lifecycle: { idleTimeoutMs }`"],
+  ["idle_timeout_ms", "`lifecycle: { idleTimeoutMs }`"],
+  ["files", "`manifest: { files }`"],
+  ["directories", "`manifest: { directories }`"],
+  ["diskMib", "`limits: { diskMib }`"],
+] as const) {
+  test(`\`${wrong}\` of a new sandbox is answered with ${right}`, async () => {
+    await assert.rejects(client.create({ [wrong]: 1 }), isInvalid(wrong, `there is no option \`${wrong}\`; use ${right}`));
+  });
+}
+
+test("an option that is misspelt is answered with the nearest one, of a call, a part or a client", async () => {
+  await assert.rejects(sandbox.exec("true", { cdw: "/" } as object), isInvalid("cdw", "use `cwd`"));
+  await assert.rejects(client.create({ limits: { memoryMb: 1 } } as object), isInvalid("limits.memoryMb", "use `limits: { memoryMib }`"));
+  assert.throws(() => new Client({ ulr: "http://team:7070" }), isTypeError("use `url`"));
+});
+
+test("a file of a new sandbox without content is refused", async () => {
+  for (const wrong of [undefined, null, 5] as unknown as string[]) {
+    await assert.rejects(client.create({ manifest: { files: { a: wrong } } }), isInvalid('files["a"]', 'create sandbox: `files["a"]` must be a text or bytes'));
+  }
+});

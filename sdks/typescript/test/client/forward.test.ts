@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import net from "node:net";
 import { after, before, test } from "node:test";
-import { EyotClient, type Sandbox } from "@eyot/client";
+import { EyotClient, EyotError, type Sandbox } from "@eyot/client";
 import { type Ground, ground, lacks } from "../ground.js";
 
 let here: Ground;
@@ -64,3 +64,16 @@ test("a connection to where nothing listens is reset, and the next one is tried 
   await assert.rejects(exchange(forward.port, "x"), { code: "ECONNRESET" });
   forward.close();
 });
+
+for (const port of [0, -1, 1.5, 65_536, 99_999, "8000", undefined]) {
+  test(`a port that there can't be is refused at once: ${port}`, async () => {
+    const wrong = port as number;
+    for (const call of [sandbox.forward(wrong), sandbox.preview(wrong), sandbox.endPreviews(wrong)]) {
+      await assert.rejects(call, (error: unknown) => {
+        assert.ok(error instanceof EyotError && error.kind === "invalid" && error.field === "port", String(error));
+        assert.match(error.message, /^(forward|preview|end previews): `port` must be a number from 1 to 65535, not /);
+        return true;
+      });
+    }
+  });
+}

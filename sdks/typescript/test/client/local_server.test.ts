@@ -188,7 +188,27 @@ test("a server that ends on its way says why, also where that comes behind its e
   writeFileSync(ends, `#!/bin/sh\n${behind}\nexit 125\n`, { mode: 0o755 });
   process.env["EYOT_BIN"] = ends;
   context.after(() => (process.env["EYOT_BIN"] = program0));
-  await assert.rejects(new EyotClient({ stateDir }).version(), /it ended \(125\): eyot: the state has moved/);
+  await assert.rejects(new EyotClient({ stateDir }).version(), /`: the state has moved$/);
+});
+
+test("what a server says at its end is the message and its hint", { timeout: 20_000 }, async (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "eyot-ts-ends-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const ends = join(folder, "eyot");
+  process.env["EYOT_BIN"] = ends;
+  context.after(() => (process.env["EYOT_BIN"] = program0));
+  for (const [said, message, hint] of [
+    ["no Docker Engine answers\nhint: start it", "no Docker Engine answers", "start it"],
+    ["invalid value 'x'\n  [possible values: native, docker]\n\nFor more information, try '--help'.", "invalid value 'x'", "possible values: native, docker"],
+    ["the state has moved", "the state has moved", undefined],
+  ] as const) {
+    writeFileSync(ends, `#!/bin/sh\ncat >&2 <<'END'\nserving soon\neyot: ${said}\nEND\nexit 125\n`, { mode: 0o755 });
+    await assert.rejects(new EyotClient({ stateDir }).version(), (error: unknown) => {
+      assert.ok(error instanceof EyotError && error.kind === "unavailable");
+      assert.deepEqual([error.message, error.reason, error.hint], [`start a server with \`${ends}\`: ${message}`, message, hint]);
+      return true;
+    });
+  }
 });
 
 test("a server of the client's own has no page for a port, and the error names forward", async () => {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
+from .._arguments import segment
 from .._call import Call, nothing, params
 from .._wire import known
 from ..client_tools import ClientTool, ToolCallAnswer
@@ -30,7 +30,7 @@ def begin(agent: str, instance: str, options: RunOptions, pool: str | None) -> C
         body["tools"] = [_tool(tool) for tool in options["tools"]]
     if "tool_timeout_ms" in options:
         body["tool_timeout_ms"] = options["tool_timeout_ms"]
-    path = f"/v1/agents/{quote(agent, safe='')}/{quote(instance, safe='')}/runs"
+    path = f"/v1/agents/{segment(agent, 'an agent')}/{segment(instance, 'an instance')}/runs"
     return Call("POST", path, _info, params(pool=options.get("pool", pool)), body)
 
 
@@ -66,11 +66,11 @@ def resume(run_id: str) -> Call[RunInfo]:
 def answer(run_id: str, call_id: str, told: ToolCallAnswer) -> Call[None]:
     """Answers a call of a client's tool."""
     body = {"content": told.content, "is_error": told.is_error}
-    return Call("POST", _path(run_id, f"/tool_calls/{quote(call_id, safe='')}"), nothing, json=body)
+    return Call("POST", _path(run_id, f"/tool_calls/{segment(call_id, 'a call')}"), nothing, json=body)
 
 
 def _path(run_id: str, rest: str = "") -> str:
-    return f"/v1/runs/{quote(run_id, safe='')}{rest}"
+    return f"/v1/runs/{segment(run_id, 'a run')}{rest}"
 
 
 def _info(response: httpx.Response) -> RunInfo:

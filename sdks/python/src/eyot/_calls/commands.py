@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 
+from .. import _content
+from .._arguments import segment, shown, signal_number
 from .._call import Call, nothing
 from .._wire import known
+from ..errors import Invalid
 from ..exec_result import ExecResult
 from ..processes import LiveProcesses, LogStream, ProcessInfo, TerminalInfo
 from .at import At
@@ -30,7 +32,20 @@ MOST_INPUT_IN_A_REQUEST_BYTES = 1024 * 1024
 
 def what(command: Command) -> dict[str, Any]:
     """A command on the wire."""
-    return {"command": command} if isinstance(command, str) else {"argv": list(command)}
+    if isinstance(command, str):
+        return {"command": command}
+    if isinstance(command, bytes | bytearray | Mapping) or not isinstance(command, Iterable):
+        raise _no_command(command)
+    words = list(command)
+    for word in words:
+        if not isinstance(word, str):
+            raise _no_command(word, "a list that has ")
+    return {"argv": words}
+
+
+def _no_command(given: object, within: str = "") -> Invalid:
+    reason = f"a command is a text for the shell, or a list of words such as ['python3', 'main.py'], not {within}{shown(given)}"
+    return Invalid(f"run a command: {reason}", reason=reason, field="command")
 
 
 def exec_body(
@@ -55,7 +70,7 @@ def exec_body(
 
 def as_bytes(stdin: str | bytes | None) -> bytes:
     """What a command reads."""
-    return stdin.encode() if isinstance(stdin, str) else stdin or b""
+    return b"" if stdin is None else _content.as_bytes(stdin, "run a command", "stdin")
 
 
 def fits_in_a_request(stdin: bytes) -> bool:
@@ -80,12 +95,12 @@ def keep(at: At, body: dict[str, Any], stdin: bytes, linger_ms: int | None) -> C
 def attach(at: At, command: str, after: int) -> Call[None]:
     """Takes up the stream of a kept command behind one of its events."""
     headers = {"last-event-id": str(after)} if after else None
-    return Call("GET", at.path(f"/exec/stream/{quote(command, safe='')}"), nothing, at.params(), headers=headers)
+    return Call("GET", at.path(f"/exec/stream/{segment(command, 'a command')}"), nothing, at.params(), headers=headers)
 
 
 def end_kept(at: At, command: str) -> Call[None]:
     """Kills a kept command."""
-    return Call("DELETE", at.path(f"/exec/stream/{quote(command, safe='')}"), nothing, at.params())
+    return Call("DELETE", at.path(f"/exec/stream/{segment(command, 'a command')}"), nothing, at.params())
 
 
 def open_terminal(at: At, command: str | None, cwd: str | None, rows: int, cols: int) -> Call[TerminalInfo]:
@@ -106,12 +121,12 @@ def terminals(at: At) -> Call[list[TerminalInfo]]:
 
 def end_terminal(at: At, terminal: str) -> Call[None]:
     """Ends a terminal."""
-    return Call("DELETE", at.path(f"/terminals/{quote(terminal, safe='')}"), nothing, at.params())
+    return Call("DELETE", at.path(f"/terminals/{segment(terminal, 'a terminal')}"), nothing, at.params())
 
 
 def terminal_socket(terminal: str) -> str:
     """The path of a terminal's WebSocket."""
-    return f"/terminals/{quote(terminal, safe='')}/socket"
+    return f"/terminals/{segment(terminal, 'a terminal')}/socket"
 
 
 def start(
@@ -138,7 +153,8 @@ def start(
 
 def write_stdin(at: At, process: ProcessInfo | str, data: str | bytes, end: bool) -> Call[None]:
     """Writes to a process whose input follows."""
-    return Call("POST", _of(at, process, "stdin"), nothing, at.params(), _input(data) | {"end": end})
+    given = _content.as_bytes(data, "write to a process")
+    return Call("POST", _of(at, process, "stdin"), nothing, at.params(), _input(given) | {"end": end})
 
 
 def _input(data: str | bytes | None) -> dict[str, Any]:
@@ -165,9 +181,9 @@ def wait(at: At, process: ProcessInfo | str, observe: bool) -> Call[ProcessInfo]
     return Call("GET", _of(at, process, "wait"), _process, at.params(observe=observe))
 
 
-def signal(at: At, process: ProcessInfo | str, number: int | None) -> Call[None]:
+def signal(at: At, process: ProcessInfo | str, name_or_number: int | str | None) -> Call[None]:
     """Sends a signal, or kills the tree."""
-    body = {} if number is None else {"signal": number}
+    body = {} if name_or_number is None else {"signal": signal_number(name_or_number, "kill a process")}
     return Call("POST", _of(at, process, "signal"), nothing, at.params(), body)
 
 
@@ -191,7 +207,7 @@ def logs(
 
 def _of(at: At, process: ProcessInfo | str, rest: str) -> str:
     process_id = process.id if isinstance(process, ProcessInfo) else process
-    return at.path(f"/processes/{quote(process_id, safe='')}/{rest}")
+    return at.path(f"/processes/{segment(process_id, 'a process')}/{rest}")
 
 
 def _process(response: httpx.Response) -> ProcessInfo:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import httpx
 
+from .._arguments import port_number
 from .._call import Call, nothing
 from .._wire import known
 from ..errors import Unsupported
@@ -39,6 +40,7 @@ def published_ports(at: At) -> Call[list[PublishedPort]]:
 
 def preview(at: At, port: int, public: bool, ttl_ms: int | None, *, own_server: bool) -> Call[Preview]:
     """Makes a port a web page of the server's, unless that is the client's own, which no browser reaches."""
+    port_number(port, "preview")
     if own_server:
         raise Unsupported(
             f"preview port {port} of sandbox `{at.id_or_name}`: the server that this client started has no address for "
@@ -52,4 +54,5 @@ def preview(at: At, port: int, public: bool, ttl_ms: int | None, *, own_server: 
 
 def end_previews(at: At, port: int) -> Call[None]:
     """Ends all previews of a port."""
+    port_number(port, "end previews")
     return Call("DELETE", at.path(f"/ports/{port}/preview"), nothing, at.params())

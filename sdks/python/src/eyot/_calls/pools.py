@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import httpx
 
+from .._arguments import segment
 from .._call import Call, nothing, params
 from .._wire import known
 from ..pools import PoolEntry, Transferred
@@ -43,4 +42,4 @@ def events(pool: str | None, sandbox: str | None, from_seq: int | None, follow: 
 
 
 def _path(pool: str) -> str:
-    return f"/v1/pools/{quote(pool, safe='')}"
+    return f"/v1/pools/{segment(pool, 'a pool')}"

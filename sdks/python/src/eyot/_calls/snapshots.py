@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
+from .._arguments import needs_name, segment
 from .._call import Call, nothing, params
 from ..snapshots import FileChanges, SnapshotInfo
 from .at import At
@@ -19,6 +19,8 @@ def take(at: At, name: str | None, labels: Mapping[str, str] | None, stop: bool)
 
 def rollback(at: At, snapshot: str, stop: bool) -> Call[list[str]]:
     """Gives a sandbox the files of a snapshot."""
+    if not snapshot:
+        raise needs_name(snapshot, "a snapshot")
     body = {"snapshot": snapshot, "stop": stop}
     return Call("POST", at.path("/rollback"), lambda response: list(response.json()["stopped"]), at.params(), body)
 
@@ -46,6 +48,8 @@ def remove(pool: str | None, snapshot: str) -> Call[None]:
 
 def fork(pool: str | None, source: str, count: int, name: str | None, stop: bool) -> Call[list[At]]:
     """Makes sandboxes of a snapshot or a sandbox."""
+    if not isinstance(source, str) or not source:
+        raise needs_name(source, "a snapshot or a sandbox")
     body = {"from": source, "count": count, "name": name, "stop": stop}
     of_name, slash, _ = source.partition("/")
     where = of_name if slash else pool
@@ -65,4 +69,4 @@ def diff(pool: str | None, source: str, target: str | None, path: str | None, te
 
 
 def _path(snapshot: str) -> str:
-    return f"/v1/snapshots/{quote(snapshot, safe='')}"
+    return f"/v1/snapshots/{segment(snapshot, 'a snapshot')}"
