@@ -33,11 +33,14 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=3600))]
     pub sustained: u32,
     /// Compare this program with another build of it, in turn: the ratios of the medians
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["live", "transfer", "image", "sustained"])]
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["live", "transfer", "branches", "image", "sustained"])]
     pub compare: Option<PathBuf>,
     /// Also measure copies from one sandbox to another: 10,000 files, and one file of 1 GiB
     #[arg(long)]
     pub transfer: bool,
+    /// Also measure snapshots and forks of a sandbox with 100,000 files and 2 GiB; native
+    #[arg(long)]
+    pub branches: bool,
     /// Also measure this image: a pull into an empty store (docker://IMAGE: from the Engine), and
     /// sandboxes of it.
     /// With --provider docker, the image of all containers: it must exist and have `sleep` [env: EYOT_IMAGE]

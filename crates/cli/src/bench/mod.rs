@@ -2,6 +2,7 @@
 //! same operation of the host and with other isolators that are installed, so that a noisy machine
 //! disturbs all alike.
 
+mod branches;
 mod calls;
 pub mod crowd;
 mod engine_rounds;
@@ -15,6 +16,7 @@ mod rounds;
 pub mod sustained;
 pub mod transfers;
 
+pub use branches::BranchRounds;
 pub use calls::{CallRounds, LiveCalls};
 pub use engine_rounds::EngineRounds;
 pub use items::{Item, Items, quantile};

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use eyot::{Command as Run, ExecOptions, Sandbox, SandboxProvider, SandboxSpec};
 
-use super::{Item, Items, OverHttp, Peers};
+use super::{BranchRounds, Item, Items, OverHttp, Peers};
 use crate::errors::Failure;
 
 const SPAWN: Item = Item::plain("host: spawn /bin/true and wait");
@@ -49,6 +49,8 @@ pub struct Rounds<'a> {
     pub eyot: &'a Path,
     /// A server, and connections to it.
     pub over_http: &'a OverHttp,
+    /// A pool whose sandboxes are branched.
+    pub branches: &'a BranchRounds,
     /// Other isolators.
     pub peers: &'a Peers,
 }
@@ -62,6 +64,7 @@ impl Rounds<'_> {
         self.fresh(items).await?;
         self.ready_made(items).await?;
         self.asleep(items).await?;
+        self.branches.few(items).await?;
         self.programs(items)
     }
 

@@ -19,6 +19,8 @@ fn every_row_of_the_benchmark_is_measured_and_nothing_of_it_is_left() {
         "read 1 MiB",
         "write 1 MiB",
         "create + exec + destroy",
+        "snapshot of a sleeping sandbox",
+        "fork → ready, from a snapshot with 10 files",
     ] {
         let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name}"));
         assert!(row["p50_us"].as_f64().unwrap() > 0.0 && row["samples"] == 2, "{row}");
@@ -56,7 +58,7 @@ fn a_benchmark_without_an_engine_is_a_typed_error_that_says_what_to_start() {
 #[test]
 fn what_is_measured_natively_alone_is_refused_for_an_engine() {
     let machine = Machine::new();
-    for option in [&["--transfer"][..], &["--live", "3"]] {
+    for option in [&["--transfer"][..], &["--branches"], &["--live", "3"]] {
         let ran = machine.run(&[&["--provider", "docker", "bench"], option].concat());
         assert!(ran.failure(125).contains(option[0]), "{ran:?}");
     }

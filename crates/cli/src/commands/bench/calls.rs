@@ -38,6 +38,7 @@ fn refuse_what_is_native(args: &BenchArgs, provider: &str) -> Result<(), Failure
     match args {
         BenchArgs { sustained: 1.., .. } => refuse("--sustained"),
         BenchArgs { transfer: true, .. } => refuse("--transfer"),
+        BenchArgs { branches: true, .. } => refuse("--branches"),
         _ => Ok(()),
     }
 }

@@ -43,6 +43,7 @@ fn refuse_what_is_native(args: &BenchArgs) -> Result<(), Failure> {
     match args {
         BenchArgs { live: 1.., .. } => refuse("--live"),
         BenchArgs { transfer: true, .. } => refuse("--transfer"),
+        BenchArgs { branches: true, .. } => refuse("--branches"),
         _ => Ok(()),
     }
 }

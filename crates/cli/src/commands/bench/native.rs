@@ -11,7 +11,8 @@ use super::{WARM_UP, progress, repeat};
 use crate::args::{BenchArgs, BenchImage};
 use crate::bench::crowd::CrowdProgram;
 use crate::bench::{
-    BenchReport, BenchSubject, Items, OverHttp, Peers, Rounds, crowd, images, sustained, transfers,
+    BenchReport, BenchSubject, BranchRounds, Items, OverHttp, Peers, Rounds, crowd, images, sustained,
+    transfers,
 };
 use crate::context::Context;
 use crate::errors::Failure;
@@ -29,7 +30,14 @@ pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport,
     let folder = own_folder(&context.state_folder()?)?;
     let provider = context.provider_settings.at(folder.path().join("state")).open(Makes::Many)?;
     let peers = Peers::find(folder.path());
-    let mut items = measure_rounds(args, context, provider.as_ref(), folder.path(), &peers).await?;
+    let branches = BranchRounds::open(Arc::clone(&provider))?;
+    let mut items =
+        measure_rounds(args, context, (provider.as_ref(), &branches), (folder.path(), &peers)).await?;
+    if args.branches {
+        let bar = progress(context, BranchRounds::LARGE as u64);
+        branches.many(&mut items, &|| bar.inc(1)).await?;
+        bar.finish_and_clear();
+    }
     if args.sustained > 0
         && let Some(slots) = provider_with_slots(context, folder.path())?
     {
@@ -53,9 +61,8 @@ pub async fn measure(args: &BenchArgs, context: &Context) -> Result<BenchReport,
 async fn measure_rounds(
     args: &BenchArgs,
     context: &Context,
-    provider: &dyn SandboxProvider,
-    folder: &Path,
-    peers: &Peers,
+    (provider, branches): (&dyn SandboxProvider, &BranchRounds),
+    (folder, peers): (&Path, &Peers),
 ) -> Result<Items, Failure> {
     let eyot = this_program()?;
     let slots = provider_with_slots(context, folder)?;
@@ -70,6 +77,7 @@ async fn measure_rounds(
         folder,
         eyot: &eyot,
         over_http: &over_http,
+        branches,
         peers,
     };
     let items = repeat(args, context, async |items| rounds.round(items).await).await?;
