@@ -22,6 +22,14 @@ pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
         let url = if args.path { &preview.path_url } else { &preview.url };
         context.output.text(&format!("{}\n", printable(url)))?;
     }
+    // A server that is asked over a unix socket knows no port of its own.
+    if preview.url.contains(".localhost/") {
+        context.output.note(&format!(
+            "the address has no port, since the server was asked over a unix socket: ask it by TCP, or open the port here: eyot \
+             browse {} {}",
+            args.name, args.port
+        ));
+    }
     if args.public && !context.output.json {
         context.output.note("anyone with the address can open it until it expires or the server stops; after a restart, ask for a new one");
     }

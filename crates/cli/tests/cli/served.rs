@@ -189,8 +189,12 @@ fn what_one_makes_all_others_find_under_the_same_name() {
         }
         let events = served.both(&["events", "--sandbox", named]).success();
         assert!(events.contains("created") && !events.contains("box"), "{named}: {events}");
-        let preview = served.there(&["preview", named, "8000"]).success();
-        assert!(preview.contains("8000") || preview.contains("http"), "{preview}");
+        let preview = served.there(&["preview", named, "8000"]);
+        assert!(preview.code == Some(0) && preview.text().contains("http://8000-"), "{preview:?}");
+        assert!(
+            preview.stderr.contains("no port, since the server was asked over a unix socket"),
+            "{preview:?}"
+        );
     }
     assert!(served.here(&["top", "--once"]).success().lines().any(|line| line.starts_with("mine ")));
     assert_eq!(served.there(&["create", "team/theirs"]).success(), "team/theirs\n");

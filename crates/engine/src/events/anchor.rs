@@ -2,9 +2,10 @@
 //! replaced by an older copy, or removed, comes to its end before its anchor.
 //!
 //! A thread of its own notes it soon after an event was appended, so that no event waits for the
-//! store, and the store's work does not compete with the command that the event is about. A process that is killed in between leaves an anchor behind the end of the log, never
-//! before it. The anchor moves on only where the log still holds the event that it names; where it
-//! does not, that is noted for good.
+//! store, and the store's work does not compete with the command that the event is about. A process
+//! that is killed in between leaves an anchor behind the end of the log, never before it. The anchor
+//! moves on only where the log still holds the event that it names; where it does not, that is noted
+//! for good.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -120,7 +120,7 @@ fn end_reason(result: &ExecResult) -> String {
         Outcome::Signaled(signal) => format!("signal {signal} ended it"),
         Outcome::TimedOut => match result.timeout_ms.filter(|timeout_ms| *timeout_ms <= result.duration_ms) {
             Some(timeout_ms) => format!("its deadline of {timeout_ms} milliseconds passed"),
-            None => "the deadline that its client keeps passed".to_owned(),
+            None => "its client's deadline passed".to_owned(),
         },
         Outcome::Cancelled => "the caller cancelled it".to_owned(),
         Outcome::OutOfMemory => "the memory limit ended it".to_owned(),

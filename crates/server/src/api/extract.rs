@@ -81,10 +81,27 @@ fn about(path: &str, error: &serde_json::Error) -> String {
 fn in_plain_words(text: &str) -> String {
     let text = text
         .replace("unknown variant", "has the unknown value")
-        .replace("invalid type", "has the wrong type");
-    match text.split_once(", expected struct ") {
-        Some((found, _)) => format!("{found}, expected an object"),
+        .replace("invalid type", "has the wrong type")
+        .replace("invalid value", "has a wrong value")
+        .replace(": sequence", ": a list")
+        .replace(": map", ": an object");
+    match text.split_once(", expected ") {
+        Some((found, expected)) => format!("{found}, expected {}", plain_type(expected)),
         None => text,
+    }
+}
+
+/// Returns a type of Rust's as a reader of JSON knows it.
+fn plain_type(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "bool" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        _ if expected.starts_with("struct ") => "an object",
+        _ => expected,
     }
 }
 
