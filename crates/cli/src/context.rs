@@ -8,7 +8,7 @@ use eyot::{Error, ErrorKind, Mount, Sandbox, SandboxId, SandboxName, SandboxProv
 use eyot_engine::store::Store;
 use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_image::{AllowedImages, ImageName};
-use eyot_providers::remote::{RemoteOptions, RemoteServer};
+use eyot_providers::remote::{RemoteAddress, RemoteOptions, RemoteServer};
 use serde_json::Value;
 
 use crate::args::{GlobalArgs, SpecArgs};
@@ -155,6 +155,11 @@ impl Context {
     /// Tells whether a server's sandboxes are used instead of this host's.
     pub fn names_a_server(&self) -> bool {
         self.server.is_some()
+    }
+
+    /// Tells whether the server is reached over a unix socket.
+    pub fn is_server_on_socket(&self) -> bool {
+        self.server.as_ref().is_some_and(|server| matches!(server.address, RemoteAddress::Unix(_)))
     }
 
     /// Returns the context of the sandboxes that a provider has on this host, also where a server is

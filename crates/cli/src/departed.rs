@@ -23,13 +23,12 @@ pub fn what_became_of(named: &str, state_folder: &Path) -> Option<String> {
     let filter = EventFilter::parse(named, &pool).ok()?;
     let log = EventLog::open(folder, EventLogOptions::default()).ok()?;
     let end = last_end(&log, &filter)?;
-    let Event { time_ms, reason, .. } = end;
-    // The time at which it was found to be gone is not that of its end.
-    let when = if reason.contains("ended with its process") || reason.contains("found to be gone") {
+    let when = if end.is_late() {
         "it is gone".to_owned()
     } else {
-        format!("it was destroyed {} ago", age(since(time_ms)))
+        format!("it was destroyed {} ago", age(since(end.time_ms)))
     };
+    let reason = end.reason;
     Some(format!("{when}: {reason}; `eyot events --sandbox {named}` tells more"))
 }
 

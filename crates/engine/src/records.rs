@@ -5,7 +5,7 @@ use std::sync::Arc;
 use eyot::{Error, ErrorKind, Observer, Result, SandboxName, SandboxProvider, SnapshotInfo};
 
 use crate::events::{EventKind, EventLog, EventRecorder, NewEvent};
-use crate::store::{Claim, RowState, SandboxRow, Store};
+use crate::store::{Claim, ENDED_WITH_ITS_PROCESS, FOUND_GONE, RowState, SandboxRow, Store};
 
 /// The records of pools: the store, the event log, and the other providers of the folder.
 #[derive(Clone)]
@@ -48,14 +48,14 @@ impl PoolRecords {
         }
         if row.has_ended_with_its_process() && row.state == RowState::Live {
             let claim = self.begin_removing(row).await?;
-            return self.finish_removing(row, claim, "it has ended with its process").await.map(|()| true);
+            return self.finish_removing(row, claim, ENDED_WITH_ITS_PROCESS).await.map(|()| true);
         }
         let maker = self.others.as_ref().and_then(|find| find(&row.provider));
         let Some(maker) = maker.filter(|_| row.state == RowState::Live) else { return Ok(false) };
         if !is_gone(maker.as_ref(), row).await {
             return Ok(false);
         }
-        let reason = "it was found to be gone when another provider was asked for its name";
+        let reason = format!("{FOUND_GONE} when another provider was asked for its name");
         self.remove(maker.as_ref(), row, reason).await.map(|()| true)
     }
 

@@ -27,5 +27,8 @@ pub use sandboxes::{
 };
 pub use snapshots::SnapshotList;
 
+/// The answer of a port that speaks TLS to a request that does not.
+pub const SPEAKS_TLS: &str = "this port speaks TLS: use https://";
+
 /// The header by which a client holds on to one life of a sandbox: what it asks of another one is refused as asleep.
 pub const LIFE: &str = "eyot-life";

@@ -53,9 +53,13 @@ impl BuildStop {
     /// Notes the program, which has begun or is about to be waited for.
     fn note(&self, program: Option<Pid>) {
         self.lock().program = program;
-        if self.lock().is_stopped {
+        if self.is_stopped() {
             self.stop();
         }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
     }
 
     fn lock(&self) -> MutexGuard<'_, BuildState> {
@@ -147,7 +151,8 @@ fn run(
     stop.note(None);
     let said = said.map_err(crate::failure::failed(what))?;
     let ended = child.wait().map_err(crate::failure::failed(what))?;
-    if ended.success() { Ok(()) } else { Err(failed(&String::from_utf8_lossy(&said))) }
+    // Whoever stops it wants no image, even one that was just done.
+    if ended.success() && !stop.is_stopped() { Ok(()) } else { Err(failed(&String::from_utf8_lossy(&said))) }
 }
 
 /// Reads everything, and returns the end of it.

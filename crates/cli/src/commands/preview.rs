@@ -22,8 +22,8 @@ pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
         let url = if args.path { &preview.path_url } else { &preview.url };
         context.output.text(&format!("{}\n", printable(url)))?;
     }
-    // A server that is asked over a unix socket knows no port of its own.
-    if preview.url.contains(".localhost/") {
+    // A server that is asked over a unix socket knows no port of its own, unless it has a domain for previews.
+    if context.is_server_on_socket() && preview.url.contains(".localhost/") {
         context.output.note(&format!(
             "the address has no port, since the server was asked over a unix socket: ask it by TCP, or open the port here: eyot \
              browse {} {}",

@@ -7,6 +7,8 @@ use eyot::{Error, Outcome, Result};
 use eyot_egress::{EgressProtocol, EgressVerdict};
 use serde::{Deserialize, Serialize};
 
+use crate::store::{ENDED_WITH_ITS_PROCESS, FOUND_GONE};
+
 /// The most bytes of a command's line that are kept.
 pub const MAX_COMMAND_BYTES: usize = 4096;
 /// The most bytes of a reason that are kept.
@@ -44,6 +46,13 @@ pub struct Event {
     pub previous: EventHash,
     /// SHA-256 of the event's line without this field (and without the comma before it and the line's end).
     pub hash: EventHash,
+}
+
+impl Event {
+    /// Tells whether it says when somebody found its sandbox gone, and not when the sandbox ended.
+    pub fn is_late(&self) -> bool {
+        self.reason == ENDED_WITH_ITS_PROCESS || self.reason.starts_with(FOUND_GONE)
+    }
 }
 
 /// The kind of an event, with its facts.

@@ -36,12 +36,12 @@ fn used(transaction: &Transaction<'_>, pool: &SandboxName) -> Result<QuotaUse> {
     let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
     let limits = statement
         .query_map([pool.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, process(row)?)));
-    let mut sum = QuotaUse::default();
+    let (mut sum, mut processes) = (QuotaUse::default(), Vec::new());
     for limits in limits.map_err(failed(WHAT))? {
         let (memory_mib, disk_mib, pids, process): (Option<u64>, Option<u64>, Option<u64>, Option<Owner>) =
             limits.map_err(failed(WHAT))?;
         // It has ended with its process, and its row goes when somebody looks for it.
-        if process.is_some_and(|process| !process.is_alive()) {
+        if process.is_some_and(|process| has_ended(process, &mut processes)) {
             continue;
         }
         sum.sandboxes += 1;
@@ -50,6 +50,16 @@ fn used(transaction: &Transaction<'_>, pool: &SandboxName) -> Result<QuotaUse> {
         sum.processes = sum.processes.saturating_add(pids.unwrap_or(Limits::DEFAULT_PIDS));
     }
     Ok(sum)
+}
+
+/// Tells whether a process has ended. Each is looked at once: thousands of sandboxes may live with one.
+fn has_ended(process: Owner, known: &mut Vec<(Owner, bool)>) -> bool {
+    if let Some((_, has_ended)) = known.iter().find(|(other, _)| *other == process) {
+        return *has_ended;
+    }
+    let has_ended = !process.is_alive();
+    known.push((process, has_ended));
+    has_ended
 }
 
 /// Refuses a sandbox that is too much for its pool.

@@ -98,6 +98,12 @@ pub struct SandboxRow {
     pub last_change_ms: i64,
 }
 
+/// The reason of an end that came with its process, whenever that was.
+pub(crate) const ENDED_WITH_ITS_PROCESS: &str = "it has ended with its process";
+/// The beginning of the reasons of an end that nobody saw.
+pub(crate) const FOUND_GONE: &str = "it was found to be gone";
+const FOUND_GONE_AFTER_IDLING: &str = "it was found to be gone: its idle timeout may have passed";
+
 impl SandboxRow {
     /// Tells whether it is in another process, which runs.
     pub fn is_in_another_process(&self) -> bool {
@@ -120,10 +126,8 @@ impl SandboxRow {
     pub fn why_gone(&self) -> &'static str {
         match () {
             () if self.has_expired() => "its ttl had passed",
-            () if ends_when_idle(&self.spec.lifecycle) => {
-                "it was found to be gone: its idle timeout may have passed"
-            }
-            () => "it was found to be gone",
+            () if ends_when_idle(&self.spec.lifecycle) => FOUND_GONE_AFTER_IDLING,
+            () => FOUND_GONE,
         }
     }
 }

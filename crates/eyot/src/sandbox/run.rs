@@ -112,6 +112,14 @@ async fn stop_launch(
     }
 }
 
+/// Orders the kill of a command, and tells the backend if a deadline is the reason.
+async fn order_kill(control: &dyn ExecutionControl, outcome: Outcome) -> Result<()> {
+    match outcome {
+        Outcome::TimedOut => control.expire().await,
+        _ => control.kill().await,
+    }
+}
+
 /// The result of a command that never ran.
 pub(super) fn unstarted_result(outcome: Outcome, timeout_ms: Option<u64>) -> ExecResult {
     ExecResult {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use eyot::internal::system_reason;
-use eyot::wire::{LIFE, Problem};
+use eyot::wire::{LIFE, Problem, SPEAKS_TLS};
 use eyot::{Error, ErrorKind, Result, SandboxOperationUnsupported};
 use futures_util::{Stream, StreamExt};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
@@ -238,7 +238,7 @@ fn problem(status: u16, body: &[u8]) -> Problem {
             status,
             reason: detail.clone(),
             kind: kind.to_string(),
-            hint: (!detail.contains("this port speaks TLS"))
+            hint: (!detail.contains(SPEAKS_TLS))
                 .then(|| "is this Eyot's server, or what stands before it?".to_owned()),
             detail,
             field: None,

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use eyot::wire::SPEAKS_TLS;
 use eyot::{Error, ErrorKind, Result};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -127,10 +128,10 @@ impl fmt::Debug for Certificate {
 /// Answers a request that came without TLS, without looking at it: anybody on its way could have
 /// read it.
 async fn say_that_it_is_tls(mut stream: TcpStream) -> io::Error {
-    const SENTENCE: &str = "this port speaks TLS: use https://\n";
-    let length = SENTENCE.len();
+    let sentence = format!("{SPEAKS_TLS}\n");
+    let length = sentence.len();
     let answer = format!(
-        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{SENTENCE}"
+        "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{sentence}"
     );
     // What is there already and stays unread would reset the connection, and the answer with it.
     drop(stream.try_read(&mut [0; 16 << 10]));

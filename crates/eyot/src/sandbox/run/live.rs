@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock::{Clock, arrived};
 use super::watchdog::Watchdog;
-use super::{ANSWER_MS, KILL_CONFIRM_MS, RunContext, RunOptions};
+use super::{ANSWER_MS, KILL_CONFIRM_MS, RunContext, RunOptions, order_kill};
 use crate::driver::{Execution, ExecutionControl, ExecutionEvent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exec::{ExecEvent, ExecResult, Outcome, Stdin};
@@ -124,12 +124,7 @@ impl LiveCommand {
         let control = self.control.clone();
         self.stopping = Some(PendingKill {
             outcome,
-            order: Some(Box::pin(async move {
-                match outcome {
-                    Outcome::TimedOut => control.expire().await,
-                    _ => control.kill().await,
-                }
-            })),
+            order: Some(Box::pin(async move { order_kill(control.as_ref(), outcome).await })),
             until: Instant::now() + Duration::from_millis(KILL_CONFIRM_MS),
             grace: Some(Box::pin(tokio::time::sleep(Duration::from_millis(ANSWER_MS)))),
         });

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::task::AbortHandle;
 
-use super::RunOptions;
 use super::clock::Clock;
+use super::{RunOptions, order_kill};
 use crate::driver::ExecutionControl;
+use crate::exec::Outcome;
 
 /// A task that waits for the moment to kill. Dropping it calls it off.
 pub(super) struct Watchdog {
@@ -36,15 +37,14 @@ impl Watchdog {
                     None => std::future::pending().await,
                 }
             };
-            let is_late = tokio::select! {
+            let outcome = tokio::select! {
                 biased;
-                () = cancel.cancelled() => false,
-                () = deadline => true,
-                () = expired.cancelled() => true,
+                () = cancel.cancelled() => Outcome::Cancelled,
+                () = deadline => Outcome::TimedOut,
+                () = expired.cancelled() => Outcome::TimedOut,
             };
             fire.store(true, Ordering::Release);
-            let order = if is_late { control.expire().await } else { control.kill().await };
-            if let Err(error) = order {
+            if let Err(error) = order_kill(control.as_ref(), outcome).await {
                 tracing::debug!(%error, "the watchdog could not order a kill; the run will try again");
             }
         });
