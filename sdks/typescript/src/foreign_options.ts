@@ -112,7 +112,7 @@ export function checkSpec(spec: object, known: Names, parts: PartFields): void {
   for (const [part, fields] of Object.entries(parts)) checkPart(part, (spec as Record<string, unknown>)[part], fields);
 }
 
-/** What to write instead of a field of a part that stands beside the parts. */
+/** The right places of fields that belong into a part, and were given beside the parts. */
 function fieldsOfParts(parts: PartFields): [string, string][] {
   return Object.entries(parts).flatMap(([part, fields]) => Object.keys(fields).map((field): [string, string] => [field, `\`${part}: { ${field} }\``]));
 }

@@ -56,9 +56,9 @@ export interface LiveProcess {
   user: string;
   /** By the kernel's letter: `R` runs, `S` and `D` wait, `T` is stopped, `Z` has ended. */
   state: string;
-  /** Its processor time so far; absent if the backend does not count it by process. */
+  /** The processor time so far; absent if the backend does not count it by process. */
   cpuMs?: number;
-  /** Its resident memory; absent if the backend does not count it by process. */
+  /** The resident memory; absent if the backend does not count it by process. */
   memoryBytes?: number;
   /** Its command line, cut to 512 bytes, or its name in brackets. */
   command: string;

@@ -20,7 +20,7 @@ _PIECE_BYTES = 64 * 1024
 
 
 def as_body(content: str | Pieces, what: str, field: str = "data") -> bytes | Iterable[bytes]:
-    """What is sent of it. Anything else is refused: an absent body would make an empty file."""
+    """Returns the body that is sent. Anything but a content is refused: an absent body would make an empty file."""
     check_content(content, what, field)
     if isinstance(content, str):
         return content.encode()
@@ -39,7 +39,7 @@ def as_async_body(content: str | AsyncPieces, what: str, field: str = "data") ->
 
 
 def as_bytes(data: str | bytes, what: str, field: str = "data") -> bytes:
-    """What a command reads."""
+    """Returns the bytes that a command reads."""
     if isinstance(data, str):
         return data.encode()
     if isinstance(data, bytes | bytearray | memoryview):

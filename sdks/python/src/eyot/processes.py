@@ -73,9 +73,9 @@ class LiveProcess:
     state: str
     #: Its command line, cut to 512 bytes, or its name in brackets.
     command: str
-    #: Its processor time so far; `None` if the backend does not count it by process.
+    #: The processor time so far; `None` if the backend does not count it by process.
     cpu_ms: int | None = None
-    #: Its resident memory; `None` if the backend does not count it by process.
+    #: The resident memory; `None` if the backend does not count it by process.
     memory_bytes: int | None = None
 
 

@@ -112,7 +112,7 @@ class UnnamedOptions(TypedDict, total=False):
     labels: dict[str, str]
     #: Facts that are kept, and told in `info.spec`. `list` finds nothing by them.
     metadata: dict[str, str]
-    #: What it may reach: `none` (the default), or `egress`, public addresses. `True` is `egress`, `False` is `none`.
+    #: The network: `none` (the default), or `egress`, public addresses. `True` is `egress`, `False` is `none`.
     network: bool | Literal["none", "egress", "bridge"]
     #: Which addresses, with `egress`: `{"allow": [...], "deny": [...]}`.
     egress: dict[str, list[str]]
