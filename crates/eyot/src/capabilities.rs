@@ -69,6 +69,10 @@ pub enum Capability {
     Sleep,
     /// The files of a sandbox can be kept, gone back to, compared, and made into other sandboxes.
     Snapshots,
+    /// Folders of the host of which a sandbox changes a copy of its own, whose changes can be applied to the folder.
+    CowMounts,
+    /// Images can be made of snapshots and sandboxes.
+    Commit,
 }
 
 impl Capability {
@@ -103,6 +107,8 @@ impl Capability {
             Self::ChangeDeadlines => "changing deadlines",
             Self::Sleep => "sleep and wake",
             Self::Snapshots => "snapshots and forks",
+            Self::CowMounts => "copies on write of folders of the host",
+            Self::Commit => "images of snapshots",
         }
     }
 }

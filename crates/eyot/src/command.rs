@@ -29,16 +29,16 @@ impl Command {
 
     /// Refuses what can't be run: no program, an empty program, a NUL.
     pub fn validate(&self) -> Result<()> {
-        let parts: &[String] = match self {
-            Self::Shell(line) => std::slice::from_ref(line),
-            Self::Argv(argv) => argv,
+        let (field, parts): (_, &[String]) = match self {
+            Self::Shell(line) => ("command", std::slice::from_ref(line)),
+            Self::Argv(argv) => ("argv", argv),
         };
         if parts.iter().any(|part| part.contains('\0')) {
-            return Err(Error::invalid("command", "must not contain a null byte"));
+            return Err(Error::invalid(field, "must not contain a null byte"));
         }
         match parts.first() {
-            None => Err(Error::invalid("command", "must not be empty")),
-            Some(first) if first.trim().is_empty() => Err(Error::invalid("command", "must not be empty")),
+            None => Err(Error::invalid(field, "must not be empty")),
+            Some(first) if first.trim().is_empty() => Err(Error::invalid(field, "must not be empty")),
             Some(_) => Ok(()),
         }
     }
@@ -65,7 +65,7 @@ impl fmt::Display for Command {
     }
 }
 
-/// The size of a terminal, in character cells.
+/// The size of a terminal, in character cells. 0 is a size that is not known, as it is for the kernel: programs then use one of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PtySize {

@@ -23,7 +23,9 @@
 mod beneath;
 mod cancel;
 mod check;
+mod commit;
 mod concurrency;
+mod copies;
 mod create;
 mod deadline;
 mod directories;
@@ -170,6 +172,8 @@ pub fn cases() -> Vec<Case> {
         lifetime::cases,
         sleep::cases,
         snapshots::cases,
+        copies::cases,
+        commit::cases,
         dropped::cases,
         processes::cases,
         logs::cases,

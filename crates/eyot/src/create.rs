@@ -107,6 +107,7 @@ impl Sandbox {
         let spec = spec.validate()?;
         refuse_idle_sleep(provider, &spec)?;
         refuse_snapshot(provider, &spec)?;
+        refuse_cow(provider, &spec)?;
         let created = provider.create(&spec).await?;
         let unfinished = PendingCreate { sandbox: Self::new(created, observer, usize::MAX), armed: true };
         // The caller's manifest: a provider need not keep the contents of files in what it knows of a sandbox.
@@ -156,6 +157,15 @@ fn refuse_snapshot(provider: &dyn SandboxProvider, spec: &ValidSpec) -> Result<(
         Some(_) => {
             provider.capabilities().require(Capability::Snapshots, provider.name(), "create", &["snapshot"])
         }
+    }
+}
+
+/// Refuses a copy of a folder where sandboxes have none.
+fn refuse_cow(provider: &dyn SandboxProvider, spec: &ValidSpec) -> Result<()> {
+    if spec.spec().mounts.iter().any(|mount| mount.cow) {
+        provider.capabilities().require(Capability::CowMounts, provider.name(), "create", &["mounts.cow"])
+    } else {
+        Ok(())
     }
 }
 

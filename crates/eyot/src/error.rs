@@ -138,6 +138,13 @@ impl Error {
         self
     }
 
+    /// Takes back that the operation had no effect if an earlier try, or an earlier part of it, may have had one.
+    #[must_use]
+    pub fn with_unknown_effect_if(mut self, it_may_have_had_one: bool) -> Self {
+        self.no_effect &= !it_may_have_had_one;
+        self
+    }
+
     /// Returns whether it is known that the operation never reached its sandbox. `false`: it may
     /// have had an effect.
     pub fn had_no_effect(&self) -> bool {

@@ -9,6 +9,7 @@ use crate::error::Error;
 
 pub use crate::create::refuse_another_id;
 pub use crate::error::system_reason;
+pub use crate::keyed_turns::KeyedTurns;
 pub use crate::nearest::nearest;
 pub use crate::now::now_ms;
 pub use crate::sandbox::SandboxInternals;

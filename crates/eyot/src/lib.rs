@@ -5,6 +5,7 @@
 //! parent creation, path rules) is written here once, in the handle.
 #![forbid(unsafe_code)]
 
+mod apply;
 mod capabilities;
 mod command;
 #[cfg(feature = "conformance")]
@@ -21,6 +22,7 @@ mod images;
 pub mod internal;
 mod isolation;
 mod kept;
+mod keyed_turns;
 pub mod linux_capability;
 mod nearest;
 mod network;
@@ -43,6 +45,7 @@ mod watch;
 pub mod wire;
 mod workspace;
 
+pub use apply::{ApplyConflict, ApplyConflictReason, ApplyOptions, ApplyReport, SandboxCowMounts};
 pub use bytes::Bytes;
 pub use capabilities::{Capabilities, Capability};
 pub use created::{Created, SandboxInfo, SandboxKeeper, SandboxStatus};
@@ -81,7 +84,7 @@ pub use sandbox::{ANSWER_MS, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, 
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use snapshot::{
     BranchPoint, ChangeKind, CompareOptions, ComparedFile, ComparedFileType, FileChange, FileChanges,
-    NewSnapshot, SandboxSnapshots, SnapshotInfo,
+    NewImage, NewSnapshot, SandboxSnapshots, SnapshotInfo,
 };
 pub use spec::{
     ContainerSpec, IdleAction, ImageDefaults, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,

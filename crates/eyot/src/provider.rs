@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::apply::SandboxCowMounts;
 use crate::capabilities::Capabilities;
 use crate::created::{Created, SandboxInfo};
 use crate::error::{Error, ErrorKind, Result, SandboxOperationUnsupported};
@@ -77,6 +78,12 @@ pub trait SandboxProvider: Send + Sync + 'static {
     /// sandboxes from [`crate::SandboxSpec::snapshot`].
     fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
         Err(SandboxOperationUnsupported::new("snapshots", self.name(), &[]).into())
+    }
+
+    /// Returns the copies on write of folders of the host that its sandboxes have. A provider that has them has
+    /// [`crate::Capability::CowMounts`].
+    fn cow_mounts(&self) -> Result<Arc<dyn SandboxCowMounts>> {
+        Err(SandboxOperationUnsupported::new("apply", self.name(), &[]).into())
     }
 
     /// Puts a sandbox to sleep, by id or name: every process is stopped for good, every file that was written is kept

@@ -1,13 +1,14 @@
 //! Snapshots: the files of a sandbox as they were at one moment, to go back to, to compare with, and
 //! to make other sandboxes from. Its processes are no part of it, nor are persistent workspaces and
-//! mounts.
+//! mounts, but for copies of folders.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::images::ImageInfo;
 use crate::path::SandboxPath;
 use crate::spec::{SandboxId, SandboxName, SandboxSpec, SnapshotId};
 
@@ -163,6 +164,15 @@ impl CompareOptions {
     }
 }
 
+/// An image that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewImage {
+    /// The name, such as `app:1`. An image that has it loses it.
+    pub reference: String,
+    /// The most bytes that its own layer may have, uncompressed. `None`: as many as the provider allows.
+    pub max_bytes: Option<u64>,
+}
+
 /// The differences between two sides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -228,6 +238,15 @@ impl ChangeCollector {
 /// that runs. Whoever manages it, such as a pool, puts it to sleep and wakes it.
 #[async_trait]
 pub trait SandboxSnapshots: Send + Sync + 'static {
+    /// Refuses a sandbox whose files can be neither kept nor replaced, whether it sleeps or not: before anything of it is stopped.
+    /// `what` is verb and object. A provider whose server checks it may let it pass.
+    ///
+    /// # Errors
+    /// `unsupported`, with the reason.
+    async fn check_still(&self, _sandbox: &SandboxId, _what: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// Keeps the files of a sleeping sandbox, which goes on from them.
     ///
     /// # Errors
@@ -262,6 +281,30 @@ pub trait SandboxSnapshots: Send + Sync + 'static {
         to: &BranchPoint,
         options: &CompareOptions,
     ) -> Result<FileChanges>;
+
+    /// Refuses what [`SandboxSnapshots::commit`] would refuse of this point, or of the snapshot that is taken of it, without
+    /// reading its files. A provider whose server checks it may let it pass.
+    ///
+    /// # Errors
+    /// Those of a commit.
+    async fn check_commit(&self, _point: &BranchPoint, image: &NewImage) -> Result<()> {
+        Err(no_commit(image))
+    }
+
+    /// Makes an image of a snapshot, which sandboxes can be made from: the image of its sandbox, with its configuration, and
+    /// the files of the snapshot above it. Dropping the future ends it, and the name means what it meant before. A provider
+    /// that does it has [`crate::Capability::Commit`].
+    ///
+    /// # Errors
+    /// `unsupported` if the sandbox was made from no image, with the reason; `invalid` for a reference that can't be.
+    async fn commit(&self, _snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
+        Err(no_commit(image))
+    }
+}
+
+fn no_commit(image: &NewImage) -> Error {
+    let message = format!("commit `{}`: this provider makes no images", image.reference);
+    Error::new(ErrorKind::Unsupported, message)
 }
 
 #[cfg(test)]

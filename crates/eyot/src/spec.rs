@@ -159,6 +159,15 @@ pub struct Mount {
     /// The sandbox may write to it; by default not.
     #[serde(default)]
     pub writable: bool,
+    /// Copy on write: the sandbox changes a copy of its own, which begins as the folder is. The folder stays as it is until the
+    /// changes are applied.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cow: bool,
+}
+
+/// As serde asks it.
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// Files, directories and variables that are put into a new sandbox before its first use. Paths are
@@ -228,6 +237,8 @@ impl Limits {
     pub const MIN_MEMORY_MIB: u64 = 16;
     /// The fewest processes that can be asked for.
     pub const MIN_PIDS: u64 = 8;
+    /// The most processes that a sandbox may be limited to: no kernel has numbers for more.
+    pub const MAX_PIDS: u64 = 1 << 22;
     /// The largest number that is accepted in any field: 2^53, which every client can count to.
     pub const MAX: u64 = 1 << 53;
 }

@@ -63,7 +63,7 @@ impl ImageStore {
         Ok((digest, bytes))
     }
 
-    fn name_blob(&self, made: NamedTempFile, digest: &Digest) -> io::Result<()> {
+    pub(crate) fn name_blob(&self, made: NamedTempFile, digest: &Digest) -> io::Result<()> {
         made.persist(self.blob(digest)).map(drop).map_err(|error| error.error)
     }
 

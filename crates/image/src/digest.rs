@@ -57,6 +57,11 @@ impl<T> DigestStream<T> {
         (Digest::from_hash(&self.hasher.finalize()), self.bytes)
     }
 
+    /// Returns the digest and the number of the bytes that have passed, and the inner reader or writer.
+    pub(crate) fn into_parts(self) -> (Digest, u64, T) {
+        (Digest::from_hash(&self.hasher.finalize()), self.bytes, self.inner)
+    }
+
     /// Returns the inner reader or writer.
     #[cfg(feature = "pull")]
     pub(crate) fn into_inner(self) -> T {

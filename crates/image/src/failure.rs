@@ -19,6 +19,7 @@ pub(crate) fn failed(what: impl Into<String>) -> impl Fn(io::Error) -> Error {
         let (kind, hint) = match error.kind() {
             Io::InvalidData | Io::UnexpectedEof | Io::InvalidInput => (ErrorKind::Invalid, None),
             Io::NotFound => (ErrorKind::NotFound, None),
+            Io::FileTooLarge => (ErrorKind::TooLarge, None),
             Io::StorageFull | Io::QuotaExceeded => (
                 ErrorKind::Quota,
                 Some("free space where the state folder lies; `eyot image prune` removes what nobody needs"),

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
@@ -180,7 +181,10 @@ fn denial(failure: ConnectError) -> Denial {
     }
 }
 
+/// Makes an answer of a text. The first line is its reason phrase, too, in place of "Forbidden": of a tunnel that is refused many programs show
+/// nothing else.
 fn plain(status: StatusCode, mut text: String) -> Response<Body> {
+    let phrase = ReasonPhrase::try_from(text.lines().next().unwrap_or_default().as_bytes());
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -189,6 +193,10 @@ fn plain(status: StatusCode, mut text: String) -> Response<Body> {
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(hyper::header::CONTENT_TYPE, kind);
+    // A text that a line of HTTP can't have stays the body alone.
+    if let Ok(phrase) = phrase {
+        response.extensions_mut().insert(phrase);
+    }
     response
 }
 

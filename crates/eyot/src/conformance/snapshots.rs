@@ -57,7 +57,7 @@ fn new(info: &SandboxInfo) -> NewSnapshot {
 }
 
 /// Takes a snapshot of a sandbox that runs, and wakes it again.
-async fn take(fixture: &dyn Fixture, info: &SandboxInfo) -> Check<(SnapshotInfo, Sandbox)> {
+pub(super) async fn take(fixture: &dyn Fixture, info: &SandboxInfo) -> Check<(SnapshotInfo, Sandbox)> {
     let provider = fixture.provider();
     provider.sleep(info.id.as_str()).await?;
     let taken = promptly("the snapshot", provider.snapshots()?.take(&info.id, new(info))).await??;
@@ -71,12 +71,12 @@ async fn roll_back(fixture: &dyn Fixture, info: &SandboxInfo, snapshot: &Snapsho
     Ok(Sandbox::wake(&*provider, info.id.as_str()).await?)
 }
 
-async fn fork(fixture: &dyn Fixture, snapshot: &SnapshotInfo) -> Check<Disposable> {
+pub(super) async fn fork(fixture: &dyn Fixture, snapshot: &SnapshotInfo) -> Check<Disposable> {
     let spec = SandboxSpec { image: None, snapshot: Some(snapshot.id.clone()), ..named(fixture).0 };
     Ok(Disposable(promptly("the fork", Sandbox::create(&*fixture.provider(), spec)).await??))
 }
 
-async fn remove(fixture: &dyn Fixture, snapshots: &[&SnapshotInfo]) -> Check {
+pub(super) async fn remove(fixture: &dyn Fixture, snapshots: &[&SnapshotInfo]) -> Check {
     for snapshot in snapshots {
         fixture.provider().snapshots()?.remove(&snapshot.id).await?;
     }
@@ -150,7 +150,7 @@ async fn forks_begin_with_the_files_and_share_nothing_afterwards(fixture: Arc<dy
     for (sandbox, text) in [(&one.0, "one"), (&other.0, "other"), (&woken, "first")] {
         ensure_eq!(sandbox.read("file").await?, "base");
         sandbox.write("file", text).await?;
-        output(sandbox, "mkdir -p made && mv file made/file && id -un > made/by").await?;
+        output(sandbox, "mkdir -p made && mv file made/file && id -u > made/by").await?;
     }
     for (sandbox, text) in [(&one.0, "one"), (&other.0, "other"), (&woken, "first")] {
         ensure_eq!(sandbox.read("made/file").await?, text);

@@ -97,7 +97,11 @@ fn check_mounts(mounts: &[Mount]) -> Result<()> {
     }
     let mut targets = BTreeSet::new();
     for mount in mounts {
-        let Mount { source, target, .. } = mount;
+        let Mount { source, target, writable, cow } = mount;
+        if *writable && *cow {
+            return Err(Error::invalid("mounts.cow", "must not be set beside `writable`")
+                .with_hint("choose one: the sandbox changes the folder, or a copy of its own"));
+        }
         if !source.is_absolute() {
             return Err(Error::invalid("mounts.source", format!("must be absolute: {}", source.display())));
         }
@@ -171,9 +175,9 @@ fn check_egress(network: NetworkMode, rules: &EgressRules) -> Result<()> {
     if network != NetworkMode::Egress && *rules != EgressRules::default() {
         let error = Error::invalid(
             "egress",
-            "has rules of where to connect (--allow, --deny), which need the network `egress`",
+            "has rules (--allow, --deny), which hold for the network `egress` alone",
         );
-        return Err(error.with_hint("add it: --net egress, or `network` in a spec"));
+        return Err(error.with_hint("add --net egress; in JSON: \"network\": \"egress\""));
     }
     check_rules(rules)
 }
@@ -193,21 +197,21 @@ pub fn check_rules(rules: &EgressRules) -> Result<()> {
 }
 
 fn check_limits(limits: &Limits) -> Result<()> {
-    let at_least = |field: &str, value: Option<u64>, least: u64| match value {
+    let within = |field: &str, value: Option<u64>, least: u64, most: u64| match value {
         Some(value) if value < least => {
             Err(Error::invalid(format!("limits.{field}"), format!("must be at least {least}, not {value}")))
         }
-        Some(value) if value > Limits::MAX => Err(Error::invalid(
-            format!("limits.{field}"),
-            format!("must be at most {}, not {value}", Limits::MAX),
-        )),
+        Some(value) if value > most => {
+            Err(Error::invalid(format!("limits.{field}"), format!("must be at most {most}, not {value}")))
+        }
         _ => Ok(()),
     };
+    let at_least = |field: &str, value: Option<u64>, least: u64| within(field, value, least, Limits::MAX);
     at_least("timeout_ms", limits.timeout_ms, 0)?;
     at_least("max_output_bytes", limits.max_output_bytes, 0)?;
     at_least("max_file_bytes", limits.max_file_bytes, 0)?;
     at_least("memory_mib", limits.memory_mib, Limits::MIN_MEMORY_MIB)?;
-    at_least("pids", limits.pids, Limits::MIN_PIDS)?;
+    within("pids", limits.pids, Limits::MIN_PIDS, Limits::MAX_PIDS)?;
     at_least("disk_mib", limits.disk_mib, 1)?;
     match limits.cpus {
         Some(cpus) if !(0.01..=4096.0).contains(&cpus) => {

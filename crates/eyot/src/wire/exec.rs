@@ -1,8 +1,10 @@
 //! Commands on the wire.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Problem;
 use crate::exec::{Outcome, PtySize};
@@ -14,7 +16,7 @@ use crate::process::LogStream;
 #[serde(default, deny_unknown_fields)]
 pub struct ExecBody {
     /// Shell source, run by `bash -c`, else `sh -c`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shell_line")]
     pub command: Option<String>,
     /// A program and its arguments; no shell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,7 +163,7 @@ pub struct ExecPiece {
 #[serde(default, deny_unknown_fields)]
 pub struct StartBody {
     /// Shell source.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "shell_line")]
     pub command: Option<String>,
     /// A program and its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,7 +215,8 @@ pub struct StdinBody {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SignalBody {
-    /// By its Linux number; without one the whole process tree is killed.
+    /// By its Linux number: 15 asks a process to end. Without one, or without a body, the whole process tree is killed. For a
+    /// process that has ended this changes nothing, and succeeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
 }
@@ -230,4 +233,35 @@ pub struct LogPiece {
     pub stream_offset: u64,
     /// The bytes, as base64.
     pub data: String,
+}
+
+/// Reads shell source. Whoever sends a list of words is told where it belongs.
+fn shell_line<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    struct ShellLine;
+
+    impl<'de> Visitor<'de> for ShellLine {
+        type Value = Option<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a line for a shell; a list of words goes into `argv`")
+        }
+
+        fn visit_none<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+            deserializer.deserialize_string(self)
+        }
+
+        fn visit_str<E>(self, line: &str) -> Result<Self::Value, E> {
+            Ok(Some(line.to_owned()))
+        }
+
+        fn visit_string<E>(self, line: String) -> Result<Self::Value, E> {
+            Ok(Some(line))
+        }
+    }
+
+    deserializer.deserialize_option(ShellLine)
 }

@@ -63,6 +63,7 @@ use guest::Guest;
 
 use crate::protocol::container::{INIT, RELAY};
 use crate::protocol::pod::{INSTALL, POD};
+use crate::protocol::terminal::{BESIDE, TERMINAL};
 
 /// Runs the guest until its sandbox ends. It finds its stream, its listener and its configuration
 /// on the descriptors that [`crate::protocol`] names; in a container, as
@@ -75,6 +76,8 @@ pub fn main() -> ExitCode {
         Some(INIT) => exit_code(container::init()),
         Some(RELAY) => exit_code(container::relay()),
         Some(POD) => exit_code(container::pod()),
+        Some(BESIDE) => exit_code(container::beside()),
+        Some(TERMINAL) => exit_code(container::terminal()),
         Some(INSTALL) => exit_code(container::install()),
         Some(other) => {
             exit_code(Err(std::io::Error::other(format!("there is no way to run it called `{other}`"))))

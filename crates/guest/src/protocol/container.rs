@@ -9,7 +9,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::GuestConfig;
+use super::{GuestConfig, Identity, LOG_BYTES};
 
 /// The directory in the container with the guest's program. It must be a mount, and read-only:
 /// otherwise a program from inside could take its place and run with the guest's privileges.
@@ -77,6 +77,33 @@ pub struct ContainerConfig {
     /// Mount points that get their owner and mode before they are used.
     #[n(4)]
     pub directories: Vec<PreparedDirectory>,
+}
+
+impl ContainerConfig {
+    /// Returns the configuration of a guest that has the rights of the commands' own user and no more: it finds out who that is,
+    /// changes to no other, and limits nothing.
+    pub fn of_own_user((client_nonce, guest_nonce): ([u8; 16], [u8; 16])) -> Self {
+        let user = Identity { name: String::new(), uid: 0, gid: 0, home: String::new(), capabilities: 0 };
+        let guest = GuestConfig {
+            client_nonce,
+            guest_nonce,
+            ttl_ms: None,
+            idle_timeout_ms: None,
+            user,
+            users: Vec::new(),
+            env: Vec::new(),
+            switch_user: false,
+            log_bytes: LOG_BYTES,
+            max_processes: None,
+            forbid_setuid: false,
+            memory_events_fd: None,
+            last_process_id: 0,
+            later_users: None,
+            late_files: Vec::new(),
+        };
+        let (user, directories) = (String::new(), Vec::new());
+        Self { guest, user, capabilities: 0, home: None, is_woken: false, directories }
+    }
 }
 
 /// A mount point that the guest prepares.

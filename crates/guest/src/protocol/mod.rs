@@ -20,6 +20,7 @@ mod record;
 #[cfg(any(feature = "client", feature = "program"))]
 pub mod silence;
 mod start;
+pub mod terminal;
 
 pub use config::{GuestConfig, Identity, Ids};
 pub use frame::{Decoder, Frame, FrameError, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, MAX_PAYLOAD_BYTES};

@@ -90,7 +90,7 @@ impl ImageStore {
     }
 
     /// Runs an import. One that fails leaves no blob, unless another process adds an image.
-    fn importing<T>(&self, what: &str, import: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn importing<T>(&self, what: &str, import: impl FnOnce() -> Result<T>) -> Result<T> {
         let failed = failed(what);
         let guard = self.begin_import().map_err(&failed)?;
         let before = self.blob_names().map_err(&failed)?;

@@ -34,8 +34,10 @@ pub(super) struct LayerWriter {
     removed: Vec<PathBuf>,
 }
 
-const REMOVED: &[u8] = b".wh.";
-const OPAQUE: &[u8] = b".wh..wh..opq";
+/// The beginning of a name that hides what lower layers have by the rest of it.
+pub(crate) const REMOVED: &[u8] = b".wh.";
+/// The name that hides everything that lower layers have in its directory.
+pub(crate) const OPAQUE: &[u8] = b".wh..wh..opq";
 /// A prefix of names from a file system that is no longer in use.
 const AUFS: &[u8] = b".wh..wh.";
 /// The number of ids in a sandbox; those beyond become `nobody`.

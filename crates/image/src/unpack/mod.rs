@@ -30,6 +30,8 @@ pub use limits::UnpackLimits;
 
 pub(crate) use entry::{EntryKind, EntryReader};
 use layer_writer::LayerWriter;
+pub(crate) use layer_writer::{OPAQUE, REMOVED};
+pub(crate) use pax::is_kept;
 pub(crate) use stream::{BoundedReader, decompressed};
 
 /// The owner of the unpacked files.

@@ -56,7 +56,7 @@ impl PaxHeader {
 }
 
 /// Tells whether an attribute is kept: neither the kernel nor an overlay acts on it.
-fn is_kept(name: &[u8]) -> bool {
+pub(crate) fn is_kept(name: &[u8]) -> bool {
     name.starts_with(b"user.") && !name.starts_with(b"user.overlay.") && !name.contains(&0)
 }
 

@@ -1,6 +1,7 @@
 //! The guest in a container of another engine, and the relay that brings a stream to it. See
 //! [`crate::protocol::container`].
 
+mod beside;
 mod config;
 mod directories;
 mod gate;
@@ -11,6 +12,7 @@ mod protections;
 mod relay;
 mod start_up;
 mod sys;
+mod terminal;
 mod users;
 
 use std::io;
@@ -33,6 +35,22 @@ pub fn init() -> io::Result<ExitCode> {
 /// Runs the guest as the first program of a Pod, until its sandbox ends.
 pub fn pod() -> io::Result<ExitCode> {
     run(pod::start_up()?)
+}
+
+/// Runs the guest beside a container's own programs, until its sandbox ends.
+pub fn beside() -> io::Result<ExitCode> {
+    run(beside::start_up(&directory()?)?)
+}
+
+/// Runs the relay on a terminal.
+pub fn terminal() -> io::Result<ExitCode> {
+    terminal::terminal(&directory()?)
+}
+
+/// Returns the directory of the guest's sockets.
+fn directory() -> io::Result<String> {
+    let missing = || io::Error::new(io::ErrorKind::InvalidInput, "which directory is the guest's?");
+    std::env::args().nth(2).ok_or_else(missing)
 }
 
 fn run(begun: StartOutcome) -> io::Result<ExitCode> {

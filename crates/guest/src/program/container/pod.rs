@@ -5,8 +5,9 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use ed25519_dalek::VerifyingKey;
 
@@ -38,9 +39,19 @@ pub fn start_up() -> io::Result<StartOutcome> {
         Err(code) => return Ok(StartOutcome::End(code)),
     };
     let told = config::read_config(&mut stream)?;
+    serve_as_told((stream, listener, ACCESS), told, begun, stop)
+}
+
+/// Serves with what the first client has told, or refuses it.
+pub fn serve_as_told(
+    (stream, listener, access): (UnixStream, UnixListener, AccessRule),
+    told: ContainerConfig,
+    begun: (OwnedFd, [u64; 2]),
+    stop: OwnedFd,
+) -> io::Result<StartOutcome> {
     match prepare(told) {
         Ok((config, protections)) => {
-            let setup = guest_setup((stream, listener, ACCESS), config, begun, stop, protections);
+            let setup = guest_setup((stream, listener, access), config, begun, stop, protections);
             Ok(StartOutcome::Serve { inherited: Box::new(setup), is_woken: false })
         }
         Err((kind, reason)) => {
@@ -50,7 +61,7 @@ pub fn start_up() -> io::Result<StartOutcome> {
     }
 }
 
-/// Completes the configuration with facts that only the Pod knows, and reads its protections. A
+/// Completes the configuration with facts that only the Pod, or another container, knows, and reads its protections. A
 /// failure is its kind and the reason.
 fn prepare(told: ContainerConfig) -> Result<(GuestConfig, Protections), (&'static str, String)> {
     let ContainerConfig { mut guest, home, .. } = told;

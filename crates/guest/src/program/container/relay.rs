@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Carries bytes between the standard streams and the guest until either ends.
 pub fn relay() -> io::Result<ExitCode> {
     identity::become_relay()?;
-    let (stream, role) = connect(RUN_DIR)?;
+    let (stream, role) = connect(RUN_DIR, PATIENCE)?;
     // Without std's buffers: a frame must not wait for a line end.
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -41,9 +41,9 @@ pub fn relay() -> io::Result<ExitCode> {
 /// An engine may start a relay before the guest has come so far as to listen. It is looked for
 /// again and again, and not watched for: until then the directory is not ours, and the kernel
 /// counts who watches over all containers.
-fn connect(directory: &str) -> io::Result<(UnixStream, u8)> {
+pub fn connect(directory: &str, patience: Duration) -> io::Result<(UnixStream, u8)> {
     use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
-    let given_up = Instant::now() + PATIENCE;
+    let given_up = Instant::now() + patience;
     loop {
         match connect_now(directory) {
             Err(error)
@@ -95,7 +95,7 @@ mod tests {
         assert!(connect_now(&directory).is_err());
         let relay = std::thread::spawn({
             let directory = directory.clone();
-            move || connect(&directory).unwrap().1
+            move || connect(&directory, PATIENCE).unwrap().1
         });
         let _maker = UnixListener::bind(folder.path().join(MAKER_SOCKET)).unwrap();
         assert_eq!(relay.join().unwrap(), RELAY_TO_MAKER);
@@ -106,8 +106,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().to_str().unwrap();
         let _guest = UnixListener::bind(folder.path().join(GUEST_SOCKET)).unwrap();
-        assert_eq!(connect(directory).unwrap().1, RELAY_TO_GUEST);
+        assert_eq!(connect(directory, PATIENCE).unwrap().1, RELAY_TO_GUEST);
         let _maker = UnixListener::bind(folder.path().join(MAKER_SOCKET)).unwrap();
-        assert_eq!(connect(directory).unwrap().1, RELAY_TO_MAKER);
+        assert_eq!(connect(directory, PATIENCE).unwrap().1, RELAY_TO_MAKER);
     }
 }

@@ -252,6 +252,8 @@ unsafe extern "C" fn reaper(seat: *mut ReaperSeat) -> ! {
         // The guest has some of them open where it is PID 1, whom they can't hurt; the child opens
         // all.
         set_signal_mask(u64::MAX);
+        // A guest that is not PID 1 may be killed. Its sockets would seem open as long as a reaper has them.
+        call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0]);
         call(libc::SYS_prctl, [libc::PR_SET_CHILD_SUBREAPER as usize, 1, 0, 0]);
         call(libc::SYS_prctl, [libc::PR_SET_NAME as usize, c"eyot-reaper".as_ptr() as usize, 0, 0]);
         while carry_out(seat) && wait_for_plan(seat) {}
