@@ -20,8 +20,8 @@ pub use engine::{Engine, Reconciled};
 pub use folder_changes::FolderChanges;
 pub use name_in_pool::{NameInPool, shown_name};
 pub use pool::{
-    Changes, ComparedPoint, ForkOptions, ForkSource, Forks, MAX_OPEN_PORTS, PoolProvider, Preview,
-    RollbackDone, RollbackOptions, SandboxPool, SnapshotOptions, SnapshotTaken,
+    Changes, CommitOptions, ComparedPoint, ForkOptions, ForkSource, Forks, ImageCommitted, MAX_OPEN_PORTS,
+    PoolProvider, Preview, RollbackDone, RollbackOptions, SandboxPool, SnapshotOptions, SnapshotTaken,
 };
 pub use pool_options::{
     DEFAULT_SANDBOX, DEFAULT_SLEEP_AFTER_MS, DefaultLimits, POOL_WORKDIR, PoolCreate, PoolCreated,

@@ -5,11 +5,13 @@
 //! gives a name to one of them. A member whose sandbox has gone to sleep, or is gone, gives up its
 //! place to a new one, which wakes or makes it.
 
+mod apply;
 mod as_provider;
 mod branch;
 mod branch_options;
 mod browse;
 mod change;
+mod commit;
 mod fork;
 mod keeper;
 mod make;
@@ -45,8 +47,8 @@ use member::{LiveSandbox, Member};
 pub use as_provider::PoolProvider;
 pub(crate) use branch::remove_snapshots_of;
 pub use branch_options::{
-    ComparedPoint, ForkOptions, ForkSource, Forks, RollbackDone, RollbackOptions, SnapshotOptions,
-    SnapshotTaken,
+    CommitOptions, ComparedPoint, ForkOptions, ForkSource, Forks, ImageCommitted, RollbackDone,
+    RollbackOptions, SnapshotOptions, SnapshotTaken,
 };
 pub use browse::{MAX_OPEN_PORTS, Preview};
 pub use change::Changes;

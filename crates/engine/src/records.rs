@@ -25,6 +25,9 @@ pub type FindProvider = dyn Fn(&str) -> Option<Arc<dyn SandboxProvider>> + Send 
 pub(crate) const UNREQUESTED_SLEEP: &str =
     "nobody used it for its time, its host was restarted, or its guest ended unexpectedly";
 
+/// The same, where the sandbox is known to be dead.
+pub(crate) const UNEXPECTED_END: &str = "its guest ended unexpectedly, or its host was restarted";
+
 impl PoolRecords {
     /// Records that are forgotten with the process.
     pub(crate) fn in_memory() -> Result<Self> {

@@ -12,16 +12,28 @@ use rustix::fs::{FileType, Stat};
 use crate::merged_layers::{MAX_NAMES, MergedDirectory, MergedLayers, ShownName, joined};
 
 /// Folders that the sandbox mounts onto, and files that name it: each sandbox has its own.
-const OWN: [&str; 7] = ["dev", "proc", "sys", "run", "etc/hosts", "etc/hostname", "etc/resolv.conf"];
+pub(crate) const OWN: [&str; 7] =
+    ["dev", "proc", "sys", "run", "etc/hosts", "etc/hostname", "etc/resolv.conf"];
 
 /// The most bytes of content that one comparison reads. Whoever fills a sandbox decides how large its files are, holes
 /// included. What is not read counts as changed.
 const MAX_READ_BYTES: u64 = 4 << 30;
 
+/// Two sides that are compared: all that they have, or what they have at one mount.
+pub(crate) struct ComparedPart {
+    pub from: MergedLayers,
+    pub to: MergedLayers,
+    /// The mount point, relative to the root.
+    pub point: PathBuf,
+    /// Only what lies here and below, relative to the mount point.
+    pub top: PathBuf,
+}
+
 /// Two sides that are compared.
 struct LayerComparison<'a> {
     from: &'a MergedLayers,
     to: &'a MergedLayers,
+    point: &'a Path,
     /// The number of the topmost layers of each side that the other does not have.
     own: [usize; 2],
     changes: ChangeCollector,
@@ -46,13 +58,28 @@ struct ComparedDirectory {
     is_told: bool,
 }
 
-/// Compares what two sides have at `top` and below. Blocks for as long as it takes to read what differs.
-pub(crate) fn compare(
-    from: &MergedLayers,
-    to: &MergedLayers,
-    top: &Path,
-    text: bool,
-) -> io::Result<FileChanges> {
+/// The bounds and results that all parts of a comparison share.
+struct ComparisonTotals {
+    changes: ChangeCollector,
+    readable_bytes: u64,
+    texts: TextDiffs,
+}
+
+/// Compares the parts of two sides. Blocks for as long as it takes to read what differs.
+pub(crate) fn compare(parts: &[ComparedPart], text: bool) -> io::Result<FileChanges> {
+    let mut totals = ComparisonTotals {
+        changes: ChangeCollector::default(),
+        readable_bytes: MAX_READ_BYTES,
+        texts: TextDiffs::new(text),
+    };
+    for part in parts {
+        totals = compare_part(part, totals)?;
+    }
+    Ok(totals.changes.finish())
+}
+
+fn compare_part(part: &ComparedPart, totals: ComparisonTotals) -> io::Result<ComparisonTotals> {
+    let ComparedPart { from, to, point, top } = part;
     let own = [from.own_layers(to), to.own_layers(from)];
     let root = ComparedDirectory {
         path: PathBuf::new(),
@@ -62,25 +89,20 @@ pub(crate) fn compare(
         sides: [None, None],
         is_told: false,
     };
-    let mut comparison = LayerComparison {
-        from,
-        to,
-        own,
-        changes: ChangeCollector::default(),
-        readable_bytes: MAX_READ_BYTES,
-        texts: TextDiffs::new(text),
-        left: Vec::new(),
-    };
     if own == [0, 0] {
-        return Ok(FileChanges::default());
+        return Ok(totals);
     }
+    let ComparisonTotals { changes, readable_bytes, texts } = totals;
+    let mut comparison =
+        LayerComparison { from, to, point, own, changes, readable_bytes, texts, left: Vec::new() };
     comparison.descend(root, top)?;
     while !comparison.changes.is_full()
         && let Some(directory) = comparison.left.pop()
     {
         comparison.look_into(&directory)?;
     }
-    Ok(comparison.changes.finish())
+    let LayerComparison { changes, readable_bytes, texts, .. } = comparison;
+    Ok(ComparisonTotals { changes, readable_bytes, texts })
 }
 
 impl LayerComparison<'_> {
@@ -98,6 +120,11 @@ impl LayerComparison<'_> {
         }
         self.left.push(directory);
         Ok(())
+    }
+
+    /// Returns a path as the sandbox knows it.
+    fn shown(&self, path: &Path) -> String {
+        format!("/{}", self.point.join(path).display())
     }
 
     fn look_into(&mut self, directory: &ComparedDirectory) -> io::Result<()> {
@@ -134,7 +161,7 @@ impl LayerComparison<'_> {
     fn note_closed(&mut self, directory: &ComparedDirectory) {
         if !directory.is_told {
             let [before, after] = directory.sides.clone();
-            let path = format!("/{}", directory.path.display());
+            let path = self.shown(&directory.path);
             self.changes.add(FileChange { path, change: ChangeKind::Changed, before, after, text: None });
         }
     }
@@ -153,7 +180,7 @@ impl LayerComparison<'_> {
         name: &CString,
     ) -> io::Result<()> {
         let path = joined(&directory.path, name);
-        if OWN.iter().any(|own| path == Path::new(own)) {
+        if OWN.iter().any(|own| self.point.join(&path) == Path::new(own)) {
             return Ok(());
         }
         let (from, to) = (opened[0].look(name)?, opened[1].look(name)?);
@@ -167,7 +194,7 @@ impl LayerComparison<'_> {
         };
         let has_changed = change.is_some();
         if let Some(change) = change {
-            let shown = format!("/{}", path.display());
+            let shown = self.shown(&path);
             let text = self.text(&shown, &path, &from, &to)?;
             let (before, after) = (before.clone(), after.clone());
             self.changes.add(FileChange { path: shown, change, before, after, text });
@@ -345,6 +372,11 @@ mod tests {
         rustix::io::write(&file, text.as_bytes()).unwrap();
     }
 
+    fn part(paths: &[PathBuf; 2]) -> ComparedPart {
+        let [from, to] = paths.clone().map(|path| MergedLayers::open(vec![path]).unwrap());
+        ComparedPart { from, to, point: PathBuf::new(), top: PathBuf::new() }
+    }
+
     #[test]
     fn what_lies_deeper_than_one_path_reaches_is_compared() {
         let folder = tempfile::tempdir().unwrap();
@@ -352,8 +384,7 @@ mod tests {
         for (path, text) in paths.iter().zip(["1", "2"]) {
             make_deep(path, 45, text);
         }
-        let [one, other] = paths.map(|path| MergedLayers::open(vec![path]).unwrap());
-        let found = compare(&one, &other, Path::new(""), true).unwrap();
+        let found = compare(&[part(&paths)], true).unwrap();
         let [change] = &found.changes[..] else { panic!("{found:?}") };
         assert!(change.path.len() == 45 * 201 + 2 && change.path.ends_with("d/f"), "{change:?}");
         assert!(change.text.as_deref().is_some_and(|text| text.contains("-1")), "{change:?}");
@@ -382,13 +413,14 @@ mod tests {
                 fs::File::create(path.join(name)).unwrap().set_len(size).unwrap();
             }
         }
-        let [one, other] = paths.map(|path| MergedLayers::open(vec![path]).unwrap());
-        let found = compare(&one, &other, Path::new(""), false).unwrap();
+        let found = compare(&[part(&paths)], false).unwrap();
         assert_eq!(found.changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["/huge"]);
-        let own = [1, 1];
+        let [one, other] = paths.map(|path| MergedLayers::open(vec![path]).unwrap());
+        let (own, point) = ([1, 1], Path::new(""));
         let (changes, left) = (ChangeCollector::default(), Vec::new());
         let (readable_bytes, texts) = (MAX_READ_BYTES, TextDiffs::new(false));
-        let mut edge = LayerComparison { from: &one, to: &other, own, changes, readable_bytes, texts, left };
+        let mut edge =
+            LayerComparison { from: &one, to: &other, point, own, changes, readable_bytes, texts, left };
         assert!(edge.may_read(MAX_READ_BYTES) && !edge.may_read(1) && edge.may_read(0));
     }
 }

@@ -130,23 +130,29 @@ impl Record {
     pub(crate) fn without_guest(&self, ready: ReadyMark) -> Condition {
         match () {
             () if self.ttl_has_passed() => Condition::Expired,
-            () if ready.asleep || self.info.spec.lifecycle.on_idle == IdleAction::Sleep => {
-                Condition::Sleeping
-            }
+            () if ready.asleep || self.may_have_been_put_to_sleep(ready) => Condition::Sleeping,
             () if self.may_have_been_idle(ready) => Condition::Expired,
             () => Condition::Dead,
         }
+    }
+
+    /// Tells whether the idle timeout may have put it to sleep. One that would sleep sleeps after a restart of the host, too.
+    fn may_have_been_put_to_sleep(&self, ready: ReadyMark) -> bool {
+        let lifecycle = &self.info.spec.lifecycle;
+        let has_lived = || lifecycle.idle_timeout_ms.is_some_and(|idle_ms| has_lived(ready, idle_ms));
+        lifecycle.on_idle == IdleAction::Sleep && (!self.is_of_this_boot() || has_lived())
     }
 
     /// Tells whether the guest may have ended by its idle timeout: it lived at least that long. A
     /// guest that ended sooner was killed.
     fn may_have_been_idle(&self, ready: ReadyMark) -> bool {
         let lifecycle = &self.info.spec.lifecycle;
-        let Some(idle_ms) = lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy) else {
-            return false;
-        };
-        let same_boot = boot_id().is_ok_and(|boot| boot == self.boot_id);
-        same_boot && ready.guest.is_none_or(|guest| guest.started_ms_ago() >= idle_ms)
+        let idle_ms = lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy);
+        idle_ms.is_some_and(|idle_ms| self.is_of_this_boot() && has_lived(ready, idle_ms))
+    }
+
+    fn is_of_this_boot(&self) -> bool {
+        boot_id().is_ok_and(|boot| boot == self.boot_id)
     }
 
     /// Tells whether the time to live is over.
@@ -162,6 +168,11 @@ impl Record {
         let lived = now_ms().saturating_sub(self.info.created_ms);
         Some(ttl.saturating_sub(u64::try_from(lived).unwrap_or(0)))
     }
+}
+
+/// Tells whether a guest has lived at least this long. That is not known of one whose process was not noted.
+fn has_lived(ready: ReadyMark, ms: u64) -> bool {
+    ready.guest.is_none_or(|guest| guest.started_ms_ago() >= ms)
 }
 
 /// Tells whether a file holds something else than it should. A file that can't be read now, for
@@ -213,9 +224,16 @@ mod tests {
     fn a_guest_that_ended_before_it_can_have_been_idle_for_its_time_was_killed() {
         let mut record = record();
         let guest = crate::record::GuestProcess::of(std::process::id() as i32).unwrap();
-        for (idle_ms, expected) in [(u64::MAX, Condition::Dead), (0, Condition::Expired)] {
-            record.info.spec.lifecycle.idle_timeout_ms = Some(idle_ms);
-            assert_eq!(record.without_guest(ReadyMark::running(guest)), expected);
+        for (idle_ms, on_idle, expected) in [
+            (Some(u64::MAX), IdleAction::Destroy, Condition::Dead),
+            (Some(0), IdleAction::Destroy, Condition::Expired),
+            (Some(u64::MAX), IdleAction::Sleep, Condition::Dead),
+            (Some(0), IdleAction::Sleep, Condition::Sleeping),
+            (None, IdleAction::Sleep, Condition::Dead),
+        ] {
+            let lifecycle = &mut record.info.spec.lifecycle;
+            (lifecycle.idle_timeout_ms, lifecycle.on_idle) = (idle_ms, on_idle);
+            assert_eq!(record.without_guest(ReadyMark::running(guest)), expected, "{idle_ms:?} {on_idle:?}");
         }
     }
 

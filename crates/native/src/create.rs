@@ -25,6 +25,7 @@ impl Maker<'_> {
     /// Makes everything of a sandbox up to the running guest. Blocks for a millisecond or two.
     pub(crate) fn make(&self, prepared: Prepared) -> Result<(Unfinished, UnixStream)> {
         let mut unfinished = self.claim(&prepared.spec, &prepared.image)?;
+        unfinished.record.cow = prepared.cow.clone();
         let map = unfinished.claim_ids()?;
         let stream = self.build(prepared, &mut unfinished, map)?;
         Ok((unfinished, stream))
@@ -120,6 +121,7 @@ pub(crate) fn new_record(spec: &ValidSpec, image: &Image) -> Result<Record> {
         made_workspace: false,
         groups: Vec::new(),
         lower: image.lower.clone(),
+        cow: Vec::new(),
         program_path: image.program_path().map(str::to_owned),
         wakes: 0,
     })

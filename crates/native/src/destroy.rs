@@ -14,6 +14,8 @@ use eyot_image::remove_tree;
 
 use crate::cgroup;
 use crate::condition::{Condition, ConditionReader};
+use crate::cow_mount::COW;
+use crate::folder_change;
 use crate::host_ranges::HostRanges;
 use crate::in_parts::in_parts;
 use crate::kept_workspaces::remove_unless_used;
@@ -120,6 +122,10 @@ fn empty_trash(
     if let Some(WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true }) = workspace {
         remove_unless_used(state, id)?;
     }
+    // The files that an apply had replaced are still in the folder, in a directory of their own.
+    if let Err(error) = folder_change::recover(&directory) {
+        tracing::warn!(%error, sandbox = %id, "undo an apply that was killed; the sandbox is removed nevertheless");
+    }
     remove_tree(&directory)?;
     match record.and_then(|record| record.id_block()) {
         Some(ids) => HostRanges::of_host().release(state, ids.block, id),
@@ -131,7 +137,7 @@ fn empty_trash(
 /// on another processor. A process may write once more before it dies. What is left then is removed
 /// afterwards, where a failure counts. So is the record, which lists what else there is to remove.
 fn remove_while_it_dies(directory: &Path) {
-    for name in ["upper", "work"] {
+    for name in ["upper", "work", COW] {
         if let Err(error) = remove_tree(&directory.join(name)) {
             tracing::debug!(%error, "remove the files of a sandbox that dies; tried again when it is dead");
         }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use eyot::internal::system_reason;
 use eyot::{Error, NetworkMode, Result, SandboxPath, ValidSpec, WorkspaceSpec};
 
+use crate::cow_mount::{CowMount, mount_below};
 use crate::egress::RESOLV_CONF;
 use crate::image::{Image, MountPoints, read_of_image};
 use crate::plan::{IdMap, RANGE_LEN};
@@ -26,6 +27,8 @@ pub(crate) struct Layout<'a> {
     pub spec: &'a ValidSpec,
     /// The canonical sources of the mounts, as [`check_mounts`] returned them.
     pub sources: &'a [String],
+    /// The mounts with a copy on write.
+    pub cow: &'a [CowMount],
     pub image: &'a Image,
     pub users: &'a SandboxUsers,
     pub map: IdMap,
@@ -50,6 +53,7 @@ impl Layout<'_> {
         }
         let mut mounts = self.spec.spec().mounts.iter().zip(self.sources);
         mounts.try_for_each(|(mount, source)| self.make_target(source.as_ref(), &mount.target))?;
+        self.make_copies()?;
         // Those above come last.
         self.modes.take().into_iter().rev().try_for_each(|(made, mode)| set_mode(&made, mode))
     }
@@ -216,6 +220,9 @@ pub(crate) fn check_mounts(spec: &ValidSpec, state: &StateDir, image: &Image) ->
     for mount in &spec.spec().mounts {
         let source = check_source(&mount.source, state)?;
         check_target(&mount.target, source.as_ref(), spec, image)?;
+        if mount.cow {
+            check_copied(source.as_ref())?;
+        }
         sources.push(source);
     }
     Ok(sources)
@@ -236,6 +243,25 @@ fn check_target(target: &SandboxPath, source: &Path, spec: &ValidSpec, image: &I
         return invalid("is where commands start, so its source must be a directory");
     }
     Ok(())
+}
+
+/// Checks that a folder can be copied on write.
+fn check_copied(source: &Path) -> Result<()> {
+    let invalid =
+        |reason: String| Error::invalid("mounts.source", format!("`{}` {reason}", source.display()));
+    if !source.is_dir() {
+        return Err(invalid("must be a directory to be copied on write".to_owned()));
+    }
+    let table = fs::read_to_string("/proc/self/mountinfo");
+    let table = table.map_err(|error| invalid(format!("can't be looked at: {}", system_reason(&error))))?;
+    match mount_below(&table, source) {
+        None => Ok(()),
+        Some(below) => {
+            let reason = format!("has another file system below it, at `{}`", below.display());
+            Err(invalid(reason)
+                .with_hint("mount a folder without one: a copy on write shows one file system"))
+        }
+    }
 }
 
 /// Refuses the source of a mount that has something of a state folder, before there is one. Every create refuses it.

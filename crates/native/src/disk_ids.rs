@@ -40,6 +40,17 @@ pub enum DiskIds {
     /// them.
     #[n(4)]
     Range(#[n(0)] IdRange),
+    /// The same numbers as inside, but this owner on disk is this user inside, and the other way round. So a folder of any owner
+    /// is the user's own in a copy of it.
+    #[n(5)]
+    Swapped {
+        /// The owner (uid and gid) on disk.
+        #[n(0)]
+        on_disk: (u32, u32),
+        /// The user (uid and gid) inside.
+        #[n(1)]
+        inside: (u32, u32),
+    },
 }
 
 impl DiskIds {
@@ -58,6 +69,10 @@ impl DiskIds {
                 let map = text(&range.runs().map(extent).collect::<Vec<_>>());
                 Some([map.clone(), map])
             }
+            Self::Swapped { on_disk, inside } => Some(
+                [(on_disk.0, inside.0), (on_disk.1, inside.1)]
+                    .map(|(on_disk, inside)| text(&swapped(range, on_disk, inside))),
+            ),
             Self::Range(written_by) if written_by == range => None,
             Self::Range(written_by) => {
                 let map = text(&between(written_by, range));
@@ -104,6 +119,26 @@ fn between(on_disk: IdRange, host: IdRange) -> Vec<Extent> {
     let extent = |ends: &[u32]| Extent {
         on_disk: on_disk.host_id(ends[0]),
         host: host.host_id(ends[0]),
+        count: ends[1] - ends[0],
+    };
+    cuts.windows(2).map(extent).collect()
+}
+
+/// Maps each id on disk to the same one inside, but these two to each other.
+fn swapped(range: IdRange, on_disk: u32, inside: u32) -> Vec<Extent> {
+    let ends = [on_disk, inside].into_iter().flat_map(|id| [id, id.saturating_add(1)]);
+    let runs = range.runs().flat_map(|run| [run.inside, run.inside + run.count]);
+    let mut cuts: Vec<u32> = ends.chain(runs).filter(|cut| *cut <= RANGE_LEN).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let other = |id: u32| match id {
+        id if id == inside => on_disk,
+        id if id == on_disk => inside,
+        id => id,
+    };
+    let extent = |ends: &[u32]| Extent {
+        on_disk: other(ends[0]),
+        host: range.host_id(ends[0]),
         count: ends[1] - ends[0],
     };
     cuts.windows(2).map(extent).collect()
@@ -180,6 +215,24 @@ mod tests {
             }
         }
         assert_eq!(DiskIds::Range(SHIFTED).maps(SHIFTED), None);
+    }
+
+    #[test]
+    fn the_owner_of_a_copied_folder_is_the_user_inside_and_all_others_keep_their_numbers() {
+        for range in [IN_ORDER, SHIFTED] {
+            for (owner, user) in [(0, 1000), (1000, 1000), (1000, 0), (501, RANGE_LEN - 1), (1_000_000, 1000)]
+            {
+                let extents = swapped(range, owner, user);
+                for id in 0..RANGE_LEN {
+                    let expected = match id {
+                        id if id == user => owner,
+                        id if id == owner => user,
+                        id => id,
+                    };
+                    assert_eq!(on_disk(&extents, range.host_id(id)), Some(expected), "{id}: {owner} {user}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::path::Path;
 use eyot::SnapshotId;
 use serde::{Deserialize, Serialize};
 
+use crate::cow_layers::begin_again;
+use crate::cow_mount::COW;
 use crate::image::Lower;
 use crate::record::Record;
 use crate::state::{StateDir, make_child, write_whole};
@@ -19,6 +21,9 @@ const INTENT: &str = "files-move.json";
 const UPPER: &str = "upper";
 /// A writable layer that is thrown away.
 const DISCARDED: &str = "upper.discarded";
+
+/// Copies on write that are thrown away.
+const DISCARDED_COW: &str = "cow.discarded";
 
 /// A change of a sandbox's layers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +79,7 @@ pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io
         remove_discarded(directory)?;
         return Ok(record);
     };
+    move_copies(state, directory, &change)?;
     let upper = directory.join(UPPER);
     let old = match &change.kept_as {
         Some(id) => state.snapshot_files(id),
@@ -98,9 +104,30 @@ pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io
     Ok(record)
 }
 
+/// Moves the copies on write. They come first: a snapshot is there once it has its files.
+fn move_copies(state: &StateDir, directory: &Path, change: &FilesMove) -> io::Result<()> {
+    let copies = directory.join(COW);
+    let old = match &change.kept_as {
+        Some(id) => state.snapshot(id).join(COW),
+        None => directory.join(DISCARDED_COW),
+    };
+    let Some(below) = change.lower.snapshots.first() else { return Ok(()) };
+    if !old.exists() {
+        if !copies.exists() {
+            return Ok(());
+        }
+        fs::rename(&copies, &old)?;
+    }
+    begin_again(directory, &old, below.snapshot_folder())
+}
+
 fn remove_discarded(directory: &Path) -> io::Result<()> {
-    let discarded = directory.join(DISCARDED);
-    if discarded.exists() { eyot_image::remove_tree(&discarded) } else { Ok(()) }
+    for discarded in [DISCARDED, DISCARDED_COW].map(|name| directory.join(name)) {
+        if discarded.exists() {
+            eyot_image::remove_tree(&discarded)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use eyot::{SandboxId, SandboxName, SandboxSpec, SnapshotId, SnapshotInfo};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
+use crate::cow_mount::{COW, CowMount};
 use crate::files_move::FilesMove;
 use crate::image::{Lower, SnapshotLayer};
 use crate::record::Record;
@@ -39,6 +40,9 @@ pub(crate) struct KeptSnapshot {
     /// The layers below its files.
     #[serde(flatten)]
     pub lower: Lower,
+    /// The copies on write of its sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cow: Vec<CowMount>,
     /// The host ids of the sandbox that wrote its files.
     pub ids: Option<IdBlock>,
     /// The `PATH` of its image.
@@ -99,7 +103,10 @@ impl KeptSnapshot {
         if self.own_bytes.is_some() {
             return;
         }
-        let noted = bytes_below(&state.snapshot_files(&self.id)).and_then(|bytes| {
+        let copies = state.snapshot(&self.id).join(COW);
+        let copied = if copies.exists() { bytes_below(&copies) } else { Ok(0) };
+        let counted = copied.and_then(|copied| Ok(copied + bytes_below(&state.snapshot_files(&self.id))?));
+        let noted = counted.and_then(|bytes| {
             self.own_bytes = Some(bytes);
             self.write(state)
         });

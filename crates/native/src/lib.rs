@@ -16,15 +16,25 @@
 //! ```
 
 #[cfg(feature = "provider")]
+mod apply;
+#[cfg(feature = "provider")]
 mod backup;
 #[cfg(feature = "provider")]
 mod blocking;
 #[cfg(feature = "provider")]
 mod cgroup;
 #[cfg(feature = "provider")]
+mod commit;
+#[cfg(feature = "provider")]
 mod compared;
 #[cfg(feature = "provider")]
 mod condition;
+#[cfg(feature = "provider")]
+mod copies;
+#[cfg(feature = "provider")]
+mod cow_layers;
+#[cfg(feature = "provider")]
+mod cow_mount;
 #[cfg(feature = "provider")]
 mod create;
 #[cfg(feature = "provider")]
@@ -41,7 +51,11 @@ mod file_gate;
 #[cfg(feature = "provider")]
 mod files_move;
 #[cfg(feature = "provider")]
+mod folder_change;
+#[cfg(feature = "provider")]
 pub mod host;
+#[cfg(feature = "provider")]
+mod host_files;
 #[cfg(feature = "provider")]
 mod host_ranges;
 #[cfg(feature = "provider")]
@@ -67,6 +81,8 @@ mod mount_rights;
 mod options;
 #[cfg(feature = "provider")]
 mod owner;
+#[cfg(feature = "provider")]
+mod packed_tree;
 mod plan;
 #[cfg(feature = "provider")]
 mod provider;
@@ -116,7 +132,7 @@ pub use image::{ImageSources, image_store, image_uses};
 #[cfg(feature = "provider")]
 pub use kept_workspaces::{KeptWorkspace, kept_workspaces, remove_kept_workspace};
 #[cfg(feature = "provider")]
-pub use mount_rights::{why_not_readable, why_not_writable};
+pub use mount_rights::{why_not_copied, why_not_readable, why_not_writable};
 #[cfg(feature = "provider")]
 pub use options::NativeOptions;
 // For tests of failing closed.

@@ -13,6 +13,7 @@ use eyot::{Error, NetworkMode, Result, ValidSpec};
 use eyot_image::{FileLock, UseGuard};
 
 use crate::cgroup::{CgroupSupport, GroupDescriptors, GroupPlan, GroupRequest, Home};
+use crate::cow_mount::CowMount;
 use crate::directory::{Layout, check_mounts};
 use crate::disk::{self, Disk, Disks};
 use crate::egress;
@@ -45,6 +46,8 @@ pub(crate) struct Prepared {
     /// The spec, completed with the image's wishes where the caller left a choice.
     pub spec: ValidSpec,
     pub sources: Vec<String>,
+    /// The mounts with a copy on write.
+    pub cow: Vec<CowMount>,
     pub disk: Option<disk::DiskRequest>,
     groups: GroupRequest,
     pub image: Image,
@@ -74,14 +77,14 @@ impl Maker<'_> {
         let disk = self.disks.wanted(&spec.spec().limits)?;
         let groups = wanted_groups(spec);
         let name = spec.spec().image.as_deref();
-        let (mut held, mut held_snapshot) = (None, None);
+        let (mut held, mut held_snapshot, mut copied) = (None, None, Vec::new());
         let (image, spec) = match (lower, &spec.spec().snapshot) {
             (Some(lower), _) => {
                 (self.images.resolve_again(self.state, name, lower, as_root())?, spec.clone())
             }
             (None, Some(snapshot)) => {
                 let begun = snapshot_base::begin_with(self.state, self.images, snapshot, as_root())?;
-                held_snapshot = Some(begun.held);
+                (held_snapshot, copied) = (Some(begun.held), begun.cow);
                 (begun.image, spec.with_image_defaults(begun.defaults)?)
             }
             (None, None) => {
@@ -92,7 +95,12 @@ impl Maker<'_> {
             }
         };
         let sources = check_mounts(&spec, self.state, &image)?;
-        Ok(Prepared { spec, sources, disk, groups, image, held, held_snapshot })
+        let cow = CowMount::all(spec.spec(), &sources);
+        if copied.iter().any(|mount| !cow.contains(mount)) {
+            return Err(Error::invalid("mounts", "must have the copies on write that the snapshot has")
+                .with_hint("a fork has them: `eyot fork SNAPSHOT`"));
+        }
+        Ok(Prepared { spec, sources, cow, disk, groups, image, held, held_snapshot })
     }
 
     /// Builds on the claims everything up to the running guest. Blocks for a millisecond or two.
@@ -138,7 +146,7 @@ impl Maker<'_> {
         config: OwnedFd,
         configure: impl FnOnce(&Record, bool) -> Result<()>,
     ) -> Result<StartedGuest> {
-        let Prepared { spec, sources, disk, groups: wanted, image, .. } = prepared;
+        let Prepared { spec, sources, cow, disk, groups: wanted, image, .. } = prepared;
         unfinished.record.groups = self.group_paths(spec, wanted);
         if let Origin::Asleep = unfinished.origin {
             // Whoever clears up after this process looks for its groups here. Those of a new sandbox are found by its id.
@@ -154,6 +162,7 @@ impl Maker<'_> {
             files: on_disk.as_ref().unwrap_or(&unfinished.directory),
             spec,
             sources,
+            cow,
             image,
             users,
             map,
@@ -274,6 +283,7 @@ impl Maker<'_> {
             None => Err(Error::invalid("state", "must be a path in UTF-8")),
         };
         let Layout { spec, sources, image, users, map, .. } = *layout;
+        let cow = layout.cow_overlays().map_err(failed("look at a folder to copy"))?;
         let directory = in_utf8(layout.directory)?;
         let workspace = workspace.map(in_utf8).transpose()?;
         let (directory, workspace) = (directory.as_str(), workspace.as_deref());
@@ -285,6 +295,7 @@ impl Maker<'_> {
         let setup = Setup {
             spec,
             sources,
+            cow: &cow,
             map,
             user: users.ids(),
             image,
@@ -330,6 +341,7 @@ pub(crate) fn preview(
     let setup = Setup {
         spec,
         sources: &sources,
+        cow: &[],
         map,
         user: (USER_ID, USER_ID),
         image: &image,

@@ -53,6 +53,16 @@ pub(crate) enum ShownName {
     },
 }
 
+impl ShownName {
+    /// Returns what is known of it; `None` if there is nothing.
+    pub(crate) fn stat(&self) -> Option<&Stat> {
+        match self {
+            Self::Nothing => None,
+            Self::Leaf { stat, .. } | Self::Directory { stat, .. } => Some(stat),
+        }
+    }
+}
+
 impl MergedLayers {
     pub(crate) fn open(layers: Vec<PathBuf>) -> io::Result<Self> {
         let open = |path: &PathBuf| rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty());
@@ -85,6 +95,22 @@ impl MergedLayers {
         Ok(MergedDirectory(open))
     }
 
+    /// Looks a path up. No directory on the way may be a link.
+    pub(crate) fn find(&self, path: &Path) -> io::Result<ShownName> {
+        let (mut places, mut above) = (self.places(), PathBuf::new());
+        let mut names = path.iter().peekable();
+        while let Some(name) = names.next() {
+            let shown = self.directory(&above, &places)?.look(&CString::new(name.as_bytes())?)?;
+            match shown {
+                shown if names.peek().is_none() => return Ok(shown),
+                ShownName::Directory { places: below, .. } => places = below,
+                ShownName::Nothing | ShownName::Leaf { .. } => return Ok(ShownName::Nothing),
+            }
+            above.push(name);
+        }
+        Ok(ShownName::Nothing)
+    }
+
     /// Opens a path of any length: the kernel takes 4,095 bytes at once.
     fn open_in(&self, place: usize, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut at: Option<OwnedFd> = None;
@@ -99,6 +125,11 @@ impl MergedLayers {
         }
         let part = if part.as_os_str().is_empty() { Path::new(".") } else { &part };
         rustix::fs::openat2(at.as_ref().unwrap_or(&self.roots[place]), part, flags, Mode::empty(), INSIDE)
+    }
+
+    /// Opens the directory of one layer.
+    pub(crate) fn opened(&self, place: usize, path: &Path) -> io::Result<OwnedFd> {
+        Ok(self.open_in(place, path, DIRECTORY)?)
     }
 
     /// Opens a regular file; `None` if there is none any more, or if it is closed to an ordinary user.
@@ -152,7 +183,8 @@ impl MergedDirectory {
             let is_removal = kind == FileType::CharacterDevice && stat.st_rdev == 0;
             if is_removal || kind != FileType::Directory {
                 return Ok(match merged {
-                    Some(directory) => shown(directory),
+                    // Below a leaf, or where the name was removed, no directory shows.
+                    Some((places, stat, _)) => shown((places.clone(), stat, places.last().copied())),
                     None if is_removal => ShownName::Nothing,
                     None => ShownName::Leaf { place: *place, stat },
                 });

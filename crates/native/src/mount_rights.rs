@@ -45,6 +45,11 @@ pub fn why_not_readable(source: &Path) -> Option<String> {
     ))
 }
 
+/// Returns the same of a copy on write. The user of a sandbox of root's is the owner of the folder there.
+pub fn why_not_copied(source: &Path) -> Option<String> {
+    if rustix::process::geteuid().is_root() { None } else { why_not_readable(source) }
+}
+
 /// Returns the reason why a sandbox that this user makes can't write to `source`, as a sentence that
 /// says what to do. Returns `None` if it can, or if that can't be foreseen.
 pub fn why_not_writable(source: &Path) -> Option<String> {

@@ -106,6 +106,19 @@ pub(crate) fn snapshot_point(place: usize) -> String {
     format!("{LOWER}/{place}")
 }
 
+/// The directory of the mount points of the layers of copied folders.
+pub(crate) const COW_POINTS: &str = "c";
+
+/// Returns the mount point of a layer of copied folders, by its number.
+pub(crate) fn cow_point(number: usize) -> String {
+    format!("{COW_POINTS}/{number}")
+}
+
+/// Returns the options of the overlay of a copied folder.
+pub(crate) fn cow_options(lower: &[String], key: &str) -> String {
+    format!("lowerdir={},upperdir=cow/{key},workdir=cow-work/{key},userxattr,volatile", lower.join(":"))
+}
+
 /// Returns the options of the sandbox's overlay over these layers.
 pub(crate) fn overlay_options(lower: &[String]) -> String {
     format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile", lower.join(":"))
@@ -190,6 +203,22 @@ pub enum Step {
     /// Makes the mount points of the layer and of this many snapshots above it, in memory.
     #[n(50)]
     SnapshotPoints(#[n(0)] u32),
+    /// Makes this many mount points of the layers of copies of folders, in memory.
+    #[n(51)]
+    CowPoints(#[n(0)] u32),
+    /// Mounts a copy on write of a folder. Names are relative to the sandbox's directory.
+    #[n(52)]
+    CowOverlay {
+        /// The read-only layers, topmost first; the folder of the host is the last.
+        #[n(0)]
+        lower: Vec<String>,
+        /// The name of its directories.
+        #[n(1)]
+        key: String,
+        /// The mount point.
+        #[n(2)]
+        target: String,
+    },
     /// Mounts the root file system: read-only layers below, the sandbox's own directory above.
     /// Names are relative to the sandbox's directory.
     #[n(5)]
@@ -395,6 +424,8 @@ impl Step {
             Self::GuestFile(_) => "mount the guest's program",
             Self::Bind(_) => "bind a host path",
             Self::SnapshotPoints(_) => "make the mount points of snapshots",
+            Self::CowPoints(_) => "make the mount points of copied folders",
+            Self::CowOverlay { .. } => "mount a copy of a folder",
             Self::Overlay { .. } => "mount the root overlay",
             Self::Programs(_) => "overlay the host's programs",
             Self::Rebuild(_) => "rebuild a folder of the host's programs",
@@ -438,7 +469,10 @@ impl Step {
             | Self::ReadOnlyMount(path)
             | Self::Mask(path)
             | Self::ReadOnly(path) => path,
-            Self::Tmpfs { target, .. } | Self::Overlay { target, .. } | Self::File { target, .. } => target,
+            Self::Tmpfs { target, .. }
+            | Self::CowOverlay { target, .. }
+            | Self::Overlay { target, .. }
+            | Self::File { target, .. } => target,
             _ => "",
         }
     }

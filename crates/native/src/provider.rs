@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use eyot::internal::system_reason;
 use eyot::{
     Capabilities, Capability, ContainerSpec, Created, Error, ErrorKind, Isolation, NetworkMode, PullPolicy,
-    Result, SandboxImages, SandboxInfo, SandboxNamer, SandboxOperationUnsupported, SandboxProvider,
-    SandboxSnapshots, SandboxSpec, Usage, ValidSpec,
+    Result, SandboxCowMounts, SandboxImages, SandboxInfo, SandboxNamer, SandboxOperationUnsupported,
+    SandboxProvider, SandboxSnapshots, SandboxSpec, Usage, ValidSpec,
 };
 use eyot_guest::client::{Connection, GUEST_CAPABILITIES, GuestDriver, GuestDriverParts, Meter};
 
+use crate::apply::NativeCowMounts;
 use crate::blocking::on_blocking_thread;
 use crate::cgroup::{self, CgroupSupport};
 use crate::condition::Condition;
@@ -331,6 +332,10 @@ impl SandboxProvider for NativeProvider {
         Ok(Arc::new(NativeSnapshots(Arc::clone(&self.sandboxes))))
     }
 
+    fn cow_mounts(&self) -> Result<Arc<dyn SandboxCowMounts>> {
+        Ok(Arc::new(NativeCowMounts(Arc::clone(&self.sandboxes))))
+    }
+
     async fn sleep(&self, id_or_name: &str) -> Result<()> {
         let key = id_or_name.to_owned();
         self.blocking(move |sandboxes| sandboxes.sleep(&key)).await
@@ -390,9 +395,20 @@ impl SandboxProvider for NativeProvider {
 /// Returns the capabilities of this provider's sandboxes, which are the same on every sandboxes.
 pub fn capabilities() -> Capabilities {
     use Capability::{
-        ChangeDeadlines, Mounts, NetworkEgress, NetworkHost, PersistentWorkspace, Sleep, Snapshots, Users,
+        ChangeDeadlines, Commit, CowMounts, Mounts, NetworkEgress, NetworkHost, PersistentWorkspace, Sleep,
+        Snapshots, Users,
     };
-    let own = [ChangeDeadlines, Mounts, NetworkEgress, NetworkHost, PersistentWorkspace, Sleep, Snapshots];
+    let own = [
+        ChangeDeadlines,
+        Commit,
+        CowMounts,
+        Mounts,
+        NetworkEgress,
+        NetworkHost,
+        PersistentWorkspace,
+        Sleep,
+        Snapshots,
+    ];
     let users = rustix::process::geteuid().is_root().then_some(Users);
     Capabilities::new(GUEST_CAPABILITIES.into_iter().chain(own).chain(users))
 }

@@ -12,6 +12,7 @@ use eyot_image::FileLock;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::cow_mount::CowMount;
 use crate::egress::changed_rules;
 use crate::image::Lower;
 use crate::state::{IdBlock, StateDir, write_whole};
@@ -43,6 +44,9 @@ pub(crate) struct Record {
     /// The read-only layers on the host that the sandbox was made over.
     #[serde(flatten)]
     pub lower: Lower,
+    /// The mounts with a copy on write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cow: Vec<CowMount>,
     /// The `PATH` that its image sets, if it sets one.
     #[serde(default)]
     pub program_path: Option<String>,
@@ -299,6 +303,7 @@ pub(crate) mod tests {
             made_workspace: false,
             groups: Vec::new(),
             lower: Lower::default(),
+            cow: Vec::new(),
             program_path: None,
             wakes: 0,
         }

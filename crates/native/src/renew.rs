@@ -36,6 +36,7 @@ impl Layout<'_> {
         eyot_image::remove_tree(&work)?;
         make_child(&work, 0o755)?;
         self.give(&work, 0)?;
+        self.renew_copies()?;
         let upper = self.files.join("upper");
         let mode = fs::symlink_metadata(&upper)?.mode() & 0o7777;
         // Whoever is inside may have closed its root, to its owner too.

@@ -12,9 +12,11 @@ use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::disk_ids::DiskIds;
 use crate::image::{Image, MountPoints, image_point, overlay_layers};
 use crate::plan::{
-    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, OWN_DEVICES, Plan, ROOT, Step, pack_filter, snapshot_point,
+    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, OWN_DEVICES, Plan, ROOT, Step, cow_point, pack_filter,
+    snapshot_point,
 };
 use crate::seccomp;
+use crate::state::IdBlock;
 
 /// The inputs of the plan.
 pub(crate) struct Setup<'a> {
@@ -22,6 +24,8 @@ pub(crate) struct Setup<'a> {
     /// The canonical source of each mount in the spec. It is resolved once, so a link that changes
     /// later has no effect.
     pub sources: &'a [String],
+    /// The overlays of the mounts with a copy on write, in the order of the spec.
+    pub cow: &'a [CowOverlay],
     pub map: IdMap,
     /// The inner uid and gid that run commands unless a call names a user.
     pub user: (u32, u32),
@@ -46,6 +50,16 @@ pub(crate) struct Setup<'a> {
     pub processors: &'a [u32],
     /// The sandbox has a disk of its own.
     pub has_disk: bool,
+}
+
+/// The parts of the overlay of a mount with a copy on write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CowOverlay {
+    pub key: String,
+    /// The owner of the folder on the host.
+    pub owner: (u32, u32),
+    /// The layers that snapshots have of it, topmost first, with the host ids of whoever wrote it.
+    pub snapshots: Vec<(String, Option<IdBlock>)>,
 }
 
 /// The mask of the capabilities that a range's guest, and root inside it, hold in their own user
@@ -267,11 +281,44 @@ impl Setup<'_> {
         if let Some(workspace) = self.workspace {
             steps.push(self.bind(workspace, &workdir, false, DiskIds::Workspace));
         }
+        steps.extend(self.cow_points());
+        let (mut overlays, mut point) = (self.cow.iter(), 0);
         for (mount, source) in self.spec.spec().mounts.iter().zip(self.sources) {
+            if mount.cow {
+                let overlay = overlays.next();
+                steps.extend(
+                    overlay.into_iter().flat_map(|cow| self.copied(cow, source, &mount.target, &mut point)),
+                );
+                continue;
+            }
             let (uid, gid) = self.user;
             let ids = if mount.writable { DiskIds::OneOwner { uid, gid } } else { DiskIds::Inside };
             steps.push(self.bind(source, &inside(mount.target.as_str()), !mount.writable, ids));
         }
+        steps
+    }
+
+    fn cow_points(&self) -> Option<Step> {
+        let layers: usize = self.cow.iter().map(|cow| cow.snapshots.len() + 1).sum();
+        (layers > 0).then(|| Step::CowPoints(u32::try_from(layers).unwrap_or(u32::MAX)))
+    }
+
+    /// Binds the layers of a copied folder to the next mount points, and mounts the copy.
+    fn copied(&self, cow: &CowOverlay, source: &str, target: &SandboxPath, point: &mut usize) -> Vec<Step> {
+        let mut next = || {
+            *point += 1;
+            cow_point(*point - 1)
+        };
+        let (mut steps, mut lower) = (Vec::new(), Vec::new());
+        for (folder, ids) in &cow.snapshots {
+            let ids = ids.map_or(DiskIds::Host, |ids| DiskIds::Range(ids.range()));
+            lower.push(next());
+            steps.extend(lower.last().map(|point| self.bind(folder, point, true, ids)));
+        }
+        lower.push(next());
+        let ids = DiskIds::Swapped { on_disk: cow.owner, inside: self.user };
+        steps.extend(lower.last().map(|point| self.bind(source, point, true, ids)));
+        steps.push(Step::CowOverlay { lower, key: cow.key.clone(), target: inside(target.as_str()) });
         steps
     }
 
@@ -369,6 +416,7 @@ pub(crate) fn mount_targets(plan: &Plan) -> io::Result<Vec<(PathBuf, bool)>> {
             }
             Step::Programs(path) => (inside(path), true),
             Step::Bind(Bind { target, .. })
+            | Step::CowOverlay { target, .. }
             | Step::Proc(target)
             | Step::DevPts(target, _)
             | Step::Tmpfs { target, .. } => (target.clone(), true),
@@ -436,6 +484,7 @@ mod tests {
             directory: "/state/sandboxes/x",
             workspace: None,
             sources: &sources,
+            cow: &[],
             landlock_abi: 7,
             per_namespace_pids: true,
             own_ipc_limits: true,
@@ -532,7 +581,7 @@ mod tests {
     fn a_writable_mount_has_one_owner_on_disk_whatever_the_user_is_called() {
         let ids = |map: IdMap, writable| {
             let target = SandboxPath::parse("/mnt/x").unwrap();
-            let mount = eyot::Mount { source: "/srv".into(), target, writable };
+            let mount = eyot::Mount { source: "/srv".into(), target, writable, cow: false };
             let plan = plan(map, |spec| (spec.mounts, spec.user) = (vec![mount], Some("1000".to_owned())));
             plan.steps.iter().find_map(|step| match step {
                 Step::Bind(bind) if bind.source == "/srv" => Some(bind.ids),

@@ -66,6 +66,8 @@ impl Shape {
         let kind_of_network = matches!(spec.network, NetworkMode::None | NetworkMode::Egress);
         let is_of_its_own = spec.workspace == WorkspaceSpec::Ephemeral
             && prepared.image.mount_points != MountPoints::Own
+            // The facts about the folder are to be those of the time of the create.
+            && prepared.cow.is_empty()
             && prepared.held.is_none()
             && prepared.held_snapshot.is_none();
         if !as_root() || !kind_of_network || !is_of_its_own {

@@ -6,6 +6,7 @@ use eyot::{Error, ErrorKind, ImageDefaults, Result, SnapshotId};
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
 
+use crate::cow_mount::CowMount;
 use crate::host::SetupFailure;
 use crate::image::{Image, ImageCache};
 use crate::kept_snapshot::KeptSnapshot;
@@ -15,6 +16,8 @@ use crate::state::StateDir;
 pub(crate) struct SnapshotBase {
     pub image: Image,
     pub defaults: ImageDefaults,
+    /// The copies on write that it has something of.
+    pub cow: Vec<CowMount>,
     /// Keeps the snapshot until the sandbox's record names it.
     pub held: FileLock,
 }
@@ -42,7 +45,7 @@ pub(crate) fn begin_with(
         workdir: kept.made_from.workdir.map(|workdir| workdir.to_string()),
         user: kept.made_from.user,
     };
-    Ok(SnapshotBase { image, defaults, held })
+    Ok(SnapshotBase { image, defaults, cow: kept.cow, held })
 }
 
 /// Reads a snapshot that a sandbox can be made from.

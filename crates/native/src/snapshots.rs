@@ -9,16 +9,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::internal::system_reason;
 use eyot::{
-    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId,
-    SandboxSnapshots, SandboxSpec, SnapshotId, SnapshotInfo,
+    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, NewImage, NewSnapshot, Result,
+    SandboxId, SandboxPath, SandboxSnapshots, SandboxSpec, SnapshotId, SnapshotInfo,
 };
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
 
 use crate::blocking::on_blocking_thread;
-use crate::compared::compare;
+use crate::commit::CommitStop;
+use crate::compared::{ComparedPart, compare};
 use crate::condition::Condition;
+use crate::copies::copied_layers;
+use crate::cow_layers::keep_base;
+use crate::cow_mount::CowMount;
 use crate::files_move::{self, FilesMove};
+use crate::folder_change;
 use crate::image::{Lower, SnapshotLayer, fits_in_mount};
 use crate::kept_snapshot::{self, KeptSnapshot};
 use crate::merged_layers::MergedLayers;
@@ -32,6 +37,11 @@ pub(crate) struct NativeSnapshots(pub Arc<Sandboxes>);
 
 #[async_trait]
 impl SandboxSnapshots for NativeSnapshots {
+    async fn check_still(&self, sandbox: &SandboxId, what: &str) -> Result<()> {
+        let (id, what) = (sandbox.clone(), what.to_owned());
+        self.blocking(move |sandboxes| refuse_disk(&sandboxes.recorded(&id)?.1, &what)).await
+    }
+
     async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let id = sandbox.clone();
         self.blocking(move |sandboxes| sandboxes.take_snapshot(&id, new)).await
@@ -78,6 +88,17 @@ impl SandboxSnapshots for NativeSnapshots {
         let (from, to, options) = (from.clone(), to.clone(), options.clone());
         self.blocking(move |sandboxes| sandboxes.compare(&from, &to, &options)).await
     }
+
+    async fn check_commit(&self, point: &BranchPoint, image: &NewImage) -> Result<()> {
+        let (point, image) = (point.clone(), image.clone());
+        self.blocking(move |sandboxes| sandboxes.check_commit(&point, &image)).await
+    }
+
+    async fn commit(&self, snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
+        let (id, image, stop) = (snapshot.clone(), image.clone(), CommitStop::default());
+        let is_stopped = Arc::clone(&stop.0);
+        self.blocking(move |sandboxes| sandboxes.commit(&id, &image, &is_stopped)).await
+    }
 }
 
 impl NativeSnapshots {
@@ -91,11 +112,23 @@ impl NativeSnapshots {
 }
 
 /// A sandbox that sleeps, locked. No process of it runs.
-struct StillSandbox {
-    record: Record,
-    directory: PathBuf,
+pub(crate) struct StillSandbox {
+    pub record: Record,
+    pub directory: PathBuf,
     _lock: Lock,
 }
+
+/// Refuses a sandbox that has a disk of its own.
+pub(crate) fn refuse_disk(directory: &Path, what: &str) -> Result<()> {
+    if !has_disk(directory) {
+        return Ok(());
+    }
+    let message = format!("{what}: a sandbox with a disk limit keeps its files on a disk of its own");
+    Err(Error::new(ErrorKind::Unsupported, message).with_hint(WITHOUT_DISK))
+}
+
+/// The hint at snapshots where there is a disk. A server with keys limits the disk of every sandbox.
+const WITHOUT_DISK: &str = "make it without a disk limit; a server with keys sets one unless its configuration has `[quotas] disk_mib = \"unlimited\"`";
 
 /// Refuses a snapshot of a sandbox that lies above so many layers that it could not be mounted above one more.
 fn refuse_beyond_depth(lower: &Lower) -> Result<()> {
@@ -111,12 +144,12 @@ fn refuse_beyond_depth(lower: &Lower) -> Result<()> {
          no more"
     );
     Err(Error::new(ErrorKind::Quota, message)
-        .with_hint("roll it back to an earlier one, or make a new sandbox of its files"))
+        .with_hint("roll it back to an earlier one, or copy its files into a new sandbox: `eyot transfer`"))
 }
 
 impl Sandboxes {
     /// Holds a sleeping sandbox still, and completes what was begun with its files.
-    fn hold_still(&self, id: &SandboxId, what: &str) -> Result<StillSandbox> {
+    pub(crate) fn hold_still(&self, id: &SandboxId, what: &str) -> Result<StillSandbox> {
         let (id, lock) = self.locked(id.as_str())?;
         let directory = self.state.sandbox(&id);
         let (record, condition) = Condition::of(&directory);
@@ -127,12 +160,10 @@ impl Sandboxes {
                 return Err(Error::new(ErrorKind::Conflict, message).with_hint("put it to sleep first"));
             }
         };
-        if has_disk(&directory) {
-            let message = format!("{what}: a sandbox with a disk limit keeps its files on a disk of its own");
-            return Err(Error::new(ErrorKind::Unsupported, message).with_hint("make it without a disk limit"));
-        }
+        refuse_disk(&directory, what)?;
         self.state.make()?;
         put_to_sleep(&directory, &record).map_err(failed("end what is left of its guest"))?;
+        folder_change::recover(&directory).map_err(failed("undo an apply"))?;
         let record =
             files_move::complete(&self.state, &directory, record).map_err(failed("move its files"))?;
         Ok(StillSandbox { record, directory, _lock: lock })
@@ -140,10 +171,19 @@ impl Sandboxes {
 
     fn take_snapshot(&self, id: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let StillSandbox { record, directory, _lock } = self.hold_still(id, "take a snapshot")?;
-        refuse_beyond_depth(&record.lower)?;
         let failed = failed("take a snapshot");
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(&failed)?;
+        // Rules that were changed since are in force in the forks, too.
+        let spec = SandboxSpec { egress: record.info.spec.egress.clone(), ..new.spec.clone() };
+        if new.for_forks
+            && new.name.is_none()
+            && let Some(last) = self.unchanged_since(&record, &directory).map_err(&failed)?
+        {
+            let (sandbox_name, labels) = (new.sandbox_name, new.labels);
+            return Ok(SnapshotInfo { sandbox_name, labels, spec, ..last.info(None) });
+        }
+        refuse_beyond_depth(&record.lower)?;
         // A caller may choose the id.
         if self.state.snapshot(&new.id).exists() {
             let message = format!("take a snapshot: the id `{}` is in use", new.id);
@@ -164,10 +204,10 @@ impl Sandboxes {
             sandbox_name: new.sandbox_name,
             labels: new.labels,
             created_ms: kept_snapshot::next_ms(&self.state).map_err(&failed)?,
-            // Rules that were changed since are in force in the forks, too.
-            spec: SandboxSpec { egress: record.info.spec.egress.clone(), ..new.spec },
+            spec,
             made_from: record.info.spec.clone(),
             lower: record.lower.clone(),
+            cow: record.cow.clone(),
             ids: record.id_block(),
             program_path: record.program_path.clone(),
             own_bytes: None,
@@ -175,11 +215,23 @@ impl Sandboxes {
             for_forks: new.for_forks,
         };
         kept.write(&self.state).map_err(&failed)?;
+        keep_base(&directory, &self.state.snapshot(&kept.id)).map_err(&failed)?;
         let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
         let change = FilesMove { kept_as: Some(kept.id.clone()), lower, mode: None };
         change.make(&self.state, &directory, record).map_err(&failed)?;
         let shared = if kept.lower.snapshots.is_empty() { Some(0) } else { None };
         Ok(kept.info(shared))
+    }
+
+    /// Returns the last snapshot of a sandbox that has written nothing since: forks of it need no layer of their own.
+    fn unchanged_since(&self, record: &Record, directory: &Path) -> io::Result<Option<KeptSnapshot>> {
+        let Some(last) = record.lower.snapshots.first() else { return Ok(None) };
+        let kept = KeptSnapshot::read(&self.state, &last.id)?;
+        // Copies on write have upper directories of their own.
+        let is_own = |kept: &KeptSnapshot| kept.sandbox == record.info.id && record.cow.is_empty();
+        let kept = kept.filter(|kept| kept.is_usable() && is_own(kept));
+        let is_same = || is_same_root(&directory.join("upper"), &self.state.snapshot_files(&last.id));
+        if kept.is_some() && !is_same()? { Ok(None) } else { Ok(kept) }
     }
 
     fn roll_back(&self, id: &SandboxId, snapshot: &SnapshotId) -> Result<()> {
@@ -191,6 +243,12 @@ impl Sandboxes {
             let kept = kept.ok_or_else(|| not_found(snapshot))?;
             if !is_over_same_image(&kept.lower, &record.lower) {
                 let message = format!("roll back: snapshot `{snapshot}` is of a sandbox with another image");
+                return Err(Error::new(ErrorKind::Conflict, message)
+                    .with_hint("make a sandbox from it: `eyot fork SNAPSHOT`"));
+            }
+            if !have_same_copies(&kept.cow, &record.cow) {
+                let message =
+                    format!("roll back: snapshot `{snapshot}` is of a sandbox with other copies on write");
                 return Err(Error::new(ErrorKind::Conflict, message)
                     .with_hint("make a sandbox from it: `eyot fork SNAPSHOT`"));
             }
@@ -207,12 +265,11 @@ impl Sandboxes {
     /// minutes. Whoever moved or removed a layer meanwhile changed the sides: then the comparison is begun anew.
     fn compare(&self, from: &BranchPoint, to: &BranchPoint, options: &CompareOptions) -> Result<FileChanges> {
         let failed = failed("compare files");
-        let below = Path::new(options.path.as_str().trim_start_matches('/')).to_owned();
         for _ in 0..COMPARISON_TRIES {
             // Before the snapshots are locked: whoever has a sandbox's lock may be waiting for theirs.
             [from, to].into_iter().try_for_each(|point| self.complete_move(point))?;
-            let (paths, [from_layers, to_layers]) = self.opened_sides(from, to)?;
-            let found = compare(&from_layers, &to_layers, &below, options.text);
+            let (paths, parts) = self.opened_sides(from, to, &options.path)?;
+            let found = compare(&parts, options.text);
             if self.sides(from, to)?.1 == paths {
                 return found.map_err(failed);
             }
@@ -222,15 +279,19 @@ impl Sandboxes {
             .with_hint("try again when nobody takes snapshots of them"))
     }
 
-    fn opened_sides(&self, from: &BranchPoint, to: &BranchPoint) -> Result<(SidePaths, [MergedLayers; 2])> {
-        let failed = failed("compare files");
+    fn opened_sides(
+        &self,
+        from: &BranchPoint,
+        to: &BranchPoint,
+        below: &SandboxPath,
+    ) -> Result<(Vec<PartPaths>, Vec<ComparedPart>)> {
         let (_used, paths) = self.sides(from, to)?;
-        let [from, to] = paths.clone().map(MergedLayers::open);
-        Ok((paths, [from.map_err(&failed)?, to.map_err(failed)?]))
+        let parts = paths.iter().filter_map(|part| part.open(below)).collect::<io::Result<_>>();
+        Ok((paths, parts.map_err(failed("compare files"))?))
     }
 
     /// Returns the layers of both sides, with the lock under which they stay where they are.
-    fn sides(&self, from: &BranchPoint, to: &BranchPoint) -> Result<(FileLock, SidePaths)> {
+    fn sides(&self, from: &BranchPoint, to: &BranchPoint) -> Result<(FileLock, Vec<PartPaths>)> {
         let used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed("compare files"))?;
         let (from, to) = (self.side(from)?, self.side(to)?);
         if !is_over_same_image(&from.lower, &to.lower) {
@@ -239,7 +300,11 @@ impl Sandboxes {
                 "compare files: the two sides have different images",
             ));
         }
-        Ok((used, [from.layers(), to.layers()]))
+        if !have_same_copies(&from.cow, &to.cow) {
+            let message = "compare files: the two sides have different copies on write";
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        Ok((used, PartPaths::of(&from, &to)))
     }
 
     fn side(&self, point: &BranchPoint) -> Result<ComparedSide> {
@@ -247,28 +312,27 @@ impl Sandboxes {
         match point {
             BranchPoint::Snapshot(id) => {
                 let kept = existing(&self.state, id).map_err(&failed)?.ok_or_else(|| not_found(id))?;
-                Ok(ComparedSide { top: None, lower: kept.lower_with_it(&self.state).map_err(failed)? })
+                let lower = kept.lower_with_it(&self.state).map_err(failed)?;
+                Ok(ComparedSide { top: None, lower, cow: kept.cow })
             }
             BranchPoint::Base(id) => {
                 let (record, _) = self.recorded(id)?;
-                Ok(ComparedSide { top: None, lower: record.lower })
+                Ok(ComparedSide { top: None, lower: record.lower, cow: record.cow })
             }
             BranchPoint::Sandbox(id) => {
                 let (record, directory) = self.recorded(id)?;
                 if has_disk(&directory) {
                     let message =
                         "compare files: a sandbox with a disk limit keeps its files on a disk of its own";
-                    return Err(
-                        Error::new(ErrorKind::Unsupported, message).with_hint("make it without a disk limit")
-                    );
+                    return Err(Error::new(ErrorKind::Unsupported, message).with_hint(WITHOUT_DISK));
                 }
-                Ok(ComparedSide { top: Some(directory.join("upper")), lower: record.lower })
+                Ok(ComparedSide { top: Some(directory), lower: record.lower, cow: record.cow })
             }
         }
     }
 
     /// Completes the move of a sandbox's files that a killed process has begun.
-    fn complete_move(&self, point: &BranchPoint) -> Result<()> {
+    pub(crate) fn complete_move(&self, point: &BranchPoint) -> Result<()> {
         let (BranchPoint::Sandbox(id) | BranchPoint::Base(id)) = point else { return Ok(()) };
         let id = self.id_of(id.as_str())?;
         let begun =
@@ -280,7 +344,7 @@ impl Sandboxes {
     }
 
     /// Returns the record of a sandbox whose files are not being moved.
-    fn recorded(&self, id: &SandboxId) -> Result<(Record, PathBuf)> {
+    pub(crate) fn recorded(&self, id: &SandboxId) -> Result<(Record, PathBuf)> {
         let id = self.id_of(id.as_str())?;
         let directory = self.state.sandbox(&id);
         let failed = failed("read the record of a sandbox");
@@ -295,19 +359,60 @@ impl Sandboxes {
 /// The number of times that a comparison is begun whose files are moved meanwhile.
 const COMPARISON_TRIES: usize = 3;
 
-/// The folders of the layers of both sides, topmost first.
-type SidePaths = [Vec<PathBuf>; 2];
-
-/// The layers of one side of a comparison.
+/// One side of a comparison.
 struct ComparedSide {
+    /// The directory of a sandbox.
     top: Option<PathBuf>,
     lower: Lower,
+    cow: Vec<CowMount>,
+}
+
+/// The folders of the layers of both sides, topmost first, of all that they have or of what they have at one mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PartPaths {
+    /// The mount point, relative to the root.
+    point: PathBuf,
+    paths: [Vec<PathBuf>; 2],
+    /// The other parts lie elsewhere. Only the first one has some.
+    elsewhere: Vec<PathBuf>,
+}
+
+impl PartPaths {
+    fn of(from: &ComparedSide, to: &ComparedSide) -> Vec<Self> {
+        let point = |mount: &CowMount| relative(&mount.target);
+        let elsewhere = from.cow.iter().map(point).collect();
+        let root = Self { point: PathBuf::new(), paths: [from.layers(), to.layers()], elsewhere };
+        let copied = from.cow.iter().map(|mount| {
+            let paths = [from, to].map(|side| copied_layers(mount, side.top.as_deref(), &side.lower));
+            Self { point: point(mount), paths, elsewhere: Vec::new() }
+        });
+        [root].into_iter().chain(copied).collect()
+    }
+
+    /// Opens the layers of what lies at `below` and below; `None` if nothing of it does.
+    fn open(&self, below: &SandboxPath) -> Option<io::Result<ComparedPart>> {
+        let below = relative(below);
+        let top = match below.strip_prefix(&self.point) {
+            _ if self.elsewhere.iter().any(|point| below.starts_with(point)) => return None,
+            Ok(top) => top.to_owned(),
+            Err(_) if self.point.starts_with(&below) => PathBuf::new(),
+            Err(_) => return None,
+        };
+        let [from, to] = self.paths.clone().map(MergedLayers::open);
+        let part = |(from, to)| ComparedPart { from, to, point: self.point.clone(), top };
+        Some(from.and_then(|from| Ok((from, to?))).map(part))
+    }
+}
+
+/// Returns a path relative to the root.
+fn relative(path: &SandboxPath) -> PathBuf {
+    PathBuf::from(path.as_str().trim_start_matches('/'))
 }
 
 impl ComparedSide {
     fn layers(&self) -> Vec<PathBuf> {
         let below = self.lower.folders().into_iter().map(|(folder, _)| folder);
-        self.top.clone().into_iter().chain(below).collect()
+        self.top.as_ref().map(|top| top.join("upper")).into_iter().chain(below).collect()
     }
 }
 
@@ -315,11 +420,39 @@ fn is_over_same_image(one: &Lower, other: &Lower) -> bool {
     (&one.folder, &one.layers) == (&other.folder, &other.layers)
 }
 
-fn has_disk(directory: &Path) -> bool {
+/// Tells whether an upper directory is empty, and its own owner, mode and attributes are those of the layer below.
+fn is_same_root(upper: &Path, below: &Path) -> io::Result<bool> {
+    if fs::read_dir(upper)?.next().is_some() {
+        return Ok(false);
+    }
+    let facts = |folder: &Path| -> io::Result<_> {
+        let stat = fs::symlink_metadata(folder)?;
+        Ok((stat.mode(), stat.uid(), stat.gid()))
+    };
+    Ok(facts(upper)? == facts(below)? && !has_own_attributes(upper)? && !has_own_attributes(below)?)
+}
+
+/// Tells whether a layer's root has attributes beside those of the overlay.
+fn has_own_attributes(folder: &Path) -> io::Result<bool> {
+    let mut names = vec![0; XATTR_LIST_MAX];
+    let length = rustix::fs::llistxattr(folder, &mut names[..])?;
+    let is_of_overlay =
+        |name: &[u8]| name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
+    Ok(names[..length].split(|byte| *byte == 0).any(|name| !name.is_empty() && !is_of_overlay(name)))
+}
+
+/// The most bytes of names that a file's attributes have: `XATTR_LIST_MAX`.
+const XATTR_LIST_MAX: usize = 65_536;
+
+fn have_same_copies(one: &[CowMount], other: &[CowMount]) -> bool {
+    one.len() == other.len() && one.iter().all(|mount| other.contains(mount))
+}
+
+pub(crate) fn has_disk(directory: &Path) -> bool {
     directory.join(crate::disk::IMAGE).exists()
 }
 
-fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
+pub(crate) fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
     move |error| {
         let kind = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Quota,

@@ -3,7 +3,8 @@
 //! `rename`) or made under a sandbox's lock.
 //!
 //! ```text
-//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/ · files-move.json. The directory itself is locked during
+//! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/ · files-move.json; of copied folders cow/ ·
+//!                   cow-work/ · c/ · cow-base/ · apply.json. The directory itself is locked during
 //!                   a create, a sleep, a wake and a destroy. With a disk limit, the image of a file
 //!                   system, disk, is in place of upper/ and work/
 //! slots/<id>/       half-made sandboxes that wait for a create; their owner holds their locks: see `slots`
@@ -15,7 +16,7 @@
 //! images/           the store of images: see `eyot_image`
 //! programs/         the guest's program, by digest: see `launcher::guest_file`
 //! cgroups           the places of sandboxes' control groups
-//! snapshots/<id>/   snapshot.json · files/: see `kept_snapshot`
+//! snapshots/<id>/   snapshot.json · files/ · cow/ · cow-base/: see `kept_snapshot`
 //! snapshots.lock    the lock between using a snapshot and removing what nobody uses
 //! workspaces.lock   the lock for making persistent workspaces
 //! gate              the lock between making a sandbox's directory and locking it
@@ -165,6 +166,11 @@ impl StateDir {
     /// Takes the lock of the snapshots: shared by those who begin to use one, alone by those who remove what nobody uses.
     pub(crate) fn lock_snapshots(&self, how: FlockOperation) -> io::Result<FileLock> {
         self.lock("snapshots.lock", how)
+    }
+
+    /// Takes the lock of those who change folders of the host.
+    pub(crate) fn lock_applies(&self) -> io::Result<FileLock> {
+        self.lock("applies.lock", FlockOperation::LockExclusive)
     }
 
     /// Returns the folder of the image store.

@@ -8,6 +8,7 @@ use eyot::{Error, ErrorKind, Result, SandboxInfo, ValidSpec};
 
 use crate::create::draw_nonces;
 use crate::files_move;
+use crate::folder_change;
 use crate::host_ranges::{self, HostRanges};
 use crate::maker::{Maker, as_root, caller_alone, failed};
 use crate::plan::IdMap;
@@ -36,6 +37,7 @@ impl Maker<'_> {
         let map = map_of(&record)?;
         let directory = self.state.sandbox(&record.info.id);
         put_to_sleep(&directory, &record).map_err(failed("end what is left of its last guest"))?;
+        folder_change::recover(&directory).map_err(failed("undo an apply"))?;
         let record =
             files_move::complete(self.state, &directory, record).map_err(failed("move its files"))?;
         if let Some(ids) = record.id_block() {
@@ -46,6 +48,13 @@ impl Maker<'_> {
                 .map_err(failed("keep its range of ids"))??;
         }
         let prepared = self.prepare(spec, Some(&record.lower))?;
+        if prepared.cow != record.cow {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "create sandbox: the folder of a copy on write was moved",
+            )
+            .with_hint("move it back: what the sandbox has changed lies above that folder"));
+        }
         let record = renewed(record)?;
         let mut unfinished = Unfinished::new(self.state.clone(), record, Origin::Asleep, lock);
         let stream = self.build(prepared, &mut unfinished, map)?;

@@ -243,7 +243,7 @@ impl CaseFolders {
         spec.user = users.user.map(str::to_owned);
         let mut mount = |source: &Path, target: &str, writable| -> Check {
             let target = SandboxPath::parse(target)?;
-            spec.mounts.push(Mount { source: source.to_owned(), target, writable });
+            spec.mounts.push(Mount { source: source.to_owned(), target, writable, cow: false });
             Ok(())
         };
         mount(Path::new("/usr"), "/usr", false)?;

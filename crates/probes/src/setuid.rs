@@ -152,7 +152,7 @@ async fn stage_with_a_folder(world: &World, folder: &TempDir) -> Check<Stage> {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777))?;
     let mut spec: SandboxSpec = world.spec();
     let target = SandboxPath::parse("/shared")?;
-    spec.mounts.push(Mount { source: folder.path().to_owned(), target, writable: true });
+    spec.mounts.push(Mount { source: folder.path().to_owned(), target, writable: true, cow: false });
     world.stage_of(spec).await
 }
 

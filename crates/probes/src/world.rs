@@ -62,7 +62,7 @@ impl World {
         let state = folder.path().join("state");
         let provider = NativeProvider::new(NativeOptions { state, ..options })?;
         let target = SandboxPath::parse("/attack")?;
-        let mounts = vec![Mount { source: attack, target, writable: false }];
+        let mounts = vec![Mount { source: attack, target, writable: false, cow: false }];
         let base = SandboxSpec { mounts, ..SandboxSpec::default() };
         Ok(Self { provider, folder, base, kill: None })
     }

@@ -144,6 +144,13 @@ pub enum EventKind {
         /// The id of the snapshot.
         snapshot: String,
     },
+    /// The changes of the sandbox's copy of a folder of the host were written to that folder.
+    Applied {
+        /// The target of the mount.
+        target: String,
+        /// The number of changes.
+        changes: u64,
+    },
     /// Something was found in a state that was not intended, and was put right.
     Reconciled {
         /// A sentence that says what was found and done.
@@ -171,6 +178,7 @@ impl EventKind {
             Self::SnapshotTaken { .. } => "snapshot_taken",
             Self::SnapshotRemoved { .. } => "snapshot_removed",
             Self::RolledBack { .. } => "rolled_back",
+            Self::Applied { .. } => "applied",
             Self::Reconciled { .. } => "reconciled",
             Self::Unknown => "unknown",
         }
@@ -181,7 +189,9 @@ impl EventKind {
             Self::ExecStarted { command } | Self::ExecEnded { command, .. } => {
                 truncate_text(command, MAX_COMMAND_BYTES);
             }
-            Self::FileWritten { path, .. } => truncate_text(path, MAX_TEXT_BYTES),
+            Self::FileWritten { path, .. } | Self::Applied { target: path, .. } => {
+                truncate_text(path, MAX_TEXT_BYTES)
+            }
             Self::Transferred { from, from_path, to_path, .. } => {
                 for text in [from, from_path, to_path] {
                     truncate_text(text, MAX_TEXT_BYTES);

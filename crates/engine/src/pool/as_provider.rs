@@ -6,18 +6,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::internal::{SandboxInternals, refuse_another_id, renamed_sleeping, run_detached};
 use eyot::{
-    Capabilities, Created, Error, ErrorKind, Isolation, ProviderTools, Result, Sandbox, SandboxId,
-    SandboxImages, SandboxInfo, SandboxKeeper, SandboxNamer, SandboxOperationUnsupported, SandboxProvider,
-    SandboxSnapshots, SandboxSpec, SandboxStatus, Usage, ValidSpec, WorkspaceSpec,
+    Capabilities, Capability, Created, Error, ErrorKind, Isolation, ProviderTools, Result, Sandbox,
+    SandboxCowMounts, SandboxId, SandboxImages, SandboxInfo, SandboxKeeper, SandboxName, SandboxNamer,
+    SandboxOperationUnsupported, SandboxProvider, SandboxSnapshots, SandboxSpec, SandboxStatus, Usage,
+    ValidSpec, WorkspaceSpec,
 };
 use tokio::time::Instant;
 
+use super::apply::PoolCowMounts;
 use super::keeper::PoolKeeper;
 use super::make::{ClaimedReservation, NewMember, create, without_file_contents};
 use super::snapshots::PoolSnapshots;
 use super::{PATIENCE, SandboxPool};
 use crate::events::EventKind;
-use crate::records::{UNREQUESTED_SLEEP, require_own_provider};
+use crate::records::{UNEXPECTED_END, UNREQUESTED_SLEEP, require_own_provider};
 use crate::store::{NewSandbox, RowState, SandboxRow};
 
 /// A pool as a provider. Made by [`SandboxPool::as_provider`].
@@ -29,6 +31,7 @@ use crate::store::{NewSandbox, RowState, SandboxRow};
 pub struct PoolProvider {
     pool: SandboxPool,
     caller: PoolCaller,
+    capabilities: Capabilities,
 }
 
 /// The caller of a pool as a provider, who decides what the provider below is told.
@@ -43,13 +46,17 @@ pub(super) enum PoolCaller {
 impl SandboxPool {
     /// This pool as a provider.
     pub fn as_provider(&self) -> Arc<PoolProvider> {
-        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Tenant })
+        // Images belong to the state folder.
+        let all = self.provider().capabilities();
+        let capabilities = Capabilities::new(all.iter().filter(|one| *one != Capability::Commit));
+        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Tenant, capabilities })
     }
 
     /// This pool as a provider, for the owner of the state folder: the provider below is told the
     /// names as they are asked for, and persistent workspaces of every pool can be named.
     pub fn as_host_provider(&self) -> Arc<PoolProvider> {
-        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Owner })
+        let capabilities = self.provider().capabilities().clone();
+        Arc::new(PoolProvider { pool: self.clone(), caller: PoolCaller::Owner, capabilities })
     }
 }
 
@@ -62,7 +69,7 @@ impl SandboxProvider for PoolProvider {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        self.pool.provider().capabilities()
+        &self.capabilities
     }
 
     fn lives_with_its_process(&self) -> bool {
@@ -146,7 +153,19 @@ impl SandboxProvider for PoolProvider {
 
     fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
         let all = self.pool.provider().snapshots()?;
-        Ok(Arc::new(PoolSnapshots { pool: self.pool.clone(), all }))
+        let may_commit = matches!(self.caller, PoolCaller::Owner);
+        Ok(Arc::new(PoolSnapshots { pool: self.pool.clone(), all, may_commit }))
+    }
+
+    fn cow_mounts(&self) -> Result<Arc<dyn SandboxCowMounts>> {
+        match self.caller {
+            PoolCaller::Owner => {
+                let all = self.pool.provider().cow_mounts()?;
+                Ok(Arc::new(PoolCowMounts { pool: self.pool.clone(), all }))
+            }
+            // The folders are those of the host.
+            PoolCaller::Tenant => Err(SandboxOperationUnsupported::new("apply", self.name(), &[]).into()),
+        }
     }
 
     fn tools(&self) -> Option<Arc<dyn ProviderTools>> {
@@ -263,6 +282,14 @@ impl SandboxPool {
     /// not go on.
     fn is_name_being_freed(&self, row: &SandboxRow) -> bool {
         row.state == RowState::Removing || self.inner.records.store.is_given_up(row)
+    }
+
+    /// Refuses a name that a sandbox has. `already_exists`.
+    pub(super) async fn refuse_in_use(&self, name: &SandboxName) -> Result<()> {
+        match self.row(name).await? {
+            Some(row) if !self.is_name_being_freed(&row) => self.refuse_unless_gone(&row).await,
+            _ => Ok(()),
+        }
     }
 
     /// Frees the name of a sandbox that is not there any more: its ttl has passed, say.
@@ -384,7 +411,8 @@ impl SandboxPool {
         };
         match error.kind() {
             _ if error.is_sleeping() => {
-                self.inner.records.record_sleep(row, UNREQUESTED_SLEEP).await?;
+                let reason = if error.is_dead() { UNEXPECTED_END } else { UNREQUESTED_SLEEP };
+                self.inner.records.record_sleep(row, reason).await?;
                 Err(renamed_sleeping(&error, asked))
             }
             ErrorKind::NotFound | ErrorKind::Destroyed => {

@@ -15,7 +15,7 @@ use super::branch_options::{
 };
 use super::still::StillTerms;
 use crate::events::EventKind;
-use crate::store::SandboxRow;
+use crate::store::{SandboxRow, too_many_sandboxes};
 
 impl SandboxPool {
     /// Keeps the files of a sandbox. One that runs is put to sleep for it, and is awake again afterwards.
@@ -44,6 +44,17 @@ impl SandboxPool {
         let Some(most) = self.options().quotas.max_snapshots else { return Ok(()) };
         let there = self.snapshots().await?.len() as u64;
         if there < most { Ok(()) } else { Err(self.beyond_quota(most, there)) }
+    }
+
+    /// Refuses more sandboxes than the pool may have.
+    pub(super) async fn refuse_more_than_fit(&self, count: usize) -> Result<()> {
+        let Some(most) = self.options().quotas.max_sandboxes else { return Ok(()) };
+        let pool = self.name().clone();
+        let there = self.inner.records.ask(move |store| store.quota_use(&pool)).await?.sandboxes;
+        if there.saturating_add(count as u64) <= most {
+            return Ok(());
+        }
+        Err(too_many_sandboxes(self.name(), most, there))
     }
 
     fn beyond_quota(&self, most: u64, there: u64) -> Error {
@@ -83,7 +94,8 @@ impl SandboxPool {
         new: NewSnapshot,
         terms: StillTerms,
     ) -> Result<SnapshotTaken> {
-        let (pool, reason) = (self.clone(), if new.for_forks { "it was forked" } else { "it was asked for" });
+        let (pool, reason) =
+            (self.clone(), if new.for_forks { "it was forked or committed" } else { "it was asked for" });
         run_detached(async move {
             let still = pool.hold_still(&row, "take a snapshot", terms).await?;
             let taken = pool.take_of_still(&row, new).await;
@@ -100,8 +112,12 @@ impl SandboxPool {
 
     /// Takes a snapshot of a sandbox that is kept asleep.
     async fn take_of_still(&self, row: &SandboxRow, new: NewSnapshot) -> Result<SnapshotInfo> {
+        let id = new.id.clone();
         let taken = self.provider().snapshots()?.take(&row.id, new).await?;
-        self.refuse_if_beyond_quota(&taken.id).await?;
+        // Another one was there before: the sandbox has written nothing since.
+        if taken.id == id {
+            self.refuse_if_beyond_quota(&taken.id).await?;
+        }
         Ok(taken)
     }
 
@@ -187,10 +203,26 @@ impl SandboxPool {
     /// Finds what forks are to be made of: a snapshot or, if there is none of that name, a sandbox.
     pub async fn fork_source(&self, id_or_name: &str) -> Result<ForkSource> {
         self.require_snapshots("fork")?;
+        self.branch_source(id_or_name).await
+    }
+
+    pub(super) async fn branch_source(&self, id_or_name: &str) -> Result<ForkSource> {
         Ok(ForkSource(match self.snapshot_meant(id_or_name).await? {
             Some(snapshot) => ForkedFiles::Snapshot(Box::new(snapshot)),
-            None => ForkedFiles::Sandbox(Box::new(self.live(id_or_name).await?)),
+            None => ForkedFiles::Sandbox(Box::new(self.live_or_neither(id_or_name).await?)),
         }))
+    }
+
+    /// Finds a sandbox where a snapshot could be meant, and there is none of that name.
+    async fn live_or_neither(&self, name: &str) -> Result<SandboxRow> {
+        self.live(name).await.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                let message = format!("there is neither a snapshot nor a sandbox `{name}`");
+                let hint = "`eyot snapshot ls` and `eyot ls` show those that are there";
+                Error::new(ErrorKind::NotFound, message).with_hint(hint)
+            }
+            _ => error,
+        })
     }
 
     /// Removes a snapshot. Sandboxes that were made from it, and later snapshots, stay as they are.
@@ -236,7 +268,7 @@ impl SandboxPool {
             ComparedPoint::BaseOf(name) => Ok(BranchPoint::Base(self.live(name).await?.id)),
             ComparedPoint::Named(name) => match self.snapshot_meant(name).await? {
                 Some(snapshot) => Ok(BranchPoint::Snapshot(snapshot.id)),
-                None => Ok(BranchPoint::Sandbox(self.live(name).await?.id)),
+                None => Ok(BranchPoint::Sandbox(self.live_or_neither(name).await?.id)),
             },
         }
     }

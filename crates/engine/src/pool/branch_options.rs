@@ -1,10 +1,10 @@
-//! Options of snapshots, forks, rollbacks and comparisons, and their results.
+//! Options of snapshots, forks, commits, rollbacks and comparisons, and their results.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use eyot::{Error, SandboxId, SandboxName, SandboxSpec, SnapshotId, SnapshotInfo};
+use eyot::{Error, ImageInfo, SandboxId, SandboxName, SandboxSpec, SnapshotId, SnapshotInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::store::SandboxRow;
@@ -103,7 +103,32 @@ pub struct Forks {
     pub stopped: Vec<String>,
 }
 
-/// A snapshot or a sandbox that forks are made of.
+/// Options of a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CommitOptions {
+    /// A snapshot of the pool or, if there is none of that name, a sandbox; each by name or id.
+    pub from: String,
+    /// The name of the image, such as `app:1`. An image that has it loses it.
+    pub reference: String,
+    /// As for a snapshot.
+    #[serde(default)]
+    pub stop: bool,
+}
+
+/// An image that was made of a snapshot or a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ImageCommitted {
+    /// The image.
+    #[serde(flatten)]
+    pub image: ImageInfo,
+    /// The commands that were ended for it.
+    pub stopped: Vec<String>,
+}
+
+/// A snapshot or a sandbox that forks, or an image, are made of.
 #[derive(Debug, Clone)]
 pub struct ForkSource(pub(super) ForkedFiles);
 
@@ -119,6 +144,14 @@ impl ForkSource {
         match &self.0 {
             ForkedFiles::Snapshot(_) => None,
             ForkedFiles::Sandbox(row) => Some(&row.id),
+        }
+    }
+
+    /// Returns the name that the sandbox has, or had.
+    pub(super) fn name(&self) -> &SandboxName {
+        match &self.0 {
+            ForkedFiles::Snapshot(snapshot) => &snapshot.sandbox_name,
+            ForkedFiles::Sandbox(row) => &row.name,
         }
     }
 

@@ -57,6 +57,9 @@ impl PoolProvider {
     }
 
     async fn fork_files(&self, source: ForkSource, options: &ForkOptions) -> Result<(Forks, Vec<Sandbox>)> {
+        // What can be known before is: taking a snapshot may end commands.
+        let names = self.names_of_forks(source.name(), options).await?;
+        self.pool().refuse_more_than_fit(names.len()).await.map_err(|error| error.context("fork"))?;
         let (snapshot, stopped) = match source.0 {
             ForkedFiles::Snapshot(snapshot) => (*snapshot, Vec::new()),
             ForkedFiles::Sandbox(row) => {
@@ -66,16 +69,11 @@ impl PoolProvider {
                 (snapshot, stopped)
             }
         };
-        let (names, made) = self.fork_snapshot(&snapshot, options).await?;
+        let made = self.fork_snapshot(&snapshot, &names).await?;
         Ok((Forks { names, stopped }, made))
     }
 
-    async fn fork_snapshot(
-        &self,
-        snapshot: &SnapshotInfo,
-        options: &ForkOptions,
-    ) -> Result<(Vec<SandboxName>, Vec<Sandbox>)> {
-        let names = self.names_of_forks(snapshot, options).await?;
+    async fn fork_snapshot(&self, snapshot: &SnapshotInfo, names: &[SandboxName]) -> Result<Vec<Sandbox>> {
         let made = join_all(names.iter().map(|name| {
             self.make(SandboxSpec {
                 id: None,
@@ -89,22 +87,19 @@ impl PoolProvider {
         }));
         let (made, failed): (Vec<_>, Vec<_>) = made.await.into_iter().partition(Result::is_ok);
         let made: Vec<Sandbox> = made.into_iter().flatten().collect();
-        let Some(error) = failed.into_iter().find_map(Result::err) else { return Ok((names, made)) };
+        let Some(error) = failed.into_iter().find_map(Result::err) else { return Ok(made) };
         destroy(made).await?;
         Err(error.context("fork"))
     }
 
     /// Chooses names that are free: NAME for one with a name, else NAME-1, NAME-2 and so on.
-    async fn names_of_forks(
-        &self,
-        snapshot: &SnapshotInfo,
-        options: &ForkOptions,
-    ) -> Result<Vec<SandboxName>> {
+    async fn names_of_forks(&self, source: &SandboxName, options: &ForkOptions) -> Result<Vec<SandboxName>> {
         if let (Some(name), 1) = (&options.name, options.count) {
+            self.pool().refuse_in_use(name).await.map_err(|error| error.context("fork"))?;
             return Ok(vec![name.clone()]);
         }
         let taken: HashSet<SandboxName> = self.pool().rows().await?.into_iter().map(|row| row.name).collect();
-        let begins = options.name.as_ref().unwrap_or(&snapshot.sandbox_name).as_str();
+        let begins = options.name.as_ref().unwrap_or(source).as_str();
         let mut names = Vec::new();
         for number in 1.. {
             let ending = format!("-{number}");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{
-    BranchPoint, CompareOptions, FileChanges, NewSnapshot, Result, SandboxId, SandboxSnapshots, SnapshotId,
-    SnapshotInfo,
+    BranchPoint, CompareOptions, FileChanges, ImageInfo, NewImage, NewSnapshot, Result, SandboxId,
+    SandboxOperationUnsupported, SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 
 use super::SandboxPool;
@@ -15,10 +15,17 @@ pub(super) struct PoolSnapshots {
     pub pool: SandboxPool,
     /// The snapshots of all pools.
     pub all: Arc<dyn SandboxSnapshots>,
+    /// The caller may change the images, which all pools share.
+    pub may_commit: bool,
 }
 
 #[async_trait]
 impl SandboxSnapshots for PoolSnapshots {
+    async fn check_still(&self, sandbox: &SandboxId, what: &str) -> Result<()> {
+        self.require(&BranchPoint::Sandbox(sandbox.clone())).await?;
+        self.all.check_still(sandbox, what).await
+    }
+
     async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let row = self.pool.live_row(sandbox.as_str()).await?;
         let new = NewSnapshot {
@@ -61,13 +68,40 @@ impl SandboxSnapshots for PoolSnapshots {
         options: &CompareOptions,
     ) -> Result<FileChanges> {
         for point in [from, to] {
-            match point {
-                BranchPoint::Snapshot(id) => self.pool.find_snapshot(id.as_str()).await.map(drop)?,
-                BranchPoint::Sandbox(id) | BranchPoint::Base(id) => {
-                    self.pool.live_row(id.as_str()).await.map(drop)?;
-                }
-            }
+            self.require(point).await?;
         }
         self.all.compare(from, to, options).await
+    }
+
+    async fn check_commit(&self, point: &BranchPoint, image: &NewImage) -> Result<()> {
+        self.refuse_commit_of_tenant()?;
+        self.require(point).await?;
+        self.all.check_commit(point, image).await
+    }
+
+    async fn commit(&self, snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
+        self.refuse_commit_of_tenant()?;
+        self.pool.find_snapshot(snapshot.as_str()).await?;
+        self.all.commit(snapshot, image).await
+    }
+}
+
+impl PoolSnapshots {
+    /// Refuses what is not of this pool.
+    async fn require(&self, point: &BranchPoint) -> Result<()> {
+        match point {
+            BranchPoint::Snapshot(id) => self.pool.find_snapshot(id.as_str()).await.map(drop),
+            BranchPoint::Sandbox(id) | BranchPoint::Base(id) => {
+                self.pool.live_row(id.as_str()).await.map(drop)
+            }
+        }
+    }
+
+    /// Images belong to the state folder, and every pool may use them.
+    fn refuse_commit_of_tenant(&self) -> Result<()> {
+        if self.may_commit {
+            return Ok(());
+        }
+        Err(SandboxOperationUnsupported::new("commit", self.pool.provider().name(), &[]).into())
     }
 }

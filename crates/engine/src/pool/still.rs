@@ -38,6 +38,9 @@ impl SandboxPool {
         what: &str,
         terms: StillTerms,
     ) -> Result<HeldAsleep> {
+        if let Ok(snapshots) = self.provider().snapshots() {
+            snapshots.check_still(&row.id, what).await?;
+        }
         let claim = self.waking_turn(&row.id).await?;
         let still = async {
             let was_running = self.provider().info(row.id.as_str()).await?.status == SandboxStatus::Running;

@@ -161,7 +161,7 @@ fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owne
 }
 
 pub(super) fn sandbox_not_found(id: &SandboxId) -> Error {
-    Error::new(ErrorKind::NotFound, format!("the store has no sandbox {id}"))
+    Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id}`"))
 }
 
 /// Makes the error for a row that this process does not own.
@@ -176,5 +176,9 @@ pub(super) fn owned_by_other(row: &SandboxRow) -> Error {
         Some(owner) => format!("sandbox `{name}` of pool `{pool}` is {state} by process {}", owner.pid),
         None => format!("sandbox `{name}` of pool `{pool}` is {state} already"),
     };
-    Error::new(ErrorKind::Conflict, message)
+    let hint = match row.state {
+        RowState::Removing => "it is gone once that has ended; `eyot ls` shows the sandboxes that are there",
+        RowState::Making | RowState::Live => "wait until that has ended, and try again",
+    };
+    Error::new(ErrorKind::Conflict, message).with_hint(hint)
 }

@@ -71,13 +71,18 @@ pub(super) fn enforce(transaction: &Transaction<'_>, new: &NewSandbox, quotas: &
     let limits = &new.spec.limits;
     if quotas.max_sandboxes.is_some_and(|most| used.sandboxes >= most) {
         let most = quotas.max_sandboxes.unwrap_or_default();
-        let message = format!("pool `{}` may have {most} sandboxes and has {}", new.pool, used.sandboxes);
-        return Err(Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed any more"));
+        return Err(too_many_sandboxes(&new.pool, most, used.sandboxes));
     }
     enforce_sum(&new.pool, "memory_mib", used.memory_mib, limits.memory_mib, quotas.memory_mib)?;
     enforce_sum(&new.pool, "disk_mib", used.disk_mib, limits.disk_mib, quotas.disk_mib)?;
     let pids = Some(limits.pids.unwrap_or(Limits::DEFAULT_PIDS));
     enforce_sum(&new.pool, "pids", used.processes, pids, quotas.processes)
+}
+
+/// Refuses more sandboxes than a pool may have.
+pub(crate) fn too_many_sandboxes(pool: &SandboxName, most: u64, there: u64) -> Error {
+    let message = format!("pool `{pool}` may have {most} sandboxes and has {there}");
+    Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed any more")
 }
 
 fn enforce_sum(

@@ -132,7 +132,7 @@ mod tests {
         let limits = Limits {
             memory_mib: Some(Limits::MAX),
             cpus: Some(0.01),
-            pids: Some(Limits::MAX),
+            pids: Some(Limits::MAX_PIDS),
             ..Limits::default()
         };
         let wanted = wanted(limits);

@@ -46,13 +46,13 @@ impl Hierarchies {
         if self.v1.is_empty() {
             return format!(
                 "sudo sh -c 'cd /sys/fs/cgroup && echo \"+cpu +memory +pids\" > cgroup.subtree_control && \
-                 mkdir -p {name}/shell && chown -R {uid} {name} && echo $0 > {name}/shell/cgroup.procs' $$  # for this shell"
+                 mkdir -p {name}/shell && chown -R {uid} {name} && echo $0 > {name}/shell/cgroup.procs' $$  # for this shell; each later one needs it again"
             );
         }
+        let groups = words(self.v1.iter().map(|(_, own)| own));
         format!(
             "sudo sh -c 'for group do mkdir -p \"$group/{name}\" && chown -R {uid} \"$group/{name}\" && \
-             echo $0 > \"$group/{name}/cgroup.procs\"; done' $$ {}",
-            words(self.v1.iter().map(|(_, own)| own))
+             echo $0 > \"$group/{name}/cgroup.procs\"; done' $$ {groups}  # for this shell; each later one needs it again"
         )
     }
 
@@ -119,7 +119,10 @@ mod tests {
     #[test]
     fn a_user_gets_a_group_in_each_hierarchy_below_the_own_one() {
         let fix = v1().fix(&CgroupCause::NotDelegated, 1000).unwrap();
-        assert!(fix.ends_with("$$ /sys/fs/cgroup/memory/own /sys/fs/cgroup/pids/own"), "{fix}");
+        assert!(
+            fix.contains("$$ /sys/fs/cgroup/memory/own /sys/fs/cgroup/pids/own  # for this shell"),
+            "{fix}"
+        );
         let fix = Hierarchies { v1: Vec::new() }.fix(&CgroupCause::NotDelegated, 1000).unwrap();
         assert!(fix.contains("eyot-user-1000/shell/cgroup.procs"), "{fix}");
     }

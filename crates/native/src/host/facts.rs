@@ -100,11 +100,12 @@ impl Facts {
     }
 
     fn read(state: &Path) -> Self {
+        let uid = rustix::process::geteuid().as_raw();
         let mountinfo = read("/proc/self/mountinfo");
         let status = read("/proc/self/status");
         let program = std::env::current_exe().unwrap_or_default();
         Self {
-            uid: rustix::process::geteuid().as_raw(),
+            uid,
             program: program.to_string_lossy().into_owned(),
             machine: rustix::system::uname().machine().to_string_lossy().into_owned(),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -127,7 +128,7 @@ impl Facts {
             open_files: getrlimit(Resource::Nofile).maximum,
             processes: getrlimit(Resource::Nproc).current,
             missing_devices: missing_devices(),
-            state: StateFacts::of(state),
+            state: StateFacts::gather(state, uid),
             cgroups: Cgroups::default(),
             peers: peers::find(),
         }

@@ -15,6 +15,7 @@ use super::finding::Reason;
 use super::kernel;
 use super::profile::shell_word;
 use super::way;
+use crate::state::default_state_dir;
 
 /// The facts about the state folder or, if it does not exist yet, about the nearest existing folder
 /// above it.
@@ -30,6 +31,8 @@ pub(super) struct StateFacts {
     exists: bool,
     /// The owner's uid; `None` if it can't be read.
     owner: Option<u32>,
+    /// The user's own state folder, if it can be used and is another one.
+    own: Option<String>,
     /// The permission bits.
     mode: u32,
     /// The part of the path that another user controls, as the end of a sentence.
@@ -52,7 +55,7 @@ pub(super) struct StateFacts {
 }
 
 /// Magic numbers of `statfs`, from `linux/magic.h`.
-const FILE_SYSTEMS: [(i64, &str); 20] = [
+const FILE_SYSTEMS: [(i64, &str); 23] = [
     (0xEF53, "ext4"),
     (0x5846_5342, "xfs"),
     (0x9123_683E, "btrfs"),
@@ -73,14 +76,37 @@ const FILE_SYSTEMS: [(i64, &str); 20] = [
     (0xF15F, "eCryptfs"),
     (0x00C3_6400, "Ceph"),
     (0x8584_58F6, "ramfs"),
+    (0x9FA0, "proc"),
+    (0x6265_6572, "sysfs"),
+    (0x6367_7270, "cgroup2"),
 ];
 
 /// File systems where the upper directory of an overlay, or the sockets, owners and attributes
 /// beside it, do not work.
-const UNFIT: [&str; 10] =
-    ["NFS", "overlayfs", "SMB", "CIFS", "9p", "FAT", "exFAT", "NTFS", "eCryptfs", "ramfs"];
+const UNFIT: [&str; 13] = [
+    "NFS",
+    "overlayfs",
+    "SMB",
+    "CIFS",
+    "9p",
+    "FAT",
+    "exFAT",
+    "NTFS",
+    "eCryptfs",
+    "ramfs",
+    "proc",
+    "sysfs",
+    "cgroup2",
+];
 
 impl StateFacts {
+    /// Examines a folder, and the user's own if another one was named.
+    pub(super) fn gather(path: &Path, uid: u32) -> Self {
+        let own = default_state_dir();
+        let is_fit = path != own && Self::of(&own).is_fit(uid);
+        Self { own: own.to_str().filter(|_| is_fit).map(str::to_owned), ..Self::of(path) }
+    }
+
     /// Examines a folder.
     pub(super) fn of(path: &Path) -> Self {
         let exists = path.is_dir();
@@ -92,6 +118,7 @@ impl StateFacts {
             utf8: path.to_str().is_some(),
             exists,
             owner: found.as_ref().map(MetadataExt::uid),
+            own: None,
             mode: found.as_ref().map_or(0, |found| found.mode() & 0o7777),
             controlled_by_others: way::controlled_by_others(path, rustix::process::geteuid().as_raw()),
             foreign: foreign_entry(path),
@@ -137,10 +164,13 @@ impl StateFacts {
 const MARKS: [&str; 2] = ["sandboxes", "eyot.db"];
 
 /// The entries that a state folder may have before the first sandbox: Eyot's own files, and those of a new disk.
-const OWN: [&str; 20] = [
+const OWN: [&str; 24] = [
     "agents",
+    "applies.lock",
     "blocks",
     "cgroups",
+    "cloudflare",
+    "daytona",
     "docker",
     "e2b",
     "events",
@@ -153,6 +183,7 @@ const OWN: [&str; 20] = [
     "kubernetes",
     "layers",
     "lost+found",
+    "modal",
     "names",
     "programs",
     "trash",
@@ -297,7 +328,10 @@ fn unfit_file_system(facts: &Facts) -> Option<Reason> {
 fn somebody_elses(facts: &Facts) -> Option<Reason> {
     let owner = facts.state.owner.unwrap_or_default();
     let why = format!("the state folder belongs to somebody else (uid {owner}; you are uid {})", facts.uid);
-    reason(facts, facts.state.is_somebody_elses(facts.uid), why, elsewhere)
+    reason(facts, facts.state.is_somebody_elses(facts.uid), why, |facts| match &facts.state.own {
+        Some(own) => format!("export EYOT_STATE={} # your own, instead of --state", shell_word(own)),
+        None => elsewhere(facts),
+    })
 }
 
 fn foreign(facts: &Facts) -> Option<Reason> {

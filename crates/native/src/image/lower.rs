@@ -47,6 +47,14 @@ pub(crate) struct SnapshotLayer {
     pub ids: Option<IdBlock>,
 }
 
+impl SnapshotLayer {
+    /// Returns the folder of the snapshot, which has its files and its copies of folders.
+    pub(crate) fn snapshot_folder(&self) -> &Path {
+        let files = Path::new(&self.folder);
+        files.parent().unwrap_or(files)
+    }
+}
+
 /// The owner and the permission bits of a directory in a layer. The ids are those inside.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DirectoryFacts {

@@ -16,8 +16,8 @@ use super::egress_sockets;
 use super::make::{Descriptors, Failed};
 use super::source::BindSource;
 use crate::plan::{
-    Bind, LOWER, Plan, ROOT, RebuiltFolder, Step, lower_beside_snapshots, overlay_options, snapshot_point,
-    unpack_filter,
+    Bind, COW_POINTS, LOWER, Plan, ROOT, RebuiltFolder, Step, cow_options, cow_point, lower_beside_snapshots,
+    overlay_options, snapshot_point, unpack_filter,
 };
 use crate::sys::{self, ChildGate, ChildMain, MountRestrictions, Ruleset};
 
@@ -136,6 +136,8 @@ impl ChildMemory {
             Step::GuestFile(path) => self.mount_guest(path),
             Step::Bind(bind) => self.bind(index, bind),
             Step::SnapshotPoints(count) => make_snapshot_points(*count),
+            Step::CowPoints(count) => make_cow_points(*count),
+            Step::CowOverlay { lower, key, target } => mount_cow(lower, key, target),
             Step::Overlay { lower, target } => mount_overlay(lower, target),
             Step::Programs(path) => self.show_programs(index, path),
             Step::Rebuild(folder) => rebuild(folder),
@@ -276,6 +278,22 @@ fn make_snapshot_points(count: u32) -> io::Result<()> {
     mount_tmpfs(LOWER, POINTS_MIB, 0o755)?;
     std::fs::create_dir(lower_beside_snapshots())?;
     (0..count as usize).try_for_each(|place| std::fs::create_dir(snapshot_point(place)))
+}
+
+fn make_cow_points(count: u32) -> io::Result<()> {
+    mount_tmpfs(COW_POINTS, POINTS_MIB, 0o755)?;
+    (0..count as usize).try_for_each(|number| std::fs::create_dir(cow_point(number)))
+}
+
+fn mount_cow(lower: &[String], key: &str, target: &str) -> io::Result<()> {
+    let mut flags = libc::MS_NOSUID | libc::MS_NODEV;
+    // The host's folder is the last.
+    if let Some(folder) = lower.last()
+        && BindSource::open(folder)?.is_noexec()?
+    {
+        flags |= libc::MS_NOEXEC;
+    }
+    sys::mount("overlay", target, "overlay", flags, &cow_options(lower, key))
 }
 
 fn rebuild(folder: &RebuiltFolder) -> io::Result<()> {

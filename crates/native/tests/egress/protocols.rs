@@ -19,6 +19,11 @@ async fn n01_the_request_line_decides_whatever_the_host_header_says(world: World
     let request = r"GET http://ten.test/lied HTTP/1.1\r\nHost: pub.test\r\nConnection: close\r\n\r\n";
     let answer = said(&sandbox, &format!(r#"PORT=3128 python3 raw.py "{request}""#)).await?;
     ensure!(answer.contains(" 403 "), "{answer}");
+    // Of a refused tunnel pip and others show the first line alone.
+    let request = r"CONNECT ten.test:443 HTTP/1.1\r\nHost: ten.test:443\r\n\r\n";
+    let answer = said(&sandbox, &format!(r#"PORT=3128 python3 raw.py "{request}""#)).await?;
+    let first = answer.lines().next().unwrap_or_default();
+    ensure!(first.contains("403 eyot: ") && first.contains("ten.test"), "{answer}");
     let request =
         r"GET http://pub.test@ten.test/lied HTTP/1.1\r\nHost: pub.test\r\nConnection: close\r\n\r\n";
     let answer = said(&sandbox, &format!(r#"PORT=3128 python3 raw.py "{request}""#)).await?;

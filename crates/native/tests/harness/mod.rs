@@ -20,6 +20,12 @@ where
     })
 }
 
+/// Ignores a trial for ordinary users, for this reason.
+#[allow(dead_code, reason = "not every test program has what only root can do")]
+pub fn of_root(trial: Trial, reason: &str) -> Trial {
+    if rustix::process::geteuid().is_root() { trial } else { trial.with_kind(reason).with_ignored_flag(true) }
+}
+
 /// Fails with the message unless the condition holds.
 pub fn ensure(condition: bool, message: impl std::fmt::Display) -> Result<(), Failed> {
     if condition { Ok(()) } else { Err(message.to_string().into()) }

@@ -8,20 +8,14 @@ use eyot::{ErrorKind, ExecOptions, ExecResult, Sandbox, SandboxProvider, Sandbox
 use libtest_mimic::{Failed, Trial};
 
 use crate::state::State;
-use crate::{ensure, trial};
+use crate::{ensure, of_root, trial};
 
 /// The longest look-up on a loaded machine. One that waits for the writer of a FIFO or for
 /// `/proc/kmsg` would never end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn trials() -> Vec<Trial> {
-    let root = |trial: Trial| {
-        if rustix::process::geteuid().is_root() {
-            trial
-        } else {
-            trial.with_kind("needs a range of ids, which root has").with_ignored_flag(true)
-        }
-    };
+    let root = |trial| of_root(trial, "needs a range of ids, which root has");
     let adduser = root(trial("debian_s_adduser_makes_a_user_who_runs_commands", adduser));
     let adduser = if Path::new("/usr/sbin/adduser").exists() {
         adduser

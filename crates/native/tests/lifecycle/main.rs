@@ -27,7 +27,7 @@ mod workspaces;
 
 use libtest_mimic::Arguments;
 
-use harness::{ensure, trial};
+use harness::{ensure, of_root, trial};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

@@ -102,6 +102,7 @@ async fn others() -> Result<(), Failed> {
         source: source.path().to_owned(),
         target: SandboxPath::parse("/workspace/mounted")?,
         writable: false,
+        cow: false,
     };
     let sandbox =
         Sandbox::create(&*provider, SandboxSpec { mounts: vec![mount], ..SandboxSpec::default() }).await?;

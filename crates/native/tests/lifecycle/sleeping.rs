@@ -221,7 +221,7 @@ async fn workspace() -> Result<(), Failed> {
 
 fn with_mount(source: &std::path::Path, target: &str) -> Result<SandboxSpec, Failed> {
     let target = SandboxPath::parse(target)?;
-    let mounts = vec![Mount { source: source.to_owned(), target, writable: false }];
+    let mounts = vec![Mount { source: source.to_owned(), target, writable: false, cow: false }];
     Ok(SandboxSpec { mounts, ..SandboxSpec::default() })
 }
 

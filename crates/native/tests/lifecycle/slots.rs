@@ -119,7 +119,7 @@ async fn replaced_folder() -> Result<(), Failed> {
     fs::create_dir(&source)?;
     fs::write(source.join("file"), "first")?;
     let target = SandboxPath::parse("/shown")?;
-    let mounts = vec![Mount { source: source.clone(), target, writable: false }];
+    let mounts = vec![Mount { source: source.clone(), target, writable: false, cow: false }];
     let spec = SandboxSpec { mounts, ..SandboxSpec::default() };
     let mut taken = Vec::new();
     for text in ["first", "second"] {

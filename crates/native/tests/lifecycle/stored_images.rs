@@ -321,7 +321,7 @@ async fn mounts() -> Result<(), Failed> {
         &TestImage::new(&[stored.system()?, TestLayer::default().file("srv/data/f", "image"), above]),
         "app:1",
     )?;
-    let mount = Mount { source, target: SandboxPath::parse("/srv/data")?, writable: false };
+    let mount = Mount { source, target: SandboxPath::parse("/srv/data")?, writable: false, cow: false };
     let sandbox = stored.create(SandboxSpec { mounts: vec![mount], ..SandboxSpec::default() }).await?;
     let seen = output(&sandbox, "cat /srv/data/f").await?;
     ensure(seen == "mounted", &seen)?;
@@ -354,7 +354,7 @@ async fn above_a_mount() -> Result<(), Failed> {
         let mut mounts = Vec::new();
         for folder in &folders {
             let target = SandboxPath::parse(&format!("{folder}/mounted/deep"))?;
-            mounts.push(Mount { source: source.path().to_owned(), target, writable: false });
+            mounts.push(Mount { source: source.path().to_owned(), target, writable: false, cow: false });
         }
         let (without, with) = (seen(Vec::new()).await?, seen(mounts).await?);
         ensure(without.lines().count() == folders.len(), &without)?;

@@ -2,7 +2,10 @@
 
 use std::pin::pin;
 
-use eyot::{CompareOptions, ErrorKind, ExecOptions, SandboxName, SandboxPath, SandboxProvider};
+use eyot::{
+    CompareOptions, ErrorKind, ExecOptions, ProcessStatus, SandboxName, SandboxPath, SandboxProvider,
+    StartOptions,
+};
 use eyot_engine::events::EventKind;
 use eyot_engine::{ComparedPoint, ForkOptions, PoolOptions, PoolQuotas, SnapshotOptions};
 use futures_util::future::join_all;
@@ -18,6 +21,8 @@ pub fn trials() -> Vec<Trial> {
         trial("a_quota_of_snapshots_is_held_by_those_who_take_theirs_at_once_too", quota),
         trial("forks_that_nobody_waits_for_are_made_and_destroyed", given_up),
         trial("a_long_comparison_holds_up_no_snapshot", long_comparison),
+        trial("a_fork_that_there_is_no_room_for_ends_nothing", refused_before),
+        trial("forks_of_a_sandbox_that_has_changed_nothing_need_no_more_layers", unchanged),
     ]
 }
 
@@ -97,5 +102,58 @@ async fn long_comparison() -> Result<(), Failed> {
         taken = &mut snapshot => drop(taken?),
     }
     ensure(compared.await?.changes.is_empty(), "the same content is a difference")?;
+    Ok(pool.close().await?)
+}
+
+async fn refused_before() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let quotas = PoolQuotas { max_sandboxes: Some(3), ..PoolQuotas::default() };
+    let name = SandboxName::parse("p")?;
+    let pool = engine(&session).await?.pool(PoolOptions { name, quotas, ..PoolOptions::default() })?;
+    pool.get("other").await?;
+    let sandbox = pool.get("dev").await?;
+    let process = sandbox.start("sleep 1000", StartOptions::default()).await?;
+    for (name, count, kind) in [
+        (Some("other"), 1, ErrorKind::AlreadyExists),
+        (None, 2, ErrorKind::Quota),
+        (Some("x"), 2, ErrorKind::Quota),
+    ] {
+        let name = name.map(SandboxName::parse).transpose()?;
+        let options = ForkOptions { from: "dev".to_owned(), count, name, stop: true };
+        let refused = pool.as_provider().fork(pool.fork_source("dev").await?, options).await;
+        ensure(refused.as_ref().is_err_and(|error| error.kind() == kind), format!("{refused:?}"))?;
+    }
+    let there = sandbox.processes().await?;
+    ensure(
+        there.iter().any(|one| one.id == process.id && one.status == ProcessStatus::Running),
+        format!("it was ended: {there:?}"),
+    )?;
+    Ok(pool.close().await?)
+}
+
+async fn unchanged() -> Result<(), Failed> {
+    let session = Session::new()?;
+    let pool = engine(&session)
+        .await?
+        .pool(PoolOptions { name: SandboxName::parse("p")?, ..PoolOptions::default() })?;
+    pool.get("dev").await?.exec("echo one > ~/f", ExecOptions::default()).await?;
+    let fork = async || -> Result<String, Failed> {
+        let options = ForkOptions { from: "dev".to_owned(), count: 1, name: None, stop: false };
+        let forks = pool.as_provider().fork(pool.fork_source("dev").await?, options).await?;
+        let name = forks.names.first().ok_or("no fork")?.to_string();
+        let seen = pool.get(&name).await?.exec("cat ~/f", ExecOptions::default()).await?.stdout_text();
+        pool.remove(&name).await?;
+        Ok(seen)
+    };
+    ensure(fork().await? == "one\n", "it has other files")?;
+    let layers = || std::fs::read_dir(session.state().join("snapshots")).map(Iterator::count);
+    let before = layers()?;
+    for _ in 0..3 {
+        ensure(fork().await? == "one\n", "it has other files")?;
+    }
+    ensure(layers()? == before, "each fork took a layer")?;
+    // A change is in the next one.
+    pool.get("dev").await?.exec("echo two > ~/f", ExecOptions::default()).await?;
+    ensure(fork().await? == "two\n", "it has the files of before")?;
     Ok(pool.close().await?)
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, Created, ErrorKind, ExecOptions, Isolation, PoolStatus, ProviderTools, SandboxImages,
-    SandboxInfo, SandboxName, SandboxNamer, SandboxProvider, SandboxSnapshots, SandboxSpec, Service, Usage,
-    ValidSpec,
+    Capabilities, Created, ErrorKind, ExecOptions, Isolation, PoolStatus, ProviderTools, SandboxCowMounts,
+    SandboxImages, SandboxInfo, SandboxName, SandboxNamer, SandboxProvider, SandboxSnapshots, SandboxSpec,
+    Service, Usage, ValidSpec,
 };
 use eyot_engine::{Engine, PoolCreate, PoolOptions, PoolQuotas, SandboxPool};
 use libtest_mimic::{Failed, Trial};
@@ -350,6 +350,10 @@ impl SandboxProvider for Shortsighted {
 
     fn images(&self, names: SandboxNamer) -> eyot::Result<Arc<dyn SandboxImages>> {
         self.0.images(names)
+    }
+
+    fn cow_mounts(&self) -> eyot::Result<Arc<dyn SandboxCowMounts>> {
+        self.0.cow_mounts()
     }
 
     fn snapshots(&self) -> eyot::Result<Arc<dyn SandboxSnapshots>> {

@@ -34,10 +34,10 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Pseudo-random numbers (xorshift), the same for each seed.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -45,26 +45,32 @@ impl Random {
     }
 }
 
-/// The `main` of the process that is killed: `worker STATE SEED`.
+/// The `main` of the process that is killed: `worker WORK STATE SEED`.
 pub fn worker(mut arguments: impl Iterator<Item = String>) {
-    let (Some(state), Some(seed)) = (arguments.next(), arguments.next().and_then(|seed| seed.parse().ok()))
+    let mut next = || arguments.next();
+    let (Some(kind), Some(state), Some(seed)) = (next(), next(), next().and_then(|seed| seed.parse().ok()))
     else {
-        panic!("worker STATE SEED");
+        panic!("worker WORK STATE SEED");
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .expect("a runtime");
-    runtime.block_on(work(Path::new(&state), Random(seed))).expect("the load");
+    let (state, random) = (Path::new(&state), Random(seed));
+    let done = match kind.as_str() {
+        "branches" => runtime.block_on(crate::killed_branches::work(state, random)),
+        _ => runtime.block_on(work(state, random)),
+    };
+    done.expect("the load");
 }
 
-fn say(word: &str, name: &str, rest: &str) {
+pub fn say(word: &str, name: &str, rest: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{word} {name} {rest}").and_then(|()| out.flush()).expect("the test listens");
 }
 
-async fn open(state: &Path) -> Result<(SandboxPool, Engine), Failed> {
+pub async fn open(state: &Path) -> Result<(SandboxPool, Engine), Failed> {
     let provider =
         NativeProvider::new(NativeOptions { state: state.to_owned(), ..NativeOptions::default() })?;
     let engine = Engine::open(provider, &state.join("engine")).await?;
@@ -176,7 +182,10 @@ async fn killed(kills: u32) -> Result<(), Failed> {
     let (mut random, mut ledger) = (Random(SEED), Ledger::default());
     for round in 0..kills {
         let (lines, after_ms) = (random.below(40), random.below(30));
-        work_and_be_killed(&session.state(), random.below(u64::MAX), lines, after_ms, &mut ledger)?;
+        let note = |line: &str| {
+            ledger.note(line);
+        };
+        work_and_be_killed("files", &session.state(), (random.below(u64::MAX), lines, after_ms), note)?;
         check(&session.state(), &mut ledger).await.map_err(|failed| {
             Failed::from(format!(
                 "after kill {round} of seed {SEED:x}: {}",
@@ -189,23 +198,28 @@ async fn killed(kills: u32) -> Result<(), Failed> {
     ensure(session.count()? == 0, "sandboxes are left")
 }
 
-/// Lets the load run until it has printed this many lines, and a little longer.
-fn work_and_be_killed(
+/// Lets a work with this seed run until it has printed so many lines, and a little longer. `note` hears each line.
+pub fn work_and_be_killed(
+    work: &str,
     state: &Path,
-    seed: u64,
-    lines: u64,
-    after_ms: u64,
-    ledger: &mut Ledger,
+    (seed, lines, after_ms): (u64, u64, u64),
+    mut note: impl FnMut(&str),
 ) -> Result<(), Failed> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("worker").arg(state).arg(seed.to_string()).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+        .arg("worker")
+        .arg(work)
+        .arg(state)
+        .arg(seed.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     let mut worker = command.spawn()?;
     let mut said = BufReader::new(worker.stdout.take().ok_or("no output")?);
     let mut line = String::new();
     for _ in 0..lines {
         line.clear();
         ensure(said.read_line(&mut line)? > 0, "the load ended by itself")?;
-        ledger.note(line.trim_end_matches('\n'));
+        note(line.trim_end_matches('\n'));
     }
     // The moment is the point of it: it may fall anywhere in what comes next.
     std::thread::sleep(Duration::from_millis(after_ms));
@@ -215,7 +229,7 @@ fn work_and_be_killed(
         line.clear();
         match said.read_line(&mut line)? {
             0 => return Ok(()),
-            _ if line.ends_with('\n') => drop(ledger.note(line.trim_end_matches('\n'))),
+            _ if line.ends_with('\n') => note(line.trim_end_matches('\n')),
             _ => {}
         }
     }

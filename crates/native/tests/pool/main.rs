@@ -2,10 +2,12 @@
 //! stand-in. This program is also the process that is killed: see [`killed`].
 
 mod branches;
+mod copies;
 mod engine;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod killed;
+mod killed_branches;
 mod members;
 mod ports;
 mod session;
@@ -26,7 +28,9 @@ fn main() {
         ports::trials(),
         engine::trials(),
         branches::trials(),
+        copies::trials(),
         killed::trials(),
+        killed_branches::trials(),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials.into_iter().flatten().collect()).exit();
 }

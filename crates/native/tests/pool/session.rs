@@ -18,6 +18,11 @@ impl Session {
         Ok(Self { folder: tempfile::tempdir()? })
     }
 
+    /// Keeps the state on a disk, wherever temporary folders are.
+    pub fn on_disk() -> Result<Self, Failed> {
+        Ok(Self { folder: tempfile::tempdir_in("/var/tmp")? })
+    }
+
     /// Returns the folder that holds `sandboxes/` and the others.
     pub fn state(&self) -> std::path::PathBuf {
         self.folder.path().join("state")
