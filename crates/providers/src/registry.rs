@@ -17,6 +17,12 @@ static ROWS: &[ProviderRow] = &[
     crate::memory::ROW,
     #[cfg(feature = "e2b")]
     crate::e2b::ROW,
+    #[cfg(feature = "cloudflare")]
+    crate::cloudflare::ROW,
+    #[cfg(feature = "modal")]
+    crate::modal::ROW,
+    #[cfg(feature = "daytona")]
+    crate::daytona::ROW,
     #[cfg(feature = "kubernetes")]
     crate::kubernetes::ROW,
 ];

@@ -10,10 +10,11 @@ use eyot::{Error, ErrorKind, Result, WorkspaceSpec};
 use serde::{Deserialize, Serialize};
 
 use super::engine::is_absent;
-use super::find::{Looked, all, believed, by_id, inspected, listed_name, look, plain_name};
+use super::find::{Looked, all, believed, by_id, listed_name, look, plain_name};
 use super::host::Host;
-use super::labels::{ID, MAC, RECORD, Record, SCHEMA, SCHEMA_VERSION, STATE, WORKSPACE};
+use super::labels::{ID, MAC, RECORD, Record, SCHEMA, STATE, UNSIGNED_VERSION, WORKSPACE};
 use super::state::{Notes, OpenState};
+use super::successor::final_name;
 use super::workspace::{is_ours, volume_name};
 use crate::row::{Adopted, Foreign, ForeignKind};
 
@@ -51,6 +52,10 @@ pub(super) async fn foreign(host: &Host) -> Result<Vec<Foreign>> {
     let mut foreign = Vec::new();
     for container in all(host).await? {
         let (id, name) = (container.id.as_deref().unwrap_or_default(), listed_name(&container));
+        // It is about to take the place of a sandbox's container.
+        if final_name(name).is_some() {
+            continue;
+        }
         let labels = container.labels.clone().unwrap_or_default();
         let mounts = container.mounts.as_deref().unwrap_or_default();
         // What the list does not show of mounts, the container itself does.
@@ -114,7 +119,7 @@ async fn adopt_volume(host: &Host, volume: &Volume) -> Result<Adopted> {
         .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the Engine does not say when it was made"))?;
     state.note(Notes::Volumes, &volume.name, &made_at)?;
     let (kind, name) = (ForeignKind::Volume, volume.name.clone());
-    Ok(Adopted { kind, name, id: None, foreign_volume: None })
+    Ok(Adopted { kind, name, id: None, foreign_volume: None, lacks_variables: false })
 }
 
 fn ours_already() -> Error {
@@ -142,13 +147,14 @@ async fn adopt_container(host: &Host, named: &str) -> Result<Adopted> {
     }
     let foreign_volume = foreign_volume(host, &record).await?;
     let (kind, name) = (ForeignKind::Container, record.name.to_string());
-    Ok(Adopted { kind, name, id: Some(record.id), foreign_volume })
+    let lacks_variables = record.hidden.is_some();
+    Ok(Adopted { kind, name, id: Some(record.id), foreign_volume, lacks_variables })
 }
 
 /// Finds a container by its name or id, or by the sandbox that its labels name.
 async fn find(host: &Host, named: &str) -> Result<ContainerInspectResponse> {
     for candidate in [named.to_owned(), format!("eyot-{named}")] {
-        if let Some(found) = inspected(host, &candidate).await? {
+        if let Some(found) = host.engine.inspected(&candidate).await? {
             return Ok(found);
         }
     }
@@ -157,7 +163,7 @@ async fn find(host: &Host, named: &str) -> Result<ContainerInspectResponse> {
     listed.retain(|container| container.labels.as_ref().is_some_and(of_id));
     match listed.as_slice() {
         [only] => {
-            let found = inspected(host, only.id.as_deref().unwrap_or_default()).await?;
+            let found = host.engine.inspected(only.id.as_deref().unwrap_or_default()).await?;
             found.ok_or_else(absent)
         }
         [] => Err(absent()),
@@ -195,7 +201,7 @@ fn readable(state: &OpenState, found: &ContainerInspectResponse) -> Result<(Note
     let status = found.state.as_ref().and_then(|state| state.status);
     let is_stopped =
         matches!(status, Some(ContainerStateStatusEnum::EXITED | ContainerStateStatusEnum::CREATED));
-    if note.schema == SCHEMA_VERSION && !is_stopped {
+    if note.schema != UNSIGNED_VERSION && !is_stopped {
         let message = "it runs, and its guest answers only the state folder that has started it";
         return Err(Error::new(ErrorKind::Conflict, message).with_hint(format!("docker stop {name}")));
     }

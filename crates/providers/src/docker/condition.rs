@@ -36,6 +36,9 @@ impl Condition {
 
     fn of_state(record: &Record, state: &ContainerState) -> Self {
         match state.status {
+            Some(State::CREATED) if record.base.as_ref().is_some_and(|base| base.replaces) => {
+                Self::ended(record, i64::from(EXIT_ASKED))
+            }
             Some(State::CREATED) => Self::Making,
             Some(State::RUNNING | State::PAUSED | State::RESTARTING) => {
                 Self::Running(Life(state.started_at.clone().unwrap_or_default()))
@@ -91,9 +94,10 @@ impl Condition {
 
 #[cfg(test)]
 mod tests {
-    use eyot::SandboxSpec;
+    use eyot::{SandboxSpec, SnapshotId};
 
     use super::*;
+    use crate::docker::labels::LowerSnapshot;
     use crate::docker::labels::tests::record;
 
     fn exited(code: i64, change: impl FnOnce(&mut SandboxSpec)) -> Condition {
@@ -117,6 +121,21 @@ mod tests {
         for code in [1, 73, 137, 255, -1, 300] {
             assert_eq!(exited(code, |_| {}), Condition::Dead, "{code}");
         }
+    }
+
+    #[test]
+    fn a_container_that_took_the_place_of_another_sleeps_until_it_is_started() {
+        let created = ContainerState { status: Some(State::CREATED), ..ContainerState::default() };
+        let mut record = record(SandboxSpec::default());
+        assert_eq!(Condition::of_state(&record, &created), Condition::Making);
+        record.base = Some(LowerSnapshot {
+            follows: None,
+            snapshot: SnapshotId::generate(),
+            root_image: "sha256:1".to_owned(),
+            has_workdir: true,
+            replaces: true,
+        });
+        assert_eq!(Condition::of_state(&record, &created), Condition::Sleeping);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 
 use super::condition::Condition;
 use super::engine::Engine;
-use super::find::inspect;
+use super::find::{Found, by_id, inspect};
 use super::host::Host;
 use super::labels::Record;
 use super::life::Life;
@@ -65,10 +65,20 @@ impl Running {
     async fn verdict(&self, host: &Host) -> Verdict {
         self.await_end(&host.engine).await;
         let (name, life) = (self.record.name.to_string(), self.life.clone());
-        match inspect(host, &self.container).await {
+        match self.present(host).await {
             Ok(Some(found)) => Arc::new(move || told(&name, &life, &found.condition)),
             Ok(None) => Arc::new(move || Error::destroyed(&name)),
             Err(error) => unknown_end(&error),
+        }
+    }
+
+    /// Finds the sandbox, in its own container or in the one that has taken the place of it since.
+    async fn present(&self, host: &Host) -> Result<Option<Found>> {
+        match inspect(host, &self.container).await? {
+            None if host.state.open().await?.had_snapshots() => {
+                Ok(by_id(host, &self.record.id).await?.into_iter().next())
+            }
+            found => Ok(found),
         }
     }
 

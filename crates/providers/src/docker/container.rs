@@ -115,11 +115,10 @@ fn port_bindings(ports: &[u16]) -> HashMap<String, Option<Vec<PortBinding>>> {
 
 fn mounts(record: &Record) -> Vec<Mount> {
     let workdir = record.workdir().to_string();
-    let mut mounts = vec![
-        guest_volume::mount(),
-        in_memory(RUN_DIR, RUN_DIR_BYTES),
-        workspace::mount(&record.spec, &workdir),
-    ];
+    let mut mounts = vec![guest_volume::mount(), in_memory(RUN_DIR, RUN_DIR_BYTES)];
+    if !record.has_own_workdir() {
+        mounts.push(workspace::mount(&record.spec, &workdir));
+    }
     if record.spec.security.readonly_rootfs {
         mounts.extend(writable_directories(record).map(workspace::volume_at));
         mounts.push(Mount { tmpfs_options: None, ..in_memory("/run", 0) });

@@ -14,16 +14,19 @@ use super::engine::{Engine, is_conflict};
 use super::find::{self, Found, Looked};
 use super::host::Host;
 use super::image::EngineImage;
-use super::labels::{self, Record};
+use super::kept_snapshot::{self, SnapshotNote};
+use super::labels::{self, LowerSnapshot, Record};
+use super::removal::await_removal;
 use super::seal::Seal;
-use super::{container, destroy, image, isolation, workspace};
+use super::{accounts, container, destroy, image, isolation, successor, workspace};
 
 /// Makes a sandbox. The files of its manifest are still missing.
 pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> {
-    let image = prepare(host, spec).await.map_err(Error::with_no_effect)?;
+    let (image, kept) = prepare(host, spec).await.map_err(Error::with_no_effect)?;
     let _turn = host.turns.acquire().await;
     let made_workspace = workspace::claim(host, spec.spec()).await?;
-    let record = Arc::new(record(host.state.open().await?.seal(), spec, &image, made_workspace));
+    let record = record(host.state.open().await?.seal(), spec, &image, made_workspace);
+    let record = Arc::new(kept.iter().fold(record, above_snapshot));
     let unfinished = UnfinishedContainer::make_whole(host, &record, &image).await?;
     match begin(host, &record, &unfinished.container).await {
         Ok(ready) => {
@@ -37,23 +40,49 @@ pub(crate) async fn create(host: &Arc<Host>, spec: &ValidSpec) -> Result<Ready> 
     }
 }
 
-/// Does what comes before anything of the sandbox is there, and returns its image.
-async fn prepare(host: &Host, spec: &ValidSpec) -> Result<EngineImage> {
+/// Does what comes before anything of the sandbox is there, and returns its image and the snapshot that this is.
+async fn prepare(host: &Host, spec: &ValidSpec) -> Result<(EngineImage, Option<SnapshotNote>)> {
     refuse_what_docker_cannot(spec.spec())?;
     let engine = &host.engine;
     let declared = isolation::declared(spec.spec(), engine.facts().await?);
     isolation::check_required(spec.spec(), &declared).map_err(|error| error.context("create sandbox"))?;
     check_runtime(engine, spec.spec()).await?;
-    let name = spec.spec().image.as_deref().unwrap_or(&host.default_image);
-    let image = image::resolve(engine, name, spec.spec().container.pull, &host.fetchable).await?;
-    host.place_guest(&image.id).await?;
-    Ok(image)
+    let (image, kept) = match &spec.spec().snapshot {
+        Some(id) => {
+            let kept = kept_snapshot::usable(host, id).await?;
+            let image = image::find(engine, kept.image.as_deref().unwrap_or_default()).await?;
+            (image.ok_or_else(|| kept_snapshot::not_found(id))?, Some(kept))
+        }
+        None => {
+            let name = spec.spec().image.as_deref().unwrap_or(&host.default_image);
+            (image::resolve(engine, name, spec.spec().container.pull, &host.fetchable).await?, None)
+        }
+    };
+    host.place_guest(kept.as_ref().map_or(&image.id, |kept| &kept.root_image)).await?;
+    Ok((image, kept))
+}
+
+/// Adds to a record that its container lies above a snapshot.
+fn above_snapshot(record: Record, kept: &SnapshotNote) -> Record {
+    let base = LowerSnapshot {
+        snapshot: kept.info.id.clone(),
+        root_image: kept.root_image.clone(),
+        has_workdir: kept.gives_workdir_to(&record.spec),
+        replaces: false,
+        follows: None,
+    };
+    // A wake needs the snapshot no more.
+    let spec = SandboxSpec { image: Some(kept.image_name.clone()), snapshot: None, ..record.spec };
+    Record { spec, base: Some(base), ..record }
 }
 
 /// Starts the container, and returns when its guest is ready.
 async fn begin(host: &Arc<Host>, record: &Arc<Record>, container: &str) -> Result<Ready> {
     let engine = &host.engine;
     refuse_taken_id(host, record, container).await?;
+    if record.base.is_some() && !record.spec.security.readonly_rootfs {
+        accounts::make_harmless(engine, container).await?;
+    }
     start(engine, container).await.map_err(|error| error.context("create sandbox"))?;
     let found = find::inspect(host, container).await?.ok_or_else(|| Error::destroyed(&record.name))?;
     let Condition::Running(life) = found.condition else {
@@ -81,7 +110,9 @@ fn record(seal: &Seal, spec: &ValidSpec, image: &EngineImage, made_workspace: bo
         guest_secret: seal.guest_secret(spec.id().as_str(), created_ms),
         user: spec.spec().user.clone().unwrap_or_else(|| image.user.clone()),
         env: image.env.clone(),
+        hidden: None,
         made_workspace,
+        base: None,
     }
 }
 
@@ -182,6 +213,10 @@ async fn forget_workspace(host: &Host, record: &Record) {
 async fn make_container(host: &Host, record: &Record, image: &EngineImage) -> Result<String> {
     let (engine, state) = (&host.engine, host.state.open().await?);
     let (docker, facts) = (engine.client().await?, engine.facts().await?);
+    if state.had_snapshots() {
+        // A sandbox of that name may be between its container and the one that takes the place of that.
+        successor::complete(host, record.name.as_str()).await?;
+    }
     let options = CreateContainerOptionsBuilder::default().name(&record.container_name()).build();
     for is_last in [false, true] {
         let body = container::body(record, image, state.seal(), facts)?;
@@ -201,8 +236,16 @@ async fn make_container(host: &Host, record: &Record, image: &EngineImage) -> Re
 /// Removes a sandbox of the same name whose time is over. Returns whether there was one.
 async fn remove_ended(host: &Host, record: &Record) -> Result<bool> {
     match find::look(host, &record.container_name()).await? {
-        Looked::Ours(found) if matches!(found.condition, Condition::Over | Condition::Going) => {
+        Looked::Ours(found) if found.condition == Condition::Over => {
             destroy::destroy(host, &found.record, &found.container).await?;
+            Ok(true)
+        }
+        // Another container may be about to take its place.
+        Looked::Ours(found) if found.condition == Condition::Going => {
+            await_removal(&host.engine, &found.container).await?;
+            if host.state.open().await?.had_snapshots() {
+                successor::complete(host, record.name.as_str()).await?;
+            }
             Ok(true)
         }
         Looked::Ours(_) => Ok(false),

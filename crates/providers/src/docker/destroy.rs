@@ -1,28 +1,52 @@
 //! Removing sandboxes: the container with its volumes, then the persistent workspace if the spec
 //! says so.
 
-use std::time::Duration;
-
-use bollard::query_parameters::{RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder};
 use eyot::{Result, WorkspaceSpec};
-use futures_util::StreamExt;
 
-use super::engine::{Engine, is_absent, is_conflict};
+use super::find::by_id;
 use super::host::Host;
 use super::labels::Record;
+use super::removal::remove_container;
 use super::state::Notes;
-use super::workspace;
-
-/// The longest wait for another process to remove the same container.
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::{kept_snapshot, successor, workspace};
 
 /// Removes a sandbox. Returns `false` if it was removed before.
 pub(crate) async fn destroy(host: &Host, record: &Record, container: &str) -> Result<bool> {
-    let removed = remove_container(&host.engine, container).await?;
+    let state = host.state.open().await?;
+    let removed = if state.had_snapshots() {
+        remove_all(host, record, container).await?
+    } else {
+        remove_container(&host.engine, container).await?
+    };
     if let WorkspaceSpec::Persistent { id, destroy_on_session_destroy: true } = &record.spec.workspace {
         workspace::remove(host, id).await?;
     }
-    host.state.open().await?.forget(Notes::Containers, container);
+    state.forget(Notes::Containers, container);
+    kept_snapshot::collect_if_free(host).await;
+    Ok(removed)
+}
+
+/// Removes every container of a sandbox: its own, the one that is to take the place of that, and the one that has taken it.
+async fn remove_all(host: &Host, record: &Record, container: &str) -> Result<bool> {
+    // From here on nobody gives the name of the sandbox to what is left of it.
+    let state = host.state.open().await?;
+    let held = state.hold(Notes::Destroyed, record.id.as_str())?;
+    let mut removed = match remove_container(&host.engine, container).await {
+        // It lives on, so it may have another container later.
+        Err(error) if successor::is_whole(host, container).await? => {
+            drop(held);
+            state.forget_unless_held(Notes::Destroyed, record.id.as_str());
+            return Err(error);
+        }
+        // Only a look tells what became of it.
+        removed => removed.unwrap_or(false),
+    };
+    for successor in successor::of_id(host, &record.id).await? {
+        removed |= remove_container(&host.engine, &successor.container).await?;
+    }
+    for found in by_id(host, &record.id).await? {
+        removed |= remove_container(&host.engine, &found.container).await?;
+    }
     Ok(removed)
 }
 
@@ -32,34 +56,5 @@ pub(crate) async fn abandon(host: &Host, record: &Record, container: &str) -> Re
     match &record.spec.workspace {
         WorkspaceSpec::Persistent { id, .. } if record.made_workspace => workspace::remove(host, id).await,
         _ => Ok(()),
-    }
-}
-
-async fn remove_container(engine: &Engine, container: &str) -> Result<bool> {
-    let docker = engine.client().await?;
-    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-    match docker.remove_container(container, Some(options)).await {
-        Ok(()) => Ok(true),
-        Err(error) if is_absent(&error) => Ok(false),
-        Err(error) if is_conflict(&error) => {
-            await_removal(engine, container).await?;
-            Ok(false)
-        }
-        Err(error) => Err(engine.failed("remove the container", error)),
-    }
-}
-
-/// Waits until another process has removed the container: its name is not free before.
-async fn await_removal(engine: &Engine, container: &str) -> Result<()> {
-    let options = WaitContainerOptionsBuilder::default().condition("removed").build();
-    let mut removal = Box::pin(engine.client().await?.wait_container(container, Some(options)));
-    match tokio::time::timeout(PATIENCE, removal.next()).await {
-        Ok(Some(Err(error))) if is_absent(&error) => Ok(()),
-        Ok(Some(Err(bollard::errors::Error::DockerContainerWaitError { .. })) | Some(Ok(_)) | None) => Ok(()),
-        Ok(Some(Err(error))) => Err(engine.failed("remove the container", error)),
-        Err(_) => {
-            tracing::warn!(container, "somebody else's removal of a container takes long");
-            Ok(())
-        }
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error as EngineError;
-use bollard::models::SystemInfo;
+use bollard::models::{ContainerInspectResponse, SystemInfo};
+use bollard::query_parameters::InspectContainerOptionsBuilder;
 use eyot::{Error, ErrorKind, Result};
 use tokio::sync::OnceCell;
 
@@ -125,6 +126,28 @@ impl Engine {
         self.facts.get_or_try_init(ask).await
     }
 
+    /// Looks at a container, by id or name; `None` if there is none.
+    pub(crate) async fn inspected(&self, container: &str) -> Result<Option<ContainerInspectResponse>> {
+        self.look(container, false).await
+    }
+
+    /// Looks at a container, and at the bytes that it has written: the sizes of its files, holes included.
+    pub(crate) async fn inspected_with_size(
+        &self,
+        container: &str,
+    ) -> Result<Option<ContainerInspectResponse>> {
+        self.look(container, true).await
+    }
+
+    async fn look(&self, container: &str, size: bool) -> Result<Option<ContainerInspectResponse>> {
+        let options = InspectContainerOptionsBuilder::default().size(size).build();
+        match self.client().await?.inspect_container(container, Some(options)).await {
+            Ok(inspected) => Ok(Some(inspected)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(self.failed("look at a sandbox", error)),
+        }
+    }
+
     /// Makes an error of a failed request. `what` is verb and object.
     pub(crate) fn failed(&self, what: &str, error: EngineError) -> Error {
         let (kind, reason) = match &error {
@@ -183,6 +206,11 @@ pub(crate) fn is_conflict(error: &EngineError) -> bool {
         }
         _ => false,
     }
+}
+
+/// Tells whether an answer says that a container lies above as many layers as the Engine takes.
+pub(crate) fn is_too_deep(error: &EngineError) -> bool {
+    matches!(error, EngineError::DockerResponseServerError { message, .. } if message.contains("max depth exceeded"))
 }
 
 fn kind_of(status: u16, message: &str) -> ErrorKind {

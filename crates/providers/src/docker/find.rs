@@ -4,17 +4,17 @@
 use std::collections::HashMap;
 
 use bollard::models::{ContainerInspectResponse, ContainerSummary, MountPoint};
-use bollard::query_parameters::{InspectContainerOptions, ListContainersOptionsBuilder};
+use bollard::query_parameters::ListContainersOptionsBuilder;
 use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
 use eyot_guest::protocol::container::GUEST_DIR;
 
 use super::adopt::adopted_record;
 use super::condition::Condition;
-use super::engine::is_absent;
 use super::guest_volume;
 use super::host::Host;
 use super::labels::{ID, Record, SCHEMA, container_name};
 use super::state::OpenState;
+use super::successor;
 
 /// A sandbox that was found, with its container.
 #[derive(Debug, Clone)]
@@ -43,12 +43,17 @@ pub(crate) enum Looked {
 
 /// Finds a sandbox by id or name.
 pub(crate) async fn find(host: &Host, id_or_name: &str) -> Result<Found> {
-    let looked = match SandboxId::parse(id_or_name) {
-        Ok(id) => {
-            by_id(host, &id).await?.into_iter().next().map(Box::new).map_or(Looked::Absent, Looked::Ours)
-        }
-        Err(_) => by_name(host, id_or_name).await?,
+    let mut looked = look_for(host, id_or_name).await?;
+    let is_gone = match &looked {
+        Looked::Ours(found) => found.condition == Condition::Going,
+        Looked::Absent => true,
+        Looked::Foreign | Looked::Unrelated => false,
     };
+    if is_gone && host.state.open().await?.had_snapshots() {
+        // It may be between its container and the one that takes the place of that.
+        successor::complete(host, id_or_name).await?;
+        looked = look_for(host, id_or_name).await?;
+    }
     match looked {
         Looked::Ours(found) => Ok(*found),
         Looked::Foreign => Err(not_found(id_or_name).with_hint(format!(
@@ -58,6 +63,16 @@ pub(crate) async fn find(host: &Host, id_or_name: &str) -> Result<Found> {
         Looked::Unrelated => Err(not_found(id_or_name)
             .with_hint(format!("there is a container `eyot-{id_or_name}`, which Eyot did not make"))),
         Looked::Absent => Err(not_found(id_or_name).with_hint("`eyot ls` shows those that are there")),
+    }
+}
+
+async fn look_for(host: &Host, id_or_name: &str) -> Result<Looked> {
+    match SandboxId::parse(id_or_name) {
+        Ok(id) => {
+            let found = by_id(host, &id).await?.into_iter().next();
+            Ok(found.map(Box::new).map_or(Looked::Absent, Looked::Ours))
+        }
+        Err(_) => by_name(host, id_or_name).await,
     }
 }
 
@@ -107,21 +122,12 @@ pub(crate) async fn inspect(host: &Host, container: &str) -> Result<Option<Found
 
 /// Looks at a container, by id or name.
 pub(crate) async fn look(host: &Host, container: &str) -> Result<Looked> {
-    let Some(inspected) = inspected(host, container).await? else { return Ok(Looked::Absent) };
+    let Some(inspected) = host.engine.inspected(container).await? else { return Ok(Looked::Absent) };
     let labels = inspected.config.as_ref().and_then(|config| config.labels.as_ref());
     let others =
         if labels.is_some_and(|all| all.contains_key(SCHEMA)) { Looked::Foreign } else { Looked::Unrelated };
     let found = Found::of(host.state.open().await?, inspected);
     Ok(found.map(Box::new).map_or(others, Looked::Ours))
-}
-
-/// Asks the Engine about a container; `None` if it does not exist.
-pub(crate) async fn inspected(host: &Host, container: &str) -> Result<Option<ContainerInspectResponse>> {
-    match host.engine.client().await?.inspect_container(container, None::<InspectContainerOptions>).await {
-        Ok(inspected) => Ok(Some(inspected)),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(host.engine.failed("look at a sandbox", error)),
-    }
 }
 
 impl Found {

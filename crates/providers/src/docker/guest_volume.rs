@@ -24,7 +24,6 @@ use futures_util::{StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
 use super::engine::{is_absent, is_conflict};
-use super::find::inspected;
 use super::host::Host;
 use super::labels::{MAC, MAKING, SCHEMA, SCHEMA_VERSION, STATE};
 use super::seal::Kind;
@@ -233,7 +232,7 @@ async fn wait_for_the_other(host: &Host, docker: &Docker) -> Result<()> {
 /// Removes a filler that a killed process of this state folder has left. A filler of another state
 /// folder is left alone, with an error.
 async fn remove_abandoned_filler(host: &Host, docker: &Docker) -> Result<()> {
-    let Some(found) = inspected(host, &filler_name()).await? else { return Ok(()) };
+    let Some(found) = host.engine.inspected(&filler_name()).await? else { return Ok(()) };
     let labels = found.config.and_then(|config| config.labels).unwrap_or_default();
     let seal = host.state.open().await?.seal();
     let is_ours = match (labels.get(MAKING), labels.get(MAC)) {

@@ -1,5 +1,7 @@
 //! The state that a provider shares with its sandboxes.
 
+use std::sync::Arc;
+
 use eyot::Result;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -22,13 +24,16 @@ pub(crate) struct Host {
     /// The images that may be fetched for creates.
     pub(crate) fetchable: Fetchable,
     pub(crate) turns: Semaphore,
+    /// Held while this process changes snapshots, or waits for another process that does.
+    pub(crate) snapshot_turn: Arc<Semaphore>,
     placed: OnceCell<()>,
 }
 
 impl Host {
     pub(crate) fn new(engine: Engine, state: State, default_image: String, fetchable: Fetchable) -> Self {
         let (turns, placed) = (Semaphore::new(TURNS), OnceCell::new());
-        Self { engine, state, default_image, fetchable, turns, placed }
+        let snapshot_turn = Arc::new(Semaphore::new(1));
+        Self { engine, state, default_image, fetchable, turns, snapshot_turn, placed }
     }
 
     /// Makes sure that the Engine has the guest. `image` can be any that the Engine has.

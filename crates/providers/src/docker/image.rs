@@ -1,14 +1,20 @@
 //! Images in the Engine's own store, and the policy for fetching them from a registry. An image is
 //! fetched only if the policy says so.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
 use bollard::Docker;
-use bollard::query_parameters::CreateImageOptionsBuilder;
+use bollard::models::ImageSummary;
+use bollard::query_parameters::{
+    CreateImageOptionsBuilder, ListImagesOptionsBuilder, RemoveImageOptionsBuilder,
+};
 
 use eyot::{Error, ErrorKind, PullPolicy, Result};
 use eyot_image::{AllowedImages, ImageName};
 use futures_util::TryStreamExt;
 
-use super::engine::{Engine, is_absent};
+use super::engine::{Engine, is_absent, is_conflict};
 
 /// The default image, with Node.js.
 pub const NODE_IMAGE: &str = "node:22-bookworm";
@@ -70,11 +76,11 @@ pub(crate) async fn resolve(
     if policy == PullPolicy::Always && may_fetch {
         pull(engine, docker, name).await?;
     }
-    match find(engine, docker, name).await? {
+    match find(engine, name).await? {
         Some(image) => Ok(image),
         None if policy == PullPolicy::Missing && may_fetch => {
             pull(engine, docker, name).await?;
-            find(engine, docker, name).await?.ok_or_else(|| absent(name))
+            find(engine, name).await?.ok_or_else(|| absent(name))
         }
         None if policy == PullPolicy::Never || may_fetch => Err(absent(name)),
         None => Err(not_fetched(name)),
@@ -99,8 +105,9 @@ fn absent(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, message).with_hint(hint)
 }
 
-async fn find(engine: &Engine, docker: &Docker, name: &str) -> Result<Option<EngineImage>> {
-    let found = match docker.inspect_image(name).await {
+/// Looks for an image by name or id, without fetching it.
+pub(crate) async fn find(engine: &Engine, name: &str) -> Result<Option<EngineImage>> {
+    let found = match engine.client().await?.inspect_image(name).await {
         Err(error) if is_absent(&error) => return Ok(None),
         found => {
             found.map_err(|error| engine.failed(&format!("create sandbox: look at image `{name}`"), error))?
@@ -119,6 +126,26 @@ async fn find(engine: &Engine, docker: &Docker, name: &str) -> Result<Option<Eng
         env: env.collect(),
         labels,
     }))
+}
+
+/// Removes an image unless something lies above it, and no image below it, which may be somebody's. Returns whether it is gone.
+pub(crate) async fn remove(engine: &Engine, image: &str) -> Result<bool> {
+    let options = RemoveImageOptionsBuilder::default().noprune(true).build();
+    match engine.client().await?.remove_image(image, Some(options), None).await {
+        Err(error) if is_absent(&error) => Ok(true),
+        Err(error) if is_conflict(&error) => Ok(false),
+        removed => removed.map(|_| true).map_err(|error| engine.failed("remove an image", error)),
+    }
+}
+
+/// Lists the images with these labels, the latest first.
+pub(crate) async fn labelled(engine: &Engine, labels: &[&str]) -> Result<Vec<ImageSummary>> {
+    let filters: HashMap<&str, Vec<&str>> = HashMap::from([("label", labels.to_vec())]);
+    let options = ListImagesOptionsBuilder::default().all(true).filters(&filters).build();
+    let listed = engine.client().await?.list_images(Some(options)).await;
+    let mut listed = listed.map_err(|error| engine.failed("list the images of snapshots", error))?;
+    listed.sort_by_key(|image| Reverse(image.created));
+    Ok(listed)
 }
 
 /// Adds the tag `latest` to a name without tag and digest, which the Engine would take for every

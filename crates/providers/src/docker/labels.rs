@@ -2,9 +2,11 @@
 //! Engine can read them, but could enter the container anyway. They are trusted only with a MAC:
 //! see [`super::seal`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use eyot::{Error, ErrorKind, Manifest, Result, SandboxId, SandboxInfo, SandboxName, SandboxSpec};
+use eyot::{
+    Error, ErrorKind, Manifest, Result, SandboxId, SandboxInfo, SandboxName, SandboxSpec, SnapshotId,
+};
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
@@ -15,10 +17,12 @@ use super::seal::{Kind, Seal};
 pub(crate) const PREFIX: &str = "dev.eyot.";
 /// The label on everything that Eyot makes. Its value is the version of the labels' format.
 pub(crate) const SCHEMA: &str = "dev.eyot.schema";
-/// The current value of [`SCHEMA`]. Version 1 had no MAC.
-pub(crate) const SCHEMA_VERSION: &str = "2";
-/// The versions whose records can be read. A record of version 1 is used only after an adoption.
-const READABLE: [&str; 2] = ["1", SCHEMA_VERSION];
+/// The current value of [`SCHEMA`].
+pub(crate) const SCHEMA_VERSION: &str = "3";
+/// The first version, whose records have no MAC: one is used only after an adoption.
+pub(crate) const UNSIGNED_VERSION: &str = "1";
+/// The versions whose records can be read. Until version 2 the variables were open to all who read labels.
+const READABLE: [&str; 3] = [UNSIGNED_VERSION, "2", SCHEMA_VERSION];
 /// The id of the state folder that made the container or volume.
 pub(crate) const STATE: &str = "dev.eyot.state";
 /// The MAC of the record: see [`super::seal`].
@@ -31,6 +35,10 @@ pub(crate) const NAME: &str = "dev.eyot.name";
 pub(crate) const WORKSPACE: &str = "dev.eyot.workspace";
 /// The mark that tells a volume from an earlier one of the same name.
 pub(crate) const MAKING: &str = "dev.eyot.making";
+/// The id of the state folder, on the image of files that are compared just now.
+pub(crate) const COMPARED: &str = "dev.eyot.compared";
+/// The id of a snapshot, on its image.
+pub(crate) const SNAPSHOT: &str = "dev.eyot.snapshot";
 /// The prefix of the labels for a spec's metadata.
 const METADATA: &str = "dev.eyot.metadata.";
 pub(crate) const RECORD: &str = "dev.eyot.record";
@@ -51,9 +59,39 @@ pub(crate) struct Record {
     pub user: String,
     /// The image's variables, in order.
     pub env: Vec<(String, String)>,
+    /// The variables of the spec, encrypted. Only labels have them so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<String>,
     /// The persistent workspace was made for this sandbox. A workspace that existed before outlives
     /// a failed create.
     pub made_workspace: bool,
+    /// The snapshot that the container lies above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<LowerSnapshot>,
+}
+
+/// The snapshot that a container lies above.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LowerSnapshot {
+    /// The snapshot, which may be removed since.
+    pub snapshot: SnapshotId,
+    /// The Engine's id of the image below all of its snapshots.
+    pub root_image: String,
+    /// The files of the working directory are among the container's own, and not in a volume.
+    pub has_workdir: bool,
+    /// The container took the place of an earlier one of its sandbox, and sleeps until it is started.
+    pub replaces: bool,
+    /// The Engine's id of that earlier container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
+}
+
+/// The variables of a spec, which labels have encrypted: labels go along into images that others make of a container, and images
+/// are given away.
+#[derive(Serialize, Deserialize)]
+struct HiddenVariables {
+    env: BTreeMap<String, String>,
+    manifest_env: BTreeMap<String, String>,
 }
 
 /// The secret in a record of version 1, which everybody who reads labels knows.
@@ -79,9 +117,7 @@ impl Record {
         seal: &Seal,
         inherited: impl IntoIterator<Item = String>,
     ) -> Result<HashMap<String, String>> {
-        let record = serde_json::to_string(self).map_err(|error| {
-            Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error)
-        })?;
+        let record = self.to_text(seal)?;
         let look_alikes = inherited.into_iter().filter(|key| key.starts_with(PREFIX));
         let mut labels: HashMap<String, String> = look_alikes.map(|key| (key, String::new())).collect();
         labels.extend(self.spec.labels.clone());
@@ -99,6 +135,28 @@ impl Record {
         Ok(labels)
     }
 
+    /// Writes the record down, with its variables encrypted.
+    fn to_text(&self, seal: &Seal) -> Result<String> {
+        let failed = |error| Error::new(ErrorKind::Internal, "write the sandbox's record").with_source(error);
+        let mut open = self.clone();
+        let env = std::mem::take(&mut open.spec.env);
+        let manifest_env = std::mem::take(&mut open.spec.manifest.env);
+        if !env.is_empty() || !manifest_env.is_empty() {
+            let text = serde_json::to_string(&HiddenVariables { env, manifest_env }).map_err(failed)?;
+            open.hidden = Some(seal.hide(self.id.as_str(), &text)?);
+        }
+        serde_json::to_string(&open).map_err(failed)
+    }
+
+    /// Decrypts the variables. Those that another state folder has encrypted stay hidden.
+    fn reveal(&mut self, seal: &Seal) {
+        let text = self.hidden.as_deref().and_then(|hidden| seal.reveal(self.id.as_str(), hidden));
+        let read = text.and_then(|text| serde_json::from_str(&text).ok());
+        if let Some(HiddenVariables { env, manifest_env }) = read {
+            (self.spec.env, self.spec.manifest.env, self.hidden) = (env, manifest_env, None);
+        }
+    }
+
     /// Reads the record in a container's labels, if its MAC is valid for a container of this name.
     pub(crate) fn verified(seal: &Seal, name: &str, labels: &HashMap<String, String>) -> Option<Self> {
         let (text, mac) = (labels.get(RECORD)?, labels.get(MAC)?);
@@ -114,7 +172,8 @@ impl Record {
         if !READABLE.contains(&schema) {
             return None;
         }
-        let record: Self = serde_json::from_str(text).ok()?;
+        let mut record: Self = serde_json::from_str(text).ok()?;
+        record.reveal(seal);
         let own: OwnSecret = serde_json::from_str(text).ok()?;
         let derived = || seal.guest_secret(record.id.as_str(), record.created_ms);
         Some(Self { guest_secret: own.secret.unwrap_or_else(derived), ..record })
@@ -140,6 +199,11 @@ impl Record {
             isolation,
             life: condition.life().map(|Life(life)| life.clone()).unwrap_or_default(),
         }
+    }
+
+    /// Tells whether the working directory is among the container's own files.
+    pub(crate) fn has_own_workdir(&self) -> bool {
+        self.base.as_ref().is_some_and(|base| base.has_workdir)
     }
 
     /// Returns the working directory.
@@ -187,7 +251,9 @@ pub(crate) mod tests {
             guest_secret: [7; 32],
             user: "0".to_owned(),
             env: Vec::new(),
+            hidden: None,
             made_workspace: false,
+            base: None,
         }
     }
 
@@ -222,13 +288,26 @@ pub(crate) mod tests {
         let first = text.replacen('{', &format!("{{\"secret\":{:?},", [9; 32]), 1);
         assert_eq!(Record::read(&seal(), "1", &first).unwrap().guest_secret, [9; 32]);
         assert_ne!(Record::read(&seal(), "2", &text).unwrap().guest_secret, [9; 32]);
-        assert!(Record::read(&seal(), "3", &text).is_none());
+        assert!(Record::read(&seal(), "4", &text).is_none());
     }
 
     #[test]
     fn no_label_holds_a_secret() {
-        let labels = labels(&record(SandboxSpec::default()));
-        assert!(!labels[RECORD].contains("secret"), "{}", labels[RECORD]);
+        let mut spec = SandboxSpec::default();
+        spec.env.insert("TOKEN".into(), "very-private".into());
+        spec.manifest.env.insert("OTHER".into(), "very-private".into());
+        let record = record(spec);
+        let labels = labels(&record);
+        for part in ["secret", "private", "TOKEN", "OTHER"] {
+            assert!(!labels.values().any(|text| text.contains(part)), "{labels:?}");
+        }
+        let found = Record::verified(&seal(), &record.container_name(), &labels).unwrap();
+        assert_eq!((&found.spec.env, found.hidden), (&record.spec.env, None));
+        // Another state folder reads the rest.
+        let others = Record::read(&Seal::new([2; 32]), SCHEMA_VERSION, &labels[RECORD]).unwrap();
+        assert!(others.spec.env.is_empty() && others.hidden.is_some());
+        let open = serde_json::to_string(&record).unwrap();
+        assert_eq!(Record::read(&seal(), "2", &open).unwrap().spec.env, record.spec.env);
     }
 
     #[test]
@@ -245,7 +324,7 @@ pub(crate) mod tests {
         assert!(!verified(&name, &|labels| drop(labels.remove(MAC))));
         assert!(!verified(&name, &|labels| drop(labels.insert(MAC.into(), "00".repeat(32)))));
         assert!(!verified(&name, &|labels| labels.get_mut(RECORD).unwrap().push(' ')));
-        assert!(!verified(&name, &|labels| drop(labels.insert(SCHEMA.into(), "3".into()))));
+        assert!(!verified(&name, &|labels| drop(labels.insert(SCHEMA.into(), "4".into()))));
         assert!(Record::verified(&Seal::new([2; 32]), &name, &labels(&record)).is_none());
         assert!(Record::verified(&seal(), &name, &HashMap::new()).is_none());
         let mut spec = SandboxSpec::default();

@@ -99,7 +99,11 @@ fn used_numbers(record: &Record, now_ms: i64) -> u32 {
 pub(crate) fn directories(record: &Record) -> Vec<PreparedDirectory> {
     let of_user = |path: String| PreparedDirectory { path, of_user: true, mode: None };
     let workdir = record.workdir().to_string();
-    let mut directories = vec![of_user(workdir.clone())];
+    let mut directories = Vec::new();
+    // Else it is no mount point, and a link could have taken its place.
+    if !record.has_own_workdir() {
+        directories.push(of_user(workdir));
+    }
     if record.spec.security.readonly_rootfs {
         directories.extend(writable_directories(record).map(|path| {
             let is_home = path == WRITABLE_HOME;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, Result, SandboxImages, SandboxInfo,
-    SandboxNamer, SandboxProvider, SandboxSpec, ValidSpec,
+    SandboxNamer, SandboxProvider, SandboxSnapshots, SandboxSpec, ValidSpec,
 };
 use eyot_guest::client::GUEST_CAPABILITIES;
 use eyot_image::AllowedImages;
@@ -15,6 +15,7 @@ use super::adopt;
 use super::engine::Engine;
 use super::host::Host;
 use super::image::{DENO_IMAGE, Fetchable, NODE_IMAGE, PYTHON_IMAGE};
+use super::snapshots::DockerSnapshots;
 use super::state::State;
 use super::{create, destroy, find, image, isolation, sleep, sweep, wake, workspace};
 use crate::row::{Adopted, Foreign};
@@ -128,6 +129,10 @@ impl SandboxProvider for DockerProvider {
         Err(Error::new(ErrorKind::Unsupported, message).with_hint(hint))
     }
 
+    fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
+        Ok(Arc::new(DockerSnapshots(Arc::clone(&self.host))))
+    }
+
     async fn isolation(&self) -> Result<Isolation> {
         Ok(isolation::declared(&SandboxSpec::default(), self.host.engine.facts().await?))
     }
@@ -176,8 +181,8 @@ impl SandboxProvider for DockerProvider {
 
 /// Returns the capabilities of this provider's sandboxes.
 pub fn capabilities() -> Capabilities {
-    use Capability::{NetworkHost, PersistentWorkspace, Sleep, Users};
-    let own = [NetworkHost, PersistentWorkspace, Sleep, Users];
+    use Capability::{NetworkHost, PersistentWorkspace, Sleep, Snapshots, Users};
+    let own = [NetworkHost, PersistentWorkspace, Sleep, Snapshots, Users];
     Capabilities::new(GUEST_CAPABILITIES.into_iter().chain(own))
 }
 

@@ -4,6 +4,8 @@
 //! a record in a label counts only with a MAC over the record, the id of the state folder, and the
 //! name of the container or volume, which no image can choose.
 
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use eyot::{Error, ErrorKind, Result};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -12,6 +14,7 @@ use crate::state_secret::SECRET_BYTES;
 /// Separates these MACs from every other use of the secret.
 const DOMAIN: &str = "eyot docker label 1";
 const STATE_DOMAIN: &str = "eyot docker state id 1";
+const VARIABLES_DOMAIN: &str = "eyot docker variables 1";
 const GUEST_DOMAIN: &str = "eyot docker guest secret 1";
 /// The number of bytes of a MAC that make up the id of a state folder.
 const STATE_ID_BYTES: usize = 8;
@@ -28,6 +31,8 @@ pub(crate) enum Kind {
     Workspace,
     /// The container through which the guest's volume is filled.
     Filler,
+    /// A container that never runs, through which the files of an image are read or changed.
+    Helper,
 }
 
 impl Kind {
@@ -36,6 +41,7 @@ impl Kind {
             Self::Container => "container",
             Self::Workspace => "workspace",
             Self::Filler => "filler",
+            Self::Helper => "helper",
         }
     }
 }
@@ -79,6 +85,28 @@ impl Seal {
     /// labels gives no access to the guest.
     pub(crate) fn guest_secret(&self, id: &str, created_ms: i64) -> [u8; SECRET_BYTES] {
         over(&self.secret, &[GUEST_DOMAIN, id, &created_ms.to_string()]).finalize().into_bytes().into()
+    }
+
+    /// Encrypts text about a sandbox, for a label: whoever copies the label can't read it.
+    pub(crate) fn hide(&self, id: &str, text: &str) -> Result<String> {
+        let failed = |_| Error::new(ErrorKind::Internal, "encrypt a sandbox's variables");
+        let mut bytes = text.as_bytes().to_vec();
+        let nonce = self.cipher().map_err(failed)?.seal_in_place_append_tag(Aad::from(id), &mut bytes);
+        Ok(hex::encode(nonce.map_err(failed)?.as_ref()) + &hex::encode(bytes))
+    }
+
+    /// Decrypts the text of [`Seal::hide`]. `None`: another secret has encrypted it, or it was changed.
+    pub(crate) fn reveal(&self, id: &str, hidden: &str) -> Option<String> {
+        let mut bytes = hex::decode(hidden).ok()?;
+        let (nonce, text) = bytes.split_at_mut_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let text = self.cipher().ok()?.open_in_place(nonce, Aad::from(id), text).ok()?;
+        String::from_utf8(text.to_vec()).ok()
+    }
+
+    fn cipher(&self) -> std::result::Result<RandomizedNonceKey, aws_lc_rs::error::Unspecified> {
+        let key = over(&self.secret, &[VARIABLES_DOMAIN]).finalize().into_bytes();
+        RandomizedNonceKey::new(&AES_256_GCM, &key)
     }
 
     fn label(&self, kind: Kind, name: &str, record: &str) -> Hmac<Sha256> {
@@ -128,6 +156,20 @@ mod tests {
     fn moving_a_byte_from_one_part_to_the_next_gives_another_mac() {
         let seal = Seal::new([1; 32]);
         assert_ne!(seal.mac(Kind::Container, "ab", "c"), seal.mac(Kind::Container, "a", "bc"));
+    }
+
+    #[test]
+    fn what_is_hidden_is_read_with_the_same_secret_for_the_same_sandbox_alone() {
+        let seal = Seal::new([1; 32]);
+        let hidden = seal.hide("sb_1", "TOKEN").unwrap();
+        assert_eq!(seal.reveal("sb_1", &hidden).as_deref(), Some("TOKEN"));
+        assert_ne!(seal.hide("sb_1", "TOKEN").unwrap(), hidden);
+        assert_eq!(seal.reveal("sb_2", &hidden), None);
+        assert_eq!(Seal::new([2; 32]).reveal("sb_1", &hidden), None);
+        let changed = hidden.replace(&hidden[..2], if hidden.starts_with("00") { "01" } else { "00" });
+        for wrong in ["", "00", "xyz", &hidden[..24], &hidden[..hidden.len() - 2], &changed] {
+            assert_eq!(seal.reveal("sb_1", wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -6,19 +6,27 @@
 //! docker/containers/<id>     an adopted container, with the record that is believed
 //! docker/volumes/<name>      an adopted volume, with the time at which it was made
 //! docker/guests/<volume>     which volume of that name was seen to hold the guest
+//! docker/snapshots/<id>      a snapshot, with the variables of its spec, which no label has
+//! docker/destroyed/<id>      a sandbox that was destroyed: whatever is left of it goes, too
+//! docker/snapshots.lock      locked while snapshots are changed
 //! ```
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use eyot::{Error, ErrorKind, Result};
+use eyot_image::FileLock;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use tokio::sync::OnceCell;
 
 use super::seal::Seal;
 use crate::state_secret::{failed, make_folder, secret};
 
 const FOLDER: &str = "docker";
+const SNAPSHOTS_LOCK: &str = "snapshots.lock";
 
 /// Docker's part of a state folder.
 #[derive(Debug)]
@@ -43,6 +51,10 @@ pub(crate) enum Notes {
     Volumes,
     /// Volumes that were seen to hold the guest, by name.
     Guests,
+    /// Snapshots, by id.
+    Snapshots,
+    /// Sandboxes that were destroyed since snapshots were changed last, by id.
+    Destroyed,
 }
 
 impl Notes {
@@ -51,6 +63,8 @@ impl Notes {
             Self::Containers => "containers",
             Self::Volumes => "volumes",
             Self::Guests => "guests",
+            Self::Snapshots => "snapshots",
+            Self::Destroyed => "destroyed",
         }
     }
 }
@@ -109,7 +123,41 @@ impl OpenState {
         make_folder(&folder).map_err(refused)?;
         let mut file = tempfile::NamedTempFile::new_in(&folder).map_err(refused)?;
         file.write_all(text.as_bytes()).map_err(refused)?;
-        file.persist(folder.join(name)).map(drop).map_err(|error| refused(error.error))
+        // What a note promises must be found after the machine has failed, too.
+        file.as_file().sync_all().map_err(refused)?;
+        file.persist(folder.join(name)).map_err(|error| refused(error.error))?;
+        fs::File::open(&folder).and_then(|folder| folder.sync_all()).map_err(refused)
+    }
+
+    /// Writes an empty note, which [`Self::forget_unless_held`] leaves as long as somebody has what this returns.
+    pub(crate) fn hold(&self, notes: Notes, name: &str) -> Result<HeldNote> {
+        let refused = |error: io::Error| failed("write a note about the Engine", error);
+        let name = checked(name).ok_or_else(|| refused(io::ErrorKind::InvalidInput.into()))?;
+        let folder = self.folder.join(notes.folder());
+        make_folder(&folder).map_err(refused)?;
+        let path = folder.join(name);
+        loop {
+            // Never in place of one that somebody else holds.
+            let nofollow = OFlags::NOFOLLOW.bits().cast_signed();
+            let mut options = fs::OpenOptions::new();
+            let options = options.write(true).create(true).truncate(false).mode(0o600);
+            let file = options.custom_flags(nofollow).open(&path).map_err(refused)?;
+            flock(&file, FlockOperation::LockShared).map_err(|error| refused(error.into()))?;
+            // It may have been forgotten before it was locked.
+            if is_at(&file, &path).map_err(refused)? {
+                file.sync_all().and_then(|()| fs::File::open(&folder)?.sync_all()).map_err(refused)?;
+                return Ok(HeldNote { _file: file });
+            }
+        }
+    }
+
+    /// Removes the note of this name, unless somebody holds it.
+    pub(crate) fn forget_unless_held(&self, notes: Notes, name: &str) {
+        let Some(name) = checked(name) else { return };
+        let Ok(file) = fs::File::open(self.folder.join(notes.folder()).join(name)) else { return };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            self.forget(notes, name);
+        }
     }
 
     /// Removes the note of this name, if there is one.
@@ -123,10 +171,58 @@ impl OpenState {
         }
     }
 
+    /// Notes that there may be containers and images beside those of sandboxes, which are to be looked for from now on.
+    pub(crate) fn note_snapshots(&self) -> Result<()> {
+        if self.had_snapshots() { Ok(()) } else { lock(&self.snapshots_lock(), false).map(drop) }
+    }
+
+    /// Tells whether a snapshot was ever taken, or files were ever compared.
+    pub(crate) fn had_snapshots(&self) -> bool {
+        self.folder.join(SNAPSHOTS_LOCK).exists()
+    }
+
+    /// Returns the file that is locked while snapshots are changed.
+    pub(crate) fn snapshots_lock(&self) -> PathBuf {
+        self.folder.join(SNAPSHOTS_LOCK)
+    }
+
     /// Lists the names of the notes.
     pub(crate) fn names(&self, notes: Notes) -> Vec<String> {
         let entries = fs::read_dir(self.folder.join(notes.folder())).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+}
+
+/// A note that is kept as long as this is.
+pub(crate) struct HeldNote {
+    _file: fs::File,
+}
+
+/// Tells whether an open file is the one at a path.
+fn is_at(file: &fs::File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        there => there.map(|there| (there.dev(), there.ino()) == (open.dev(), open.ino())),
+    }
+}
+
+/// Locks a file of the state folder, which is made the first time. Blocks while another process has the lock, unless `wait` is
+/// not set: then `None`.
+pub(crate) fn lock(file: &Path, wait: bool) -> Result<Option<FileLock>> {
+    let refused = |error: io::Error| failed("lock the snapshots", error);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(file).map_err(refused)?;
+    let how = if wait { FlockOperation::LockExclusive } else { FlockOperation::NonBlockingLockExclusive };
+    loop {
+        match flock(&file, how) {
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            locked => {
+                return locked.map(|()| Some(FileLock::new(file))).map_err(|error| refused(error.into()));
+            }
+        }
     }
 }
 
@@ -140,7 +236,7 @@ fn checked(name: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
     use crate::state_secret::SECRET;
@@ -190,6 +286,22 @@ mod tests {
         opened(state.path()).unwrap();
         fs::set_permissions(state.path().join(FOLDER), fs::Permissions::from_mode(0o770)).unwrap();
         assert!(opened(state.path()).is_err());
+    }
+
+    #[test]
+    fn a_note_that_somebody_holds_is_not_forgotten() {
+        let state = tempfile::tempdir().unwrap();
+        let opened = opened(state.path()).unwrap();
+        let is_there = || opened.noted(Notes::Destroyed, "a").is_some();
+        let (one, other) =
+            (opened.hold(Notes::Destroyed, "a").unwrap(), opened.hold(Notes::Destroyed, "a").unwrap());
+        drop(one);
+        opened.forget_unless_held(Notes::Destroyed, "a");
+        assert!(is_there());
+        drop(other);
+        opened.forget_unless_held(Notes::Destroyed, "a");
+        assert!(!is_there());
+        assert!(opened.hold(Notes::Destroyed, "../a").is_err());
     }
 
     #[test]

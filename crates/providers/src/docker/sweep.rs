@@ -3,13 +3,14 @@
 
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum as State};
 use eyot::internal::now_ms;
-use eyot::{Error, ErrorKind, Result, SandboxInfo};
+use eyot::{Error, ErrorKind, Result, SandboxId, SandboxInfo};
 
 use super::condition::Condition;
 use super::destroy::destroy;
 use super::find::{Found, all, believed, find, inspect, listed_name};
 use super::host::Host;
 use super::isolation;
+use super::labels::ID;
 use super::state::{Notes, OpenState};
 
 /// The age, in milliseconds, at which a container that was never started counts as abandoned.
@@ -20,9 +21,16 @@ pub(crate) async fn list(host: &Host) -> Result<Vec<SandboxInfo>> {
     let facts = host.engine.facts().await?;
     let mut infos = Vec::new();
     let containers = all(host).await?;
-    forget_removed(host.state.open().await?, &containers);
+    let state = host.state.open().await?;
+    forget_removed(state, &containers);
     for container in containers {
-        if let Some(found) = looked_at(host, container).await?
+        let id = container.labels.as_ref().and_then(|labels| labels.get(ID)).cloned();
+        let mut looked = looked_at(host, container).await?;
+        if looked.is_none() && state.had_snapshots() {
+            looked = moved(host, id.as_deref().unwrap_or_default()).await?;
+        }
+        if let Some(found) = looked
+            && infos.iter().all(|info: &SandboxInfo| info.id != found.record.id)
             && !removed(host, &found).await
         {
             let isolation = isolation::declared(&found.record.spec, facts);
@@ -67,6 +75,22 @@ async fn looked_at(host: &Host, container: ContainerSummary) -> Result<Option<Fo
         return Ok(record.map(|record| Found { record, container: id, condition, made_at: String::new() }));
     }
     inspect(host, &id).await
+}
+
+/// Finds a sandbox whose container was just replaced by another one.
+async fn moved(host: &Host, id: &str) -> Result<Option<Found>> {
+    if SandboxId::parse(id).is_err() {
+        return Ok(None);
+    }
+    match find(host, id).await {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // One that can't be given its name, since another container has that, keeps nobody from the others.
+        Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::AlreadyExists) => {
+            tracing::warn!(sandbox = id, %error, "a sandbox between two containers is not listed");
+            Ok(None)
+        }
+        found => found.map(Some),
+    }
 }
 
 /// Removes a sandbox whose time is over. Returns whether it is over; if the removal fails, the next

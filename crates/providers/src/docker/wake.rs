@@ -60,19 +60,25 @@ pub(crate) async fn wake(host: &Arc<Host>, id_or_name: &str) -> Result<Ready> {
     let _turn = host.turns.acquire().await;
     let mut last = None;
     for _ in 0..ATTEMPTS {
-        let found = find(host, id_or_name).await?;
-        match &found.condition {
-            Condition::Running(_) => {}
-            Condition::Sleeping | Condition::Dead => {
-                start_again(&host.engine, &found)
-                    .await
-                    .map_err(|error| error.context(format!("wake sandbox `{id_or_name}`")))?;
+        let found = match find(host, id_or_name).await {
+            // It was there a moment ago.
+            Err(error) if error.kind() == ErrorKind::NotFound && last.is_some() => {
+                return Err(Error::destroyed(id_or_name));
             }
-            other => return Err(other.refusal(id_or_name)),
-        }
-        let Some(now) = inspect(host, &found.container).await? else {
-            return Err(Error::destroyed(id_or_name));
+            found => found?,
         };
+        let started = match &found.condition {
+            Condition::Running(_) => Ok(()),
+            Condition::Sleeping | Condition::Dead => start_again(&host.engine, &found).await,
+            other => return Err(other.refusal(id_or_name)),
+        };
+        let now = inspect(host, &found.container).await?;
+        let Some(now) = now.filter(|now| now.condition != Condition::Going) else {
+            // Destroyed, or replaced: then another container has its place.
+            last = Some(Error::destroyed(id_or_name));
+            continue;
+        };
+        started.map_err(|error| error.context(format!("wake sandbox `{id_or_name}`")))?;
         match reach(host, id_or_name, now).await {
             Ok(ready) => return Ok(ready),
             // Put to sleep again since, or somebody else was the one to tell the guest.

@@ -1,31 +1,43 @@
-//! Sandboxes that somebody else has made, and that an operator handed to this state folder. E2B's metadata
-//! can't be changed later, so a note in the state folder makes them ours. They are never ended: removing
+//! Sandboxes that somebody else has made, and that an operator handed to this state folder. Nothing
+//! of theirs is changed, so a note in the state folder makes them ours. They are never ended: removing
 //! one forgets the note.
 
 use std::path::PathBuf;
 use std::{fs, io};
 
 use eyot::internal::now_ms;
-use eyot::{Error, ErrorKind, Result, SandboxId, SandboxSpec};
+use eyot::{Error, ErrorKind, Result, SandboxId, SandboxOperationUnsupported, SandboxSpec};
 
 use super::record::SandboxNote;
 
-/// The directory in which the commands of an adopted sandbox start: what E2B's own do by default.
-const WORKDIR: &str = "/home/user";
+/// Refuses to change the life of a sandbox that was handed in. `who` says who changes it instead.
+pub(crate) fn refuse_adopted(
+    is_adopted: bool,
+    operation: &str,
+    provider: &str,
+    who: &'static str,
+) -> Result<()> {
+    if !is_adopted {
+        return Ok(());
+    }
+    let error = Error::from(SandboxOperationUnsupported::new(operation, provider, &["adopted"]));
+    Err(error.with_hint(who))
+}
 
 /// The notes of one state folder.
 #[derive(Debug, Clone)]
-pub(super) struct AdoptionNotes {
+pub(crate) struct AdoptionNotes {
     pub folder: PathBuf,
+    /// The directory in which the commands of an adopted sandbox start: where the vendor's own do by default.
+    pub workdir: &'static str,
 }
 
 impl AdoptionNotes {
     fn path(&self, id: &str) -> Result<PathBuf> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        if !id.is_empty() && id.bytes().all(is_plain) {
+        if is_vendor_id(id) {
             Ok(self.folder.join(format!("{id}.json")))
         } else {
-            Err(Error::invalid("id", "must be E2B's id of a sandbox: letters, digits and `-`"))
+            Err(Error::invalid("id", "must be the vendor's id of a sandbox: letters, digits and `-`"))
         }
     }
 
@@ -35,7 +47,7 @@ impl AdoptionNotes {
         let spec = SandboxSpec {
             id: Some(own.clone()),
             name: Some(own.default_name()),
-            workdir: Some(eyot::SandboxPath::parse(WORKDIR)?),
+            workdir: Some(eyot::SandboxPath::parse(self.workdir)?),
             ..SandboxSpec::default()
         };
         let record = SandboxNote::new(&spec.validate()?, now_ms());
@@ -66,7 +78,9 @@ impl AdoptionNotes {
             Err(error) => return Err(Error::host("list the notes", error)),
         };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        Ok(names.filter_map(|name| name.strip_suffix(".json").map(str::to_owned)).collect())
+        let ids = names.filter_map(|name| name.strip_suffix(".json").map(str::to_owned));
+        // Other files may lie there.
+        Ok(ids.filter(|id| is_vendor_id(id)).collect())
     }
 
     /// Forgets a sandbox. One that is not noted is fine.
@@ -78,6 +92,10 @@ impl AdoptionNotes {
     }
 }
 
+fn is_vendor_id(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,10 +103,12 @@ mod tests {
     #[test]
     fn a_note_is_there_until_it_is_forgotten_and_no_id_leads_out_of_the_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let notes = AdoptionNotes { folder: folder.path().join("e2b") };
+        let notes = AdoptionNotes { folder: folder.path().join("e2b"), workdir: "/home/user" };
         assert!(notes.all().unwrap().is_empty());
         let record = notes.note("i1").unwrap();
         assert_eq!((notes.read("i1").unwrap(), notes.all().unwrap()), (Some(record), vec!["i1".to_owned()]));
+        fs::write(notes.folder.join("not one.json"), "{}").unwrap();
+        assert_eq!(notes.all().unwrap(), ["i1"]);
         notes.forget("i1").unwrap();
         notes.forget("i1").unwrap();
         assert_eq!(notes.read("i1").unwrap(), None);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::secret::Secret;
@@ -14,7 +15,16 @@ pub(super) struct ListedSandbox {
     pub id: String,
     pub state: State,
     #[serde(default)]
+    started_at: String,
+    #[serde(default)]
     pub metadata: Option<BTreeMap<String, String>>,
+}
+
+impl ListedSandbox {
+    /// Returns the time of its last start, by E2B's clock.
+    pub fn started(&self) -> Option<Timestamp> {
+        self.started_at.parse().ok()
+    }
 }
 
 /// The state of a sandbox.
@@ -75,6 +85,17 @@ mod tests {
         assert!(session("0.5.7").envd_is_at_least([0, 5, 7]));
         assert!(!session("0.5.6").envd_is_at_least([0, 5, 7]));
         assert!(!session("new").envd_is_at_least([0, 5, 7]));
+    }
+
+    #[test]
+    fn starts_are_compared_however_many_digits_they_have() {
+        let started = |text: &str| {
+            let listed = serde_json::json!({ "sandboxID": "i1", "state": "running", "startedAt": text });
+            serde_json::from_value::<ListedSandbox>(listed).unwrap().started()
+        };
+        assert!(started("2026-01-02T03:04:05.5Z") < started("2026-01-02T03:04:05.51Z"));
+        assert!(started("2026-01-02T03:04:05Z") < started("2026-01-02T03:04:05.000000001Z"));
+        assert_eq!(started("soon"), None);
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use eyot::{Error, ErrorKind, Result};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::answer::AnswerSource;
 use super::api::{EnvdAccess, ListedSandbox, RefusalBody, State};
 use super::options::E2bOptions;
 use super::record::{CREATE, OWNER};
@@ -17,7 +18,7 @@ use super::record::{CREATE, OWNER};
 /// The most times that a call is sent.
 const MAX_TRIES: u32 = 4;
 /// The wait before the second try, where E2B names none; each later one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
+pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(200);
 /// The longest wait that E2B may ask for, in seconds. A call whose turn comes later fails.
 const MAX_WAIT_S: u64 = 30;
 /// The longest wait for an answer to a REST call.
@@ -28,8 +29,11 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const MESSAGE_CHARS: usize = 200;
 /// The longest answer that is read whole, in bytes. A page of a list has the metadata of a hundred sandboxes.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
+const ANSWERS: AnswerSource = AnswerSource { name: "E2B", max_bytes: MAX_ANSWER_BYTES };
 /// The sandboxes on a page of a list.
 const PAGE: &str = "100";
+/// The most pages of a list that are read.
+const MAX_PAGES: usize = 1000;
 
 /// A client of the REST calls.
 #[derive(Debug, Clone)]
@@ -110,7 +114,7 @@ impl E2bClient {
             Ok(with_json(request.header("Idempotency-Key", &new.idempotency_key), &body))
         };
         let answer = self.send_noting(make, is_open).await?;
-        read(answer).await.inspect_err(|_| *is_open = true)
+        ANSWERS.read(answer).await.inspect_err(|_| *is_open = true)
     }
 
     /// Returns what there is of a sandbox, and the means to reach it.
@@ -121,8 +125,8 @@ impl E2bClient {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
             Ok(response) => {
-                let body: Value = read(response).await?;
-                let wrong = |error: serde_json::Error| unreadable().with_source(error);
+                let body: Value = ANSWERS.read(response).await?;
+                let wrong = |error: serde_json::Error| ANSWERS.unreadable().with_source(error);
                 let listed = serde_json::from_value(body.clone()).map_err(wrong)?;
                 Ok(Some((listed, serde_json::from_value(body).map_err(wrong)?)))
             }
@@ -134,7 +138,7 @@ impl E2bClient {
         let pair = |(key, value): &(&str, &str)| format!("{}={}", encoded(key), encoded(value));
         let metadata: Vec<String> = metadata.iter().map(pair).collect();
         let (metadata, mut all, mut next) = (metadata.join("&"), Vec::new(), None::<String>);
-        loop {
+        for _ in 0..MAX_PAGES {
             let make = || -> Result<RequestBuilder> {
                 let mut query = vec![("state", "running,paused"), ("limit", PAGE)];
                 if !metadata.is_empty() {
@@ -146,12 +150,17 @@ impl E2bClient {
                 self.request(Method::GET, &with_query("/v2/sandboxes", &query))
             };
             let response = self.send(make).await?;
-            next = text(response.headers(), "x-next-token");
-            all.extend(read::<Vec<ListedSandbox>>(response).await?);
-            if next.is_none() {
+            let after = text(response.headers(), "x-next-token");
+            all.extend(ANSWERS.read::<Vec<ListedSandbox>>(response).await?);
+            if after.is_none() {
                 return Ok(all);
             }
+            if after == next {
+                return Err(ANSWERS.unreadable().with_source("a page of the list leads to itself"));
+            }
+            next = after;
         }
+        Err(ANSWERS.unreadable().with_source(format!("the list has more than {MAX_PAGES} pages")))
     }
 
     /// Pauses a sandbox: its files are kept, and its processes end. One that is paused is fine.
@@ -190,7 +199,8 @@ impl E2bClient {
                 .with_hint("set E2B_API_KEY in the environment")
                 .with_no_effect()
         };
-        let key = self.options.api_key.as_ref().ok_or_else(no_key)?.header()?;
+        let wrong_key = || Error::invalid("E2B_API_KEY", "has what no header can carry");
+        let key = self.options.api_key.as_ref().ok_or_else(no_key)?.header().ok_or_else(wrong_key)?;
         let url = format!("{}{path}", self.options.api_url().trim_end_matches('/'));
         Ok(self.http.request(method, url).timeout(PATIENCE).header("X-API-Key", key))
     }
@@ -230,7 +240,7 @@ impl E2bClient {
             tokio::time::sleep(waits).await;
             wait *= 2;
         }
-        Err(unreadable())
+        Err(ANSWERS.unreadable())
     }
 }
 
@@ -239,7 +249,7 @@ fn may_have_had_effect(error: &Error) -> bool {
 }
 
 /// Tells whether a call that has failed so many times is not sent again, since it would have to wait for so long.
-fn gives_up(tries: u32, wait: Duration) -> bool {
+pub(crate) fn gives_up(tries: u32, wait: Duration) -> bool {
     tries >= MAX_TRIES || wait > Duration::from_secs(MAX_WAIT_S)
 }
 
@@ -258,7 +268,7 @@ fn may_retry(response: &Response) -> bool {
 }
 
 /// Returns the wait that a server asks for.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     text(headers, "retry-after")?.parse().ok().map(Duration::from_secs)
 }
 
@@ -285,32 +295,18 @@ pub(super) fn with_query(path: &str, query: &[(&str, &str)]) -> String {
 }
 
 /// Reads an answer whole. One past the limit is `unavailable`.
-pub(super) async fn whole(mut response: Response) -> Result<Bytes> {
-    let mut whole = BytesMut::new();
-    while let Some(bytes) = response.chunk().await.map_err(unreachable)? {
-        if whole.len() + bytes.len() > MAX_ANSWER_BYTES {
-            return Err(unreadable().with_source(format!("it is longer than {MAX_ANSWER_BYTES} bytes")));
-        }
-        whole.extend_from_slice(&bytes);
-    }
-    Ok(whole.freeze())
-}
-
-/// Reads the JSON of an answer.
-async fn read<T: serde::de::DeserializeOwned>(response: Response) -> Result<T> {
-    let bytes = whole(response).await?;
-    serde_json::from_slice(&bytes).map_err(|error| unreadable().with_source(error))
-}
-
-fn unreadable() -> Error {
-    Error::new(ErrorKind::Unavailable, "E2B's answer can't be read")
+pub(super) async fn whole(response: Response) -> Result<Bytes> {
+    ANSWERS.whole(response).await
 }
 
 /// Makes the error of a call that did not reach E2B, or whose answer did not come. Addresses are left out.
 pub(super) fn unreachable(error: reqwest::Error) -> Error {
-    let was_not_sent = error.is_connect();
-    let told = Error::new(ErrorKind::Unavailable, "E2B does not answer").with_source(error.without_url());
-    if was_not_sent { told.with_no_effect() } else { told }
+    ANSWERS.unreachable(error)
+}
+
+/// Returns a text of the vendor's as it may be shown: short, and without control characters.
+pub(crate) fn clean_text(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control()).take(MESSAGE_CHARS).collect()
 }
 
 /// Makes the error of a refusal.
@@ -319,12 +315,13 @@ pub(super) async fn refused(response: Response) -> Error {
     let body = whole(response).await.unwrap_or_default();
     let message =
         serde_json::from_slice::<RefusalBody>(&body).map(|refusal| refusal.message).unwrap_or_default();
-    let message: String = message.chars().filter(|char| !char.is_control()).take(MESSAGE_CHARS).collect();
+    let message = clean_text(&message);
     let said =
         |reason: &str| if message.is_empty() { reason.to_owned() } else { format!("{reason}: {message}") };
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            Error::new(ErrorKind::Permission, said("E2B refused the key"))
+            // Its own words may say of the key what nobody is to read.
+            Error::new(ErrorKind::Permission, "E2B refused the key")
                 .with_hint("E2B_API_KEY must have the key of a team that may do this")
         }
         StatusCode::NOT_FOUND => Error::new(ErrorKind::NotFound, said("E2B does not have it")),
@@ -359,6 +356,14 @@ mod tests {
         assert!(!gives_up(MAX_TRIES - 1, longest));
         assert!(gives_up(MAX_TRIES, longest));
         assert!(gives_up(1, longest + Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_text_as_long_as_the_limit_is_shown_whole_and_one_character_more_is_not() {
+        let longest = "ü".repeat(MESSAGE_CHARS);
+        assert_eq!(clean_text(&longest), longest);
+        assert_eq!(clean_text(&format!("{longest}x\n")), longest);
+        assert_eq!(clean_text("a\u{1b}[31m\nb"), "a[31mb");
     }
 
     #[test]

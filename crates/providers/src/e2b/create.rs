@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use eyot::{
-    EgressRules, Error, ErrorKind, NetworkMode, Result, SandboxOperationUnsupported, SandboxSpec, ValidSpec,
+    EgressRules, Error, ErrorKind, Isolation, NetworkMode, Result, SandboxOperationUnsupported, SandboxSpec,
+    ValidSpec,
 };
 
 use super::NAME;
@@ -21,13 +22,13 @@ const HONOURED: [&str; 5] = ["image", "limits", "network", "require", "security.
 const MAKE_WORKDIR: &str =
     "PATH=/usr/local/bin:/usr/bin:/bin\nmkdir -p -- \"$1\" && chown user: -- \"$1\" || exit\n";
 
-pub(super) fn in_use(key: &str) -> Error {
+pub(crate) fn in_use(key: &str) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("create sandbox: `{key}` is in use"))
 }
 
 /// The names and ids that creates of this process are about to take.
 #[derive(Debug, Default)]
-pub(super) struct ReservedNames(Arc<Mutex<BTreeSet<String>>>);
+pub(crate) struct ReservedNames(Arc<Mutex<BTreeSet<String>>>);
 
 impl ReservedNames {
     /// Reserves the name and the id of a spec, unless a create is about to take one of them.
@@ -44,7 +45,7 @@ impl ReservedNames {
 }
 
 /// A name and an id that a create is about to take.
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     reserved: Arc<Mutex<BTreeSet<String>>>,
     keys: [String; 2],
 }
@@ -60,9 +61,30 @@ impl Drop for Reservation {
 
 /// Refuses a spec that asks for more than E2B has.
 pub(super) fn check(spec: &ValidSpec) -> Result<()> {
-    spec.refuse_all_but(NAME, &HONOURED)?;
+    refuse_more(spec, NAME, &HONOURED, &isolation(spec.spec()))
+}
+
+/// Refuses the name or id of a new sandbox if a look for it has found another.
+pub(crate) fn refuse_taken<T>(key: &str, found: Result<T>) -> Result<()> {
+    match found {
+        Ok(_) => Err(in_use(key)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses a spec that asks for more than a vendor has whose network and capabilities are its own. `isolation` is the one that
+/// the sandbox would have.
+pub(crate) fn refuse_more(
+    spec: &ValidSpec,
+    provider: &str,
+    honoured: &[&str],
+    isolation: &Isolation,
+) -> Result<()> {
+    spec.refuse_all_but(provider, honoured)?;
     let spec = spec.spec();
-    let refused = |options: &[&str]| Err(SandboxOperationUnsupported::new("create", NAME, options).into());
+    let refused =
+        |options: &[&str]| Err(SandboxOperationUnsupported::new("create", provider, options).into());
     if matches!(spec.network, NetworkMode::Host | NetworkMode::Bridge) {
         return refused(&["network"]);
     }
@@ -72,7 +94,6 @@ pub(super) fn check(spec: &ValidSpec) -> Result<()> {
     if spec.security.drop_capabilities != SandboxSpec::default().security.drop_capabilities {
         return refused(&["security.drop_capabilities"]);
     }
-    let isolation = isolation(spec);
     match spec.require.iter().find(|requirement| !isolation.holds(**requirement)) {
         Some(_) => refused(&["require"]),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! A sandbox of E2B as a `SandboxDriver`.
+//! The `SandboxDriver` of a sandbox in which everything is done by scripts.
 
 use std::sync::Arc;
 
@@ -9,12 +9,31 @@ use eyot::{
 };
 
 use super::adopt::AdoptionNotes;
-use super::link::Link;
-use super::{NAME, exec, files, tar};
+use super::files::FileScripts;
+use super::{files, tar};
+
+/// A vendor's sandbox in which scripts run.
+#[async_trait]
+pub(crate) trait ScriptedSandbox: FileScripts {
+    /// Refuses once the sandbox was destroyed here.
+    fn check(&self) -> Result<()>;
+
+    /// Starts a command.
+    async fn exec(self: Arc<Self>, request: ExecRequest) -> Result<Execution>;
+
+    /// Returns the vendor's id.
+    fn vendor_id(&self) -> &str;
+
+    /// Has the vendor end it.
+    async fn end(&self) -> Result<()>;
+
+    /// Ends the calls on it that are under way, and refuses later ones.
+    fn let_go(&self);
+}
 
 /// One sandbox.
-pub(super) struct E2bDriver {
-    pub link: Arc<Link>,
+pub(crate) struct ScriptedDriver<S> {
+    pub sandbox: Arc<S>,
     pub capabilities: Capabilities,
     pub isolation: Isolation,
     pub workdir: SandboxPath,
@@ -23,9 +42,9 @@ pub(super) struct E2bDriver {
 }
 
 #[async_trait]
-impl SandboxDriver for E2bDriver {
+impl<S: ScriptedSandbox> SandboxDriver for ScriptedDriver<S> {
     fn provider(&self) -> &str {
-        NAME
+        self.sandbox.provider()
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -41,59 +60,59 @@ impl SandboxDriver for E2bDriver {
     }
 
     fn is_connected(&self) -> bool {
-        self.link.check().is_ok()
+        self.sandbox.check().is_ok()
     }
 
     async fn read(&self, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
-        files::read(&self.link, file, range).await
+        files::read(&self.sandbox, file, range).await
     }
 
     async fn write(&self, file: &ConfinedPath, content: ByteStream, options: WriteOptions) -> Result<u64> {
-        files::write(&self.link, file, content, options).await
+        files::write(&self.sandbox, file, content, options).await
     }
 
     async fn stat(&self, file: &ConfinedPath) -> Result<FileStat> {
-        files::stat(&self.link, file).await
+        files::stat(&*self.sandbox, file).await
     }
 
     async fn list(&self, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
-        files::list(&self.link, directory).await
+        files::list(&*self.sandbox, directory).await
     }
 
     async fn exists(&self, file: &ConfinedPath) -> Result<bool> {
-        files::exists(&self.link, file).await
+        files::exists(&*self.sandbox, file).await
     }
 
     async fn create_dir(&self, directory: &ConfinedPath, options: CreateDirOptions) -> Result<()> {
-        files::create_dir(&self.link, directory, options).await
+        files::create_dir(&*self.sandbox, directory, options).await
     }
 
     async fn remove(&self, file: &ConfinedPath, options: RemoveOptions) -> Result<()> {
-        files::remove(&self.link, file, options).await
+        files::remove(&*self.sandbox, file, options).await
     }
 
     async fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> Result<()> {
-        files::rename(&self.link, from, to).await
+        files::rename(&*self.sandbox, from, to).await
     }
 
     async fn tar_out(&self, root: &ConfinedPath) -> Result<ByteStream> {
-        tar::tar_out(&self.link, root).await
+        tar::tar_out(&self.sandbox, root).await
     }
 
     async fn tar_in(&self, directory: &ConfinedPath, tar: ByteStream, options: TarInOptions) -> Result<u64> {
-        tar::tar_in(&self.link, directory, tar, options).await
+        tar::tar_in(&self.sandbox, directory, tar, options).await
     }
 
     async fn exec(&self, request: ExecRequest) -> Result<Execution> {
-        exec::exec(&self.link, request).await
+        Arc::clone(&self.sandbox).exec(request).await
     }
 
     async fn destroy(&self) -> Result<()> {
         match &self.adopted {
-            Some(notes) => notes.forget(&self.link.id)?,
-            None => self.link.client.kill(&self.link.id).await?,
+            Some(notes) => notes.forget(self.sandbox.vendor_id())?,
+            None => self.sandbox.end().await?,
         }
-        self.link.destroyed.cancel();
+        self.sandbox.let_go();
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The calls of envd, which runs in every sandbox.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::api::State;
-use super::client::{refused, unreachable, whole, with_json, with_query};
+use super::client::{clean_text, refused, unreachable, whole, with_json, with_query};
 use super::events::{ProcessEvent, ProcessEvents, StreamFailure, envelope};
 use super::link::{ENVD_PORT, Link};
 use super::shell::{LIFE, bash};
@@ -21,10 +22,9 @@ use super::shell::{LIFE, bash};
 /// The time between two signs of life that envd is asked for, in seconds.
 const KEEPALIVE_S: u64 = 10;
 /// The silence after which somebody else is asked whether the sandbox still lives.
-pub(super) const SILENCE: Duration = Duration::from_secs(3 * KEEPALIVE_S);
-/// The longest wait for an answer that is no stream.
-const PATIENCE: Duration = Duration::from_secs(60);
-
+const SILENCE: Duration = Duration::from_secs(3 * KEEPALIVE_S);
+/// The longest wait for an answer that is no stream, and for the start of a process.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest wait for a sandbox to say which life it is in.
 const LIFE_PATIENCE: Duration = Duration::from_secs(10);
 /// The length of that answer from which on no more of it is read, in bytes.
@@ -55,13 +55,6 @@ impl ProcessRequest {
     }
 }
 
-/// The kinds of input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InputKind {
-    Stdin,
-    Terminal,
-}
-
 /// A body of a refusal in Connect's form.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -70,20 +63,49 @@ struct RpcErrorBody {
 }
 
 impl Link {
-    /// Starts a process. Returns its number and its events.
-    pub async fn start(&self, new: &ProcessRequest) -> Result<(u32, ProcessEvents)> {
+    /// Starts a process, with a tag if it is called later. Returns its number and its events.
+    pub async fn start(&self, new: &ProcessRequest, tag: Option<&str>) -> Result<(u32, ProcessEvents)> {
         self.check()?;
-        let mut events = ProcessEvents::new(self.answered(self.start_request(new)?).await?);
+        let request = self.start_request(new, tag)?;
+        let started = async {
+            let mut events = ProcessEvents::new(self.answered(request).await?);
+            loop {
+                if let ProcessEvent::Start(pid) = self.next_event(&mut events).await? {
+                    return Ok((pid, events));
+                }
+            }
+        };
+        let late = Error::new(ErrorKind::Unavailable, "the sandbox does not answer");
+        tokio::time::timeout(PATIENCE, started).await.unwrap_or(Err(late))
+    }
+
+    /// Waits for the next event of a process, unless its sandbox is gone.
+    pub async fn next_event(&self, events: &mut ProcessEvents) -> Result<ProcessEvent> {
+        match self.unless_gone(events.next()).await? {
+            Ok(event) => Ok(event),
+            Err(cut) => Err(self.cut(cut).await),
+        }
+    }
+
+    /// Waits for what may never come. After each long silence it is looked whether the sandbox still lives.
+    async fn unless_gone<T>(&self, awaited: impl Future<Output = T>) -> Result<T> {
+        let mut awaited = pin!(awaited);
         loop {
-            match events.next().await {
-                Ok(ProcessEvent::Start(pid)) => return Ok((pid, events)),
-                Ok(_) => {}
-                Err(cut) => return Err(self.cut(cut).await),
+            let come = tokio::select! {
+                come = tokio::time::timeout(SILENCE, &mut awaited) => come,
+                () = self.destroyed.cancelled() => return Err(Error::destroyed(&self.name)),
+            };
+            if let Ok(come) = come {
+                return Ok(come);
+            }
+            let why = self.why(Error::new(ErrorKind::Timeout, "the sandbox is silent")).await;
+            if why.kind() != ErrorKind::Timeout {
+                return Err(why);
             }
         }
     }
 
-    fn start_request(&self, new: &ProcessRequest) -> Result<RequestBuilder> {
+    fn start_request(&self, new: &ProcessRequest, tag: Option<&str>) -> Result<RequestBuilder> {
         let (program, arguments) =
             new.argv.split_first().ok_or_else(|| Error::invalid("command", "is empty"))?;
         let mut message = json!({
@@ -92,6 +114,9 @@ impl Link {
         });
         if let Some(size) = new.pty {
             message["pty"] = json!({ "size": { "cols": size.cols, "rows": size.rows } });
+        }
+        if let Some(tag) = tag {
+            message["tag"] = json!(tag);
         }
         let user = match new.user {
             SystemUser::Own => "user:",
@@ -123,7 +148,8 @@ impl Link {
     /// Tells whether the sandbox has slept since this way to it was made, and was woken. Only its own answer counts.
     async fn is_past(&self) -> bool {
         let argv = bash(&format!("{LIFE}printf %s \"$life\"\n"), []);
-        let request = self.start_request(&ProcessRequest { argv, ..ProcessRequest::of(SystemUser::Own) });
+        let request =
+            self.start_request(&ProcessRequest { argv, ..ProcessRequest::of(SystemUser::Own) }, None);
         let Ok(request) = request else { return false };
         let Ok(response) = request.timeout(LIFE_PATIENCE).send().await else { return false };
         if !response.status().is_success() || self.life.is_empty() {
@@ -142,48 +168,8 @@ impl Link {
         }
     }
 
-    /// Gives a process input. Waits while it does not read.
-    pub async fn send_input(&self, pid: u32, kind: InputKind, bytes: &[u8]) -> Result<()> {
-        let name = match kind {
-            InputKind::Stdin => "stdin",
-            InputKind::Terminal => "pty",
-        };
-        let message = json!({ "process": { "pid": pid }, "input": { name: STANDARD.encode(bytes) } });
-        self.rpc("SendInput", &message, None).await
-    }
-
-    /// Ends the input of a process.
-    pub async fn close_stdin(&self, pid: u32) -> Result<()> {
-        self.rpc("CloseStdin", &json!({ "process": { "pid": pid } }), Some(PATIENCE)).await
-    }
-
-    /// Kills a process, and not its children. One that has ended is fine.
-    pub async fn kill_process(&self, pid: u32) -> Result<()> {
-        self.signal(pid, "SIGNAL_SIGKILL").await
-    }
-
-    /// Asks a process to end. What it wrote is told, though something holds its output open.
-    pub async fn let_go(&self, pid: u32) -> Result<()> {
-        self.signal(pid, "SIGNAL_SIGTERM").await
-    }
-
-    async fn signal(&self, pid: u32, signal: &str) -> Result<()> {
-        let message = json!({ "process": { "pid": pid }, "signal": signal });
-        match self.rpc("SendSignal", &message, Some(PATIENCE)).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            sent => sent,
-        }
-    }
-
-    /// Changes the size of a terminal.
-    pub async fn resize(&self, pid: u32, size: PtySize) -> Result<()> {
-        let size = json!({ "cols": size.cols, "rows": size.rows });
-        let message = json!({ "process": { "pid": pid }, "pty": { "size": size } });
-        self.rpc("Update", &message, Some(PATIENCE)).await
-    }
-
     /// Uploads a file, whose directory is there.
-    pub async fn upload(&self, path: &str, content: ByteStream) -> Result<()> {
+    pub async fn upload_file(&self, path: &str, content: ByteStream) -> Result<()> {
         let path = with_query("/files", &[("path", path), ("username", "user")]);
         let request = self.request(Method::POST, &path)?;
         let body = Body::wrap_stream(content.map_err(std::io::Error::other));
@@ -200,14 +186,15 @@ impl Link {
         })
     }
 
-    async fn rpc(&self, method: &str, message: &Value, patience: Option<Duration>) -> Result<()> {
+    /// Calls a method that answers once.
+    pub async fn call(&self, method: &str, message: &Value, patience: Option<Duration>) -> Result<Response> {
         let request = self.request(Method::POST, &format!("/process.Process/{method}"))?;
         let request = with_json(request.header("Connect-Protocol-Version", "1"), message);
         let request = match patience {
             Some(patience) => request.timeout(patience),
             None => request,
         };
-        self.answered(request).await.map(drop)
+        self.answered(request).await
     }
 
     fn request(&self, method: Method, path: &str) -> Result<RequestBuilder> {
@@ -215,19 +202,14 @@ impl Link {
         let request = self.client.http.request(method, format!("{}{path}", self.url));
         let request =
             request.header("E2b-Sandbox-Id", &self.id).header("E2b-Sandbox-Port", ENVD_PORT.to_string());
-        Ok(match &self.token {
-            Some(token) => request.header("X-Access-Token", token.header()?),
-            None => request,
-        })
+        let Some(token) = &self.token else { return Ok(request) };
+        let wrong_token = || Error::new(ErrorKind::Unavailable, "E2B's answer can't be read");
+        Ok(request.header("X-Access-Token", token.header().ok_or_else(wrong_token)?))
     }
 
     /// Sends a request once: envd's calls change something. Its refusals are told as what they are.
     async fn answered(&self, request: RequestBuilder) -> Result<Response> {
-        let sent = tokio::select! {
-            sent = request.send() => sent,
-            () = self.destroyed.cancelled() => return Err(Error::destroyed(&self.name)),
-        };
-        let response = match sent {
+        let response = match self.unless_gone(request.send()).await? {
             Ok(response) => response,
             Err(error) => return Err(self.why(unreachable(error)).await),
         };
@@ -254,7 +236,9 @@ impl Link {
             StreamFailure::Refused { code } => code,
         };
         // envd's own words may have the command in them, and are left out.
-        let told = |kind, words: &str| Error::new(kind, words).with_source(format!("envd said {code}"));
+        let told = |kind, words: &str| {
+            Error::new(kind, words).with_source(format!("envd said {}", clean_text(&code)))
+        };
         match code.as_str() {
             "not_found" => told(ErrorKind::NotFound, "the sandbox has no such process"),
             "invalid_argument" => told(ErrorKind::Invalid, "the sandbox refused the command"),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use eyot::{
     ByteRange, ByteStream, ConfinedPath, CreateDirOptions, DirEntry, Error, ErrorKind, FileStat, FileType,
@@ -12,39 +13,54 @@ use eyot::{
 use futures_util::StreamExt;
 use uuid::Uuid;
 
-use super::NAME;
-use super::envd::SystemUser;
-use super::link::Link;
-use super::script::{answer, on_files, streamed};
+/// A sandbox in which the scripts of `files.sh` run, as its user.
+#[async_trait]
+pub(crate) trait FileScripts: Send + Sync + 'static {
+    /// Returns the provider's name.
+    fn provider(&self) -> &'static str;
+
+    /// Runs an operation, and returns what it printed.
+    async fn answer(&self, operation: &str, arguments: &[&str]) -> Result<Vec<u8>>;
+
+    /// Streams what an operation prints. Dropping the stream ends it.
+    async fn streamed(self: Arc<Self>, operation: &str, arguments: &[&str]) -> Result<ByteStream>;
+
+    /// Writes a new file, whose directory is there. One whose content fails may be left.
+    async fn upload(&self, path: &str, content: ByteStream) -> Result<()>;
+}
 
 /// The type of a file in the bits of its mode.
 const TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 
-/// Returns the path, which nothing confines: E2B has no call that keeps it beneath a directory.
-pub(super) fn free<'a>(operation: &str, path: &'a ConfinedPath) -> Result<&'a SandboxPath> {
+/// Returns the path, which nothing confines: no vendor has a call that keeps it beneath a directory.
+pub(super) fn free<'a>(
+    scripts: &impl FileScripts,
+    operation: &str,
+    path: &'a ConfinedPath,
+) -> Result<&'a SandboxPath> {
     match path.beneath {
         None => Ok(&path.path),
-        Some(_) => Err(SandboxOperationUnsupported::new(operation, NAME, &["beneath"]).into()),
+        Some(_) => Err(SandboxOperationUnsupported::new(operation, scripts.provider(), &["beneath"]).into()),
     }
 }
 
-async fn asked(link: &Link, operation: &str, arguments: &[&str]) -> Result<Vec<u8>> {
-    answer(link, on_files(link, operation, arguments), SystemUser::Own).await
-}
-
-pub(super) async fn read(link: &Arc<Link>, file: &ConfinedPath, range: ByteRange) -> Result<ByteStream> {
-    let path = free("read", file)?;
+pub(crate) async fn read<S: FileScripts>(
+    scripts: &Arc<S>,
+    file: &ConfinedPath,
+    range: ByteRange,
+) -> Result<ByteStream> {
+    let path = free(&**scripts, "read", file)?;
     // A shell counts to 2^63, and no file is as long.
     let from = range.offset.min(i64::MAX as u64 - 1) + 1;
     let limit = range.limit.map_or("-".to_owned(), |limit| limit.min(i64::MAX as u64).to_string());
-    streamed(link, on_files(link, "read", &[path.as_str(), &from.to_string(), &limit])).await
+    Arc::clone(scripts).streamed("read", &[path.as_str(), &from.to_string(), &limit]).await
 }
 
-pub(super) async fn stat(link: &Link, file: &ConfinedPath) -> Result<FileStat> {
-    let path = free("stat", file)?;
-    let told = asked(link, "stat", &[path.as_str()]).await?;
+pub(crate) async fn stat(scripts: &impl FileScripts, file: &ConfinedPath) -> Result<FileStat> {
+    let path = free(scripts, "stat", file)?;
+    let told = scripts.answer("stat", &[path.as_str()]).await?;
     let text = String::from_utf8_lossy(&told);
     // It was removed just after it was found.
     let gone = || Error::new(ErrorKind::NotFound, "no such file or directory");
@@ -68,9 +84,9 @@ fn milliseconds(time: &str) -> Option<i64> {
     Some(seconds.parse::<i64>().ok()? * 1000 + sign * rest.parse::<i64>().ok()?)
 }
 
-pub(super) async fn list(link: &Link, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
-    let path = free("list", directory)?;
-    let told = asked(link, "list", &[path.as_str()]).await?;
+pub(crate) async fn list(scripts: &impl FileScripts, directory: &ConfinedPath) -> Result<Vec<DirEntry>> {
+    let path = free(scripts, "list", directory)?;
+    let told = scripts.answer("list", &[path.as_str()]).await?;
     told.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).map(entry).collect()
 }
 
@@ -93,9 +109,9 @@ fn entry(told: &[u8]) -> Result<DirEntry> {
     Ok(DirEntry { name: text.into_owned(), name_bytes, file_type, size })
 }
 
-pub(super) async fn exists(link: &Link, file: &ConfinedPath) -> Result<bool> {
-    let path = free("exists", file)?;
-    match asked(link, "exists", &[path.as_str()]).await {
+pub(crate) async fn exists(scripts: &impl FileScripts, file: &ConfinedPath) -> Result<bool> {
+    let path = free(scripts, "exists", file)?;
+    match scripts.answer("exists", &[path.as_str()]).await {
         Ok(_) => Ok(true),
         Err(error)
             if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotDirectory | ErrorKind::Invalid) =>
@@ -106,29 +122,33 @@ pub(super) async fn exists(link: &Link, file: &ConfinedPath) -> Result<bool> {
     }
 }
 
-pub(super) async fn create_dir(
-    link: &Link,
+pub(crate) async fn create_dir(
+    scripts: &impl FileScripts,
     directory: &ConfinedPath,
     options: CreateDirOptions,
 ) -> Result<()> {
-    let path = free("create_dir", directory)?;
-    asked(link, "mkdir", &[path.as_str(), yes(options.recursive)]).await.map(drop)
+    let path = free(scripts, "create_dir", directory)?;
+    scripts.answer("mkdir", &[path.as_str(), yes(options.recursive)]).await.map(drop)
 }
 
-pub(super) async fn remove(link: &Link, file: &ConfinedPath, options: RemoveOptions) -> Result<()> {
-    let path = free("remove", file)?;
+pub(crate) async fn remove(
+    scripts: &impl FileScripts,
+    file: &ConfinedPath,
+    options: RemoveOptions,
+) -> Result<()> {
+    let path = free(scripts, "remove", file)?;
     if path.is_root() {
         return Err(Error::new(ErrorKind::Invalid, "the root directory can't be removed"));
     }
-    match asked(link, "remove", &[path.as_str(), yes(options.recursive)]).await {
+    match scripts.answer("remove", &[path.as_str(), yes(options.recursive)]).await {
         Err(error) if options.force && error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed.map(drop),
     }
 }
 
-pub(super) async fn rename(link: &Link, from: &ConfinedPath, to: &ConfinedPath) -> Result<()> {
-    let (from, to) = (free("rename", from)?, free("rename", to)?);
-    asked(link, "rename", &[from.as_str(), to.as_str()]).await.map(drop)
+pub(crate) async fn rename(scripts: &impl FileScripts, from: &ConfinedPath, to: &ConfinedPath) -> Result<()> {
+    let (from, to) = (free(scripts, "rename", from)?, free(scripts, "rename", to)?);
+    scripts.answer("rename", &[from.as_str(), to.as_str()]).await.map(drop)
 }
 
 fn yes(is: bool) -> &'static str {
@@ -136,14 +156,14 @@ fn yes(is: bool) -> &'static str {
 }
 
 /// An uploaded file that is not in its place yet. It is removed when it is dropped.
-pub(super) struct StagedUpload {
-    link: Arc<Link>,
+pub(crate) struct StagedUpload<S: FileScripts> {
+    scripts: Arc<S>,
     pub path: String,
 }
 
-impl StagedUpload {
-    pub fn new(link: &Arc<Link>) -> Self {
-        Self { link: Arc::clone(link), path: format!("/tmp/.eyot-{}", Uuid::new_v4().simple()) }
+impl<S: FileScripts> StagedUpload<S> {
+    pub fn new(scripts: &Arc<S>) -> Self {
+        Self { scripts: Arc::clone(scripts), path: format!("/tmp/.eyot-{}", Uuid::new_v4().simple()) }
     }
 
     /// Leaves the rest to the script that has taken it, and that has removed it.
@@ -152,16 +172,16 @@ impl StagedUpload {
     }
 }
 
-impl Drop for StagedUpload {
+impl<S: FileScripts> Drop for StagedUpload<S> {
     fn drop(&mut self) {
         let path = std::mem::take(&mut self.path);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if path.is_empty() {
             return;
         }
-        let link = Arc::clone(&self.link);
+        let scripts = Arc::clone(&self.scripts);
         runtime.spawn(async move {
-            if let Err(error) = asked(&link, "remove", &[&path, "no"]).await
+            if let Err(error) = scripts.answer("remove", &[&path, "no"]).await
                 && error.kind() != ErrorKind::NotFound
             {
                 tracing::debug!(%error, "an upload that is not needed could not be removed");
@@ -170,17 +190,17 @@ impl Drop for StagedUpload {
     }
 }
 
-pub(super) async fn write(
-    link: &Arc<Link>,
+pub(crate) async fn write<S: FileScripts>(
+    scripts: &Arc<S>,
     file: &ConfinedPath,
     content: ByteStream,
     options: WriteOptions,
 ) -> Result<u64> {
-    let path = free("write", file)?;
-    let upload = StagedUpload::new(link);
+    let path = free(&**scripts, "write", file)?;
+    let upload = StagedUpload::new(scripts);
     let failure = Arc::new(std::sync::Mutex::new(None));
     let content = counted(content, options.max_file_bytes, Arc::clone(&failure));
-    let uploaded = link.upload(&upload.path, content).await;
+    let uploaded = scripts.upload(&upload.path, content).await;
     let failed = failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
     if let Some(failed) = failed {
         return Err(failed);
@@ -193,7 +213,7 @@ pub(super) async fn write(
     };
     let permissions = options.permissions.map_or("-".to_owned(), |bits| format!("{bits:o}"));
     let most = options.max_file_bytes.map_or("-".to_owned(), |most| most.to_string());
-    let told = asked(link, "commit", &[path.as_str(), mode, &permissions, &most, &upload.path]).await?;
+    let told = scripts.answer("commit", &[path.as_str(), mode, &permissions, &most, &upload.path]).await?;
     upload.finish();
     let size = str::from_utf8(&told).ok().and_then(|size| size.trim().parse().ok());
     size.ok_or_else(|| Error::new(ErrorKind::Internal, "a script of Eyot's failed in the sandbox"))

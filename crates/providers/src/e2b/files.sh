@@ -5,6 +5,8 @@ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
 # The most symbolic links that the kernel follows.
 most_links=40
+# The longest wait for another append to the same file, in seconds.
+lock_patience=10
 
 fail() {
   printf '%s\n' "$1"
@@ -64,9 +66,14 @@ split() {
 
 op_stat() {
   reach "$1"
-  printf 'ok\n'
-  if [ -L "$1" ]; then printf 'l '; else printf -- '- '; fi
-  stat -L -c '%f %s %.3Y' -- "$1"
+  local kind=- facts
+  [ -L "$1" ] && kind=l
+  if ! facts=$(stat -L -c '%f %s %.3Y' -- "$1" 2>/dev/null); then
+    # It was removed just after it was found.
+    reach "$1"
+    fail permission
+  fi
+  printf 'ok\n%s %s' "$kind" "$facts"
 }
 
 op_exists() {
@@ -128,26 +135,41 @@ op_commit() {
 }
 
 append() {
+  local before
+  if [ ! -e "./$base" ]; then
+    stage
+    ln -T -- "$new" "./$base" 2>/dev/null && committed
+    rm -f -- "$new"
+  fi
+  # Another one has just made it, or there are no links here.
   local is_new=
   [ -e "./$base" ] || is_new=1
   exec 9>>"./$base" || fail permission
-  flock 9 || fail unavailable
+  flock -w "$lock_patience" 9 || fail unavailable
+  before=$(stat -L -c %s /proc/self/fd/9) || fail unavailable
   if [ "$most" != - ]; then
-    [ $(($(stat -c %s -- "./$base") + $(stat -c %s -- "$upload"))) -le "$most" ] || fail too_large
+    [ $((before + $(stat -c %s -- "$upload"))) -le "$most" ] || fail too_large
   fi
   if [ -n "$is_new" ]; then
     [ "$permissions" = - ] && permissions=644
     chmod -- "$permissions" "./$base"
   fi
-  cat -- "$upload" >&9 || fail quota
-  printf 'ok\n%s' "$(stat -c %s -- "./$base")"
+  if ! cat -- "$upload" >&9 2>/dev/null; then
+    truncate -s "$before" /proc/self/fd/9 2>/dev/null
+    fail quota
+  fi
+  committed
 }
 
-replace() {
+# Makes a file beside the place of what was uploaded, with its content and mode, and sets `new`.
+stage() {
   local made
-  made=$(mktemp -p . .eyot-XXXXXXXXXX) || fail permission
+  if ! made=$(mktemp -p . .eyot-XXXXXXXXXX 2>/dev/null); then
+    is_full && fail quota
+    fail permission
+  fi
   new=$PWD/$made
-  cat -- "$upload" >"$new" || fail quota
+  cat -- "$upload" >"$new" 2>/dev/null || fail quota
   if [ "$permissions" != - ]; then
     chmod -- "$permissions" "$new"
   elif [ -e "./$base" ]; then
@@ -155,12 +177,36 @@ replace() {
   else
     chmod -- 644 "$new"
   fi
+}
+
+# Tells whether the disk of the current directory has no room.
+is_full() {
+  local facts
+  facts=($(stat -f -c '%S %a %c %d' .)) || return
+  # Less than `tar` writes at once.
+  [ $((facts[0] * facts[1])) -lt 10240 ] && return
+  # Some disks do not count their files.
+  [ "${facts[2]}" != 0 ] && [ "${facts[3]}" = 0 ]
+}
+
+# Ends with the size of the file that was written.
+committed() {
+  printf 'ok\n%s' "$(stat -c %s -- "./$base")"
+  exit 0
+}
+
+replace() {
+  stage
   if [ "$mode" = create_new ]; then
-    ln -T -- "$new" "./$base" 2>/dev/null || fail already_exists
+    if ! ln -T -- "$new" "./$base" 2>/dev/null; then
+      [ -e "./$base" ] || [ -L "./$base" ] && fail already_exists
+      is_full && fail quota
+      fail permission
+    fi
   else
     mv -f -T -- "$new" "./$base" 2>/dev/null || fail permission
   fi
-  printf 'ok\n%s' "$(stat -c %s -- "./$base")"
+  committed
 }
 
 op_mkdir() {
@@ -260,7 +306,10 @@ op_unpack() {
   while IFS= read -r -d '' way; do
     [ -L "./$way" ] && fail invalid
   done <"$ways"
-  tar --extract --absolute-names --file="$upload" --same-permissions --no-same-owner --delay-directory-restore 2>/dev/null || fail permission
+  if ! tar --extract --absolute-names --file="$upload" --same-permissions --no-same-owner --delay-directory-restore 2>/dev/null; then
+    is_full && fail quota
+    fail permission
+  fi
   printf 'ok\n'
 }
 

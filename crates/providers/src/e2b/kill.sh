@@ -10,7 +10,9 @@ for ((next = 0; next < ${#tree[@]}; next++)); do
   parent=${tree[next]}
   kill -s STOP -- "$parent" 2>/dev/null
   for file in /proc/[0-9]*/stat; do
-    { read -r stat <"$file"; } 2>/dev/null || continue
+    stat=
+    # A name may have a line's end in it.
+    { read -r -d '' stat <"$file"; } 2>/dev/null
     rest=${stat##*) }
     set -- $rest
     [ "$2" = "$parent" ] && tree+=("${stat%% *}")

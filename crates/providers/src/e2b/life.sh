@@ -2,7 +2,8 @@
 set_life() {
   local boot stat facts
   read -r boot </proc/sys/kernel/random/boot_id
-  read -r stat </proc/1/stat
+  # A name may have a line's end in it.
+  read -r -d '' stat </proc/1/stat
   facts=(${stat##*) })
   life=$boot:${facts[19]}
 }

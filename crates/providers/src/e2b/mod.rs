@@ -6,33 +6,41 @@
 //! replace no file as a whole, and say neither what a path lacks nor when a command has ended whose
 //! children go on. `docs/providers/e2b.md` has the vendor's words for what is not supported.
 
-mod adopt;
+pub(crate) mod adopt;
+mod answer;
 mod api;
-mod client;
-mod create;
-mod driver;
+pub(crate) mod client;
+pub(crate) mod create;
+pub(crate) mod driver;
 mod envd;
+mod envd_process;
 mod events;
-mod exec;
+pub(crate) mod exec;
 mod exit;
-mod files;
+pub(crate) mod files;
 mod link;
 mod options;
 mod process_io;
 mod provider;
 mod pump;
-mod record;
+pub(crate) mod record;
 mod row;
-mod script;
-mod secret;
-mod shell;
-mod tar;
-mod turns;
+pub(crate) mod script;
+pub(crate) mod secret;
+pub(crate) mod shell;
+pub(crate) mod tar;
 
 pub use options::E2bOptions;
 pub use provider::{E2bProvider, capabilities};
 pub use row::ROW;
 pub use secret::Secret;
+
+/// The parts that providers of other vendors use, too.
+#[cfg(feature = "cloudflare")]
+pub(crate) mod vendor {
+    pub(crate) use super::answer::AnswerSource;
+    pub(crate) use super::client::{FIRST_WAIT, clean_text, gives_up, retry_after};
+}
 
 /// The provider's name.
 pub const NAME: &str = "e2b";

@@ -7,11 +7,9 @@ use bytes::Bytes;
 use eyot::{ExecutionControl, ExecutionInput, PtySize, Result, SandboxOperationUnsupported, Signal};
 
 use super::NAME;
-use super::envd::{InputKind, SystemUser};
+use super::envd_process::{EnvdProcess, InputKind};
 use super::link::Link;
-use super::script::{answer, in_life};
-
-const KILL: &str = include_str!("kill.sh");
+use super::script::kill;
 
 /// The bytes of input in one request.
 const INPUT_BYTES: usize = 256 << 10;
@@ -21,15 +19,15 @@ const END_OF_TYPING: &[u8] = b"\x04";
 /// The standard input of a command, or the keyboard of its terminal. Dropping it is the end of file.
 pub(super) struct ProcessInput {
     link: Arc<Link>,
-    pid: u32,
+    process: EnvdProcess,
     kind: InputKind,
     /// A line was begun and not ended.
     is_within_line: bool,
 }
 
 impl ProcessInput {
-    pub fn new(link: &Arc<Link>, pid: u32, kind: InputKind) -> Self {
-        Self { link: Arc::clone(link), pid, kind, is_within_line: false }
+    pub fn new(link: &Arc<Link>, process: &EnvdProcess, kind: InputKind) -> Self {
+        Self { link: Arc::clone(link), process: process.clone(), kind, is_within_line: false }
     }
 }
 
@@ -37,7 +35,7 @@ impl ProcessInput {
 impl ExecutionInput for ProcessInput {
     async fn write(&mut self, bytes: Bytes) -> Result<()> {
         for piece in bytes.chunks(INPUT_BYTES) {
-            self.link.send_input(self.pid, self.kind, piece).await?;
+            self.link.send_input(&self.process, self.kind, piece).await?;
         }
         if let Some(last) = bytes.last() {
             self.is_within_line = !matches!(last, b'\n' | b'\r');
@@ -48,16 +46,16 @@ impl ExecutionInput for ProcessInput {
 
 impl Drop for ProcessInput {
     fn drop(&mut self) {
-        let (link, pid, kind, is_within_line) =
-            (Arc::clone(&self.link), self.pid, self.kind, self.is_within_line);
+        let (link, process) = (Arc::clone(&self.link), self.process.clone());
+        let (kind, is_within_line) = (self.kind, self.is_within_line);
         in_background(async move {
             let closed = match kind {
-                InputKind::Stdin => link.close_stdin(pid).await,
+                InputKind::Stdin => link.close_stdin(&process).await,
                 // The first one only ends the line.
                 InputKind::Terminal if is_within_line => {
-                    link.send_input(pid, kind, &END_OF_TYPING.repeat(2)).await
+                    link.send_input(&process, kind, &END_OF_TYPING.repeat(2)).await
                 }
-                InputKind::Terminal => link.send_input(pid, kind, END_OF_TYPING).await,
+                InputKind::Terminal => link.send_input(&process, kind, END_OF_TYPING).await,
             };
             // A process that has ended has no input.
             if let Err(error) = closed {
@@ -77,13 +75,13 @@ fn in_background(work: impl Future<Output = ()> + Send + 'static) {
 /// The control of a command.
 pub(super) struct ProcessControl {
     pub link: Arc<Link>,
-    pub pid: u32,
+    pub process: EnvdProcess,
 }
 
 #[async_trait]
 impl ExecutionControl for ProcessControl {
     async fn kill(&self) -> Result<()> {
-        kill(&self.link, self.pid).await
+        kill(&self.link, self.process.pid).await
     }
 
     async fn signal(&self, _: Signal) -> Result<()> {
@@ -91,12 +89,6 @@ impl ExecutionControl for ProcessControl {
     }
 
     async fn resize(&self, size: PtySize) -> Result<()> {
-        self.link.resize(self.pid, size).await
+        self.link.resize(&self.process, size).await
     }
-}
-
-/// Kills a process with its children, whosever they are.
-pub(super) async fn kill(link: &Link, pid: u32) -> Result<()> {
-    // The script looks at the life: in another one the number is another's.
-    answer(link, in_life(link, KILL, [pid.to_string()]), SystemUser::Root).await.map(drop)
 }

@@ -4,25 +4,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::internal::now_ms;
+use eyot::internal::{KeyedTurns, now_ms};
 use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, NetworkMode, Result, SandboxId,
-    SandboxInfo, SandboxName, SandboxOperationUnsupported, SandboxProvider, SandboxSpec, ValidSpec,
+    SandboxInfo, SandboxName, SandboxProvider, SandboxSpec, ValidSpec,
 };
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::NAME;
-use super::adopt::AdoptionNotes;
+use super::adopt::{AdoptionNotes, refuse_adopted};
 use super::api::{EnvdAccess, ListedSandbox, State};
 use super::client::{CreateCall, E2bClient};
-use super::create::{ReservedNames, check, in_use, make};
-use super::driver::E2bDriver;
+use super::create::{ReservedNames, check, in_use, make, refuse_taken};
+use super::driver::ScriptedDriver;
 use super::envd::SystemUser;
 use super::link::Link;
 use super::options::E2bOptions;
 use super::record::{OWNER, SandboxNote, isolation};
 use super::script::life_after;
-use super::turns::LifeTurns;
+
+/// The directory in which the commands of an adopted sandbox start: where E2B's own do by default.
+const WORKDIR: &str = "/home/user";
 
 /// Returns what every sandbox can do.
 pub fn capabilities() -> Capabilities {
@@ -30,13 +33,16 @@ pub fn capabilities() -> Capabilities {
     Capabilities::new([Append, Argv, AtomicWrite, Pty, RangedRead, Reopen, Shell, Sleep, Symlinks, Tar])
 }
 
+/// The hint where a sandbox that was handed in would be put to sleep or woken.
+const WHO_CHANGES: &str = "who has made the sandbox at E2B pauses and resumes it";
+
 /// The provider.
 #[derive(Debug)]
 pub struct E2bProvider {
     client: E2bClient,
     notes: AdoptionNotes,
     capabilities: Capabilities,
-    turns: LifeTurns,
+    turns: KeyedTurns,
     names: ReservedNames,
 }
 
@@ -45,6 +51,7 @@ struct FoundSandbox {
     record: SandboxNote,
     e2b_id: String,
     state: State,
+    started: Option<Timestamp>,
     is_adopted: bool,
 }
 
@@ -54,8 +61,8 @@ impl E2bProvider {
     /// # Errors
     /// `internal` if this machine can make no requests.
     pub fn new(options: E2bOptions) -> Result<Arc<Self>> {
-        let notes = AdoptionNotes { folder: options.notes.clone() };
-        let (turns, names) = (LifeTurns::default(), ReservedNames::default());
+        let notes = AdoptionNotes { folder: options.notes.clone(), workdir: WORKDIR };
+        let (turns, names) = (KeyedTurns::default(), ReservedNames::default());
         Ok(Arc::new(Self {
             client: E2bClient::new(options)?,
             notes,
@@ -78,7 +85,7 @@ impl E2bProvider {
     pub(super) async fn foreign(&self) -> Result<Vec<String>> {
         let mut foreign = Vec::new();
         for listed in self.client.list(&[]).await? {
-            if self.found(&listed)?.is_none() {
+            if self.recognise(&listed)?.is_none() {
                 foreign.push(listed.id);
             }
         }
@@ -89,23 +96,26 @@ impl E2bProvider {
     /// Adopts a sandbox by E2B's id. Returns its name and its id here.
     pub(super) async fn adopt(&self, e2b_id: &str) -> Result<(SandboxName, SandboxId)> {
         let missing = || Error::new(ErrorKind::NotFound, "E2B does not have it");
+        // An id that no note can have is not asked for.
+        self.notes.read(e2b_id)?;
         let (listed, _) = self.client.get(e2b_id).await?.ok_or_else(missing)?;
-        if self.found(&listed)?.is_some() {
+        if self.recognise(&listed)?.is_some() {
             return Err(Error::new(ErrorKind::Conflict, "it is known here already"));
         }
-        let record = self.notes.note(e2b_id)?;
+        let record = self.notes.note(&listed.id)?;
         Ok((record.name, record.id))
     }
 
-    fn found(&self, listed: &ListedSandbox) -> Result<Option<FoundSandbox>> {
+    /// Returns what there is here about a sandbox of E2B; `None`: it is not ours.
+    fn recognise(&self, listed: &ListedSandbox) -> Result<Option<FoundSandbox>> {
         let metadata = listed.metadata.clone().unwrap_or_default();
         let own = SandboxNote::read(self.owner(), &metadata);
         let (record, is_adopted) = match own {
             Some(record) => (Some(record), false),
             None => (self.notes.read(&listed.id)?, true),
         };
-        let of = |record| FoundSandbox { record, e2b_id: listed.id.clone(), state: listed.state, is_adopted };
-        Ok(record.map(of))
+        let (e2b_id, state, started) = (listed.id.clone(), listed.state, listed.started());
+        Ok(record.map(|record| FoundSandbox { record, e2b_id, state, started, is_adopted }))
     }
 
     /// Finds a sandbox by its id or name.
@@ -114,44 +124,37 @@ impl E2bProvider {
         if SandboxId::parse(key).is_err() && SandboxName::parse(key).is_err() {
             return Err(missing());
         }
-        let listed = self.client.list(&SandboxNote::query(self.owner(), key)).await?;
-        let mut found = Vec::new();
-        for listed in &listed {
-            found.extend(self.found(listed)?.filter(|found| found.is(key)));
+        match self.find_first(key).await? {
+            Some(found) => Ok(found),
+            None => self.find_adopted(key).await?.ok_or_else(missing),
         }
-        found.sort_by_key(FoundSandbox::age);
-        if let Some(found) = found.into_iter().next() {
-            return Ok(found);
+    }
+
+    /// Finds the first of the sandboxes with an id or a name that were made here: while creates of one name race, there may
+    /// be more than one.
+    async fn find_first(&self, key: &str) -> Result<Option<FoundSandbox>> {
+        let mut all = Vec::new();
+        for listed in self.client.list(&SandboxNote::query(self.owner(), key)).await? {
+            all.extend(self.recognise(&listed)?.filter(|found| found.record.is(key)));
         }
-        self.find_adopted(key).await?.ok_or_else(missing)
+        Ok(all.into_iter().min_by(|one, other| one.place().cmp(&other.place())))
     }
 
     async fn find_adopted(&self, key: &str) -> Result<Option<FoundSandbox>> {
         for id in self.notes.all()? {
             let is_it = self.notes.read(&id)?.is_some_and(|record| record.is(key));
             if is_it && let Some((listed, _)) = self.client.get(&id).await? {
-                return self.found(&listed);
+                return self.recognise(&listed);
             }
         }
         Ok(None)
     }
 
-    async fn refuse_taken(&self, spec: &ValidSpec) -> Result<()> {
-        for key in [spec.id().as_str(), spec.name().as_str()] {
-            match self.find(key).await {
-                Ok(_) => return Err(in_use(key)),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
     fn created(&self, found: FoundSandbox, link: Arc<Link>) -> Created {
         let mut info = found.record.info(found.state);
         info.life = link.life.clone();
-        let driver = E2bDriver {
-            link,
+        let driver = ScriptedDriver {
+            sandbox: link,
             capabilities: self.capabilities.clone(),
             isolation: info.isolation.clone(),
             workdir: info.workdir.clone(),
@@ -162,24 +165,16 @@ impl E2bProvider {
 }
 
 impl FoundSandbox {
-    fn is(&self, key: &str) -> bool {
-        self.record.is(key)
+    /// Returns the place among sandboxes of one name. E2B notes a start when it begins to list the sandbox, so a create that
+    /// does not see another one yet is before it, whenever either began.
+    fn place(&self) -> (Option<Timestamp>, &str) {
+        (self.started, &self.e2b_id)
     }
 
-    /// Returns what puts sandboxes in the order of their creates. Two creates of one name agree about it: the clock is the
-    /// creator's, and equal times are told apart by the id.
+    /// Returns what puts sandboxes in the order of their creates.
     fn age(&self) -> (i64, SandboxId) {
         (self.record.created_ms, self.record.id.clone())
     }
-}
-
-/// Refuses to change the life of a sandbox that was handed in.
-fn refuse_adopted(operation: &str, found: &FoundSandbox) -> Result<()> {
-    if !found.is_adopted {
-        return Ok(());
-    }
-    let error = Error::from(SandboxOperationUnsupported::new(operation, NAME, &["adopted"]));
-    Err(error.with_hint("who has made the sandbox at E2B pauses and resumes it"))
 }
 
 #[async_trait]
@@ -199,7 +194,9 @@ impl SandboxProvider for E2bProvider {
     async fn create(&self, spec: &ValidSpec) -> Result<Created> {
         check(spec)?;
         let names = self.names.reserve(spec)?;
-        self.refuse_taken(spec).await?;
+        for key in [spec.id().as_str(), spec.name().as_str()] {
+            refuse_taken(key, self.find(key).await)?;
+        }
         let record = SandboxNote::new(spec, now_ms());
         let options = &self.client.options;
         let mut variables = spec.spec().env.clone();
@@ -220,8 +217,8 @@ impl SandboxProvider for E2bProvider {
         let e2b_id = made.e2b_id.clone();
         let mut record = record;
         record.spec = spec.spec().clone();
-        let found = FoundSandbox { record, e2b_id, state: State::Running, is_adopted: false };
-        if let Err(refused) = self.refuse_younger(spec, &found).await {
+        let found = FoundSandbox { record, e2b_id, state: State::Running, started: None, is_adopted: false };
+        if let Err(refused) = self.refuse_later(spec, &found.e2b_id).await {
             // A failed create has left nothing when it is told.
             self.client.kill(&made.e2b_id).await?;
             made.is_done = true;
@@ -248,7 +245,7 @@ impl SandboxProvider for E2bProvider {
 
     async fn sleep(&self, id_or_name: &str) -> Result<()> {
         let found = self.find(id_or_name).await?;
-        refuse_adopted("sleep", &found)?;
+        refuse_adopted(found.is_adopted, "sleep", NAME, WHO_CHANGES)?;
         let _turn = self.turns.take(&found.e2b_id).await;
         self.client.pause(&found.e2b_id).await
     }
@@ -259,7 +256,7 @@ impl SandboxProvider for E2bProvider {
         // It may have been put to sleep while the turn was awaited.
         let now = self.find(id_or_name).await?;
         if now.state == State::Paused {
-            refuse_adopted("wake", &now)?;
+            refuse_adopted(now.is_adopted, "wake", NAME, WHO_CHANGES)?;
             self.client.connect(&now.e2b_id, self.client.options.timeout_s).await?;
         }
         self.open(id_or_name).await
@@ -268,11 +265,11 @@ impl SandboxProvider for E2bProvider {
     async fn list(&self) -> Result<Vec<SandboxInfo>> {
         let mut all = Vec::new();
         for listed in self.client.list(&[(OWNER, self.owner())]).await? {
-            all.extend(self.found(&listed)?);
+            all.extend(self.recognise(&listed)?);
         }
         for id in self.notes.all()? {
             if let Some((listed, _)) = self.client.get(&id).await? {
-                all.extend(self.found(&listed)?);
+                all.extend(self.recognise(&listed)?);
             }
         }
         all.sort_by_key(FoundSandbox::age);
@@ -296,14 +293,11 @@ impl SandboxProvider for E2bProvider {
 
 impl E2bProvider {
     /// Refuses a create when another process has made a sandbox of the same name or id just before. E2B keeps neither
-    /// unique, so of two creates at least one sees the other, and both agree which is the elder.
-    async fn refuse_younger(&self, spec: &ValidSpec, own: &FoundSandbox) -> Result<()> {
+    /// unique, so of two creates at least one sees the other, and both agree which is the first.
+    async fn refuse_later(&self, spec: &ValidSpec, e2b_id: &str) -> Result<()> {
         for key in [spec.id().as_str(), spec.name().as_str()] {
-            for listed in self.client.list(&SandboxNote::query(self.owner(), key)).await? {
-                let other = self.found(&listed)?.filter(|other| other.e2b_id != own.e2b_id);
-                if other.is_some_and(|other| (other.age(), &other.e2b_id) < (own.age(), &own.e2b_id)) {
-                    return Err(in_use(key));
-                }
+            if self.find_first(key).await?.is_some_and(|first| first.e2b_id != e2b_id) {
+                return Err(in_use(key));
             }
         }
         Ok(())

@@ -11,14 +11,14 @@ use eyot::{Error, ErrorKind, ExecutionEvent, Result};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
 
 use super::envd::{ProcessRequest, SystemUser};
+use super::envd_process::EnvdProcess;
 use super::events::{ProcessEnd, ProcessEvent, ProcessEvents};
 use super::exit;
 use super::link::Link;
-use super::process_io::kill;
-use super::script::{RunningScript, next_event};
-use super::shell::bash;
+use super::script::{RunningScript, in_life};
 
 const WATCH: &str = include_str!("watch.sh");
 
@@ -40,24 +40,28 @@ pub(super) async fn pump(
     running: RunningScript,
     sender: mpsc::Sender<Result<ExecutionEvent>>,
 ) {
-    let RunningScript { pid, mut events, first, mut ending } = running;
-    // From here on the whole tree is killed.
-    ending.pid = None;
+    let RunningScript { process, mut events, first, mut ending } = running;
     let passed = async {
         if !first.is_empty() {
             sender.send(Ok(ExecutionEvent::Stdout(first))).await.map_err(|_| ReaderGone)?;
         }
-        let end = until_end(&link, pid, &mut events, &sender).await?;
-        let is_lost = end.is_err();
-        sender.send(end).await.map_err(|_| ReaderGone)?;
-        Ok::<_, ReaderGone>(is_lost)
+        until_end(&link, &process, &mut events, &sender).await
     };
+    let end = passed.await;
     // A command whose end can't be heard of would have no deadline any more.
-    if passed.await.unwrap_or(true)
-        && let Err(error) = kill(&link, pid).await
-    {
-        tracing::debug!(%error, "a command that nobody reads could not be killed");
+    if end.as_ref().is_ok_and(|end| !may_run_on(end)) {
+        ending.pid = None;
     }
+    ending.end().await;
+    if let Ok(end) = end {
+        // Nobody may wait for it any more.
+        drop(sender.send(end).await);
+    }
+}
+
+/// Tells whether a command may run on after such an end of its events.
+fn may_run_on(end: &Result<ExecutionEvent>) -> bool {
+    end.as_ref().is_err_and(|error| error.kind() != ErrorKind::Destroyed && !error.is_sleeping())
 }
 
 /// Nobody reads the events.
@@ -65,15 +69,15 @@ struct ReaderGone;
 
 async fn until_end(
     link: &Arc<Link>,
-    pid: u32,
+    process: &EnvdProcess,
     events: &mut ProcessEvents,
     sender: &mpsc::Sender<Result<ExecutionEvent>>,
 ) -> Result<Result<ExecutionEvent>, ReaderGone> {
-    let (mut own_end, _watch) = watch(link, pid);
+    let (mut own_end, _watch) = watch(link, process.pid);
     loop {
         let event = tokio::select! {
-            event = next_event(link, events) => event,
-            Ok(()) = &mut own_end => return after_own_end(link, pid, events, sender).await,
+            event = link.next_event(events) => event,
+            Ok(()) = &mut own_end => return after_own_end(link, process, events, sender).await,
             () = sender.closed() => return Err(ReaderGone),
         };
         match passed_on(event, sender).await? {
@@ -115,14 +119,14 @@ fn exit_event(end: &ProcessEnd, output_open: bool) -> Result<ExecutionEvent> {
 /// it go.
 async fn after_own_end(
     link: &Link,
-    pid: u32,
+    process: &EnvdProcess,
     events: &mut ProcessEvents,
     sender: &mpsc::Sender<Result<ExecutionEvent>>,
 ) -> Result<Result<ExecutionEvent>, ReaderGone> {
     let (mut listened, mut bytes) = (Duration::ZERO, 0);
     while listened < LISTENED_FOR && bytes < MAX_ON_THE_WAY_BYTES {
         let asked = Instant::now();
-        let Ok(event) = tokio::time::timeout(SILENT_FOR, next_event(link, events)).await else { break };
+        let Ok(event) = tokio::time::timeout(SILENT_FOR, link.next_event(events)).await else { break };
         listened += asked.elapsed();
         bytes += output_bytes(&event);
         match passed_on(event, sender).await? {
@@ -131,12 +135,12 @@ async fn after_own_end(
             None => {}
         }
     }
-    if let Err(error) = link.let_go(pid).await {
+    if let Err(error) = link.let_go(process).await {
         return Ok(Err(error));
     }
     let ended = async {
         loop {
-            match passed_on(next_event(link, events).await, sender).await? {
+            match passed_on(link.next_event(events).await, sender).await? {
                 Some(Ok(end)) => return Ok(exit_event(&end, true)),
                 Some(Err(error)) => return Ok(Err(error)),
                 None => {}
@@ -169,17 +173,18 @@ fn watch(link: &Arc<Link>, pid: u32) -> (oneshot::Receiver<()>, DropGuard) {
 
 /// Watches a process. Returns whether it has ended.
 async fn watched(link: &Link, pid: u32, stopped: &CancellationToken) -> Result<bool> {
-    let argv = bash(WATCH, [pid.to_string()]);
-    let (watcher, mut events) =
-        link.start(&ProcessRequest { argv, stdin: true, ..ProcessRequest::of(SystemUser::Own) }).await?;
+    let (argv, tag) = (in_life(link, WATCH, [pid.to_string()]), Uuid::new_v4().to_string());
+    let new = ProcessRequest { argv, stdin: true, ..ProcessRequest::of(SystemUser::Own) };
+    let (watcher, mut events) = link.start(&new, Some(&tag)).await?;
+    let watcher = EnvdProcess { pid: watcher, tag };
     loop {
-        match stopped.run_until_cancelled(next_event(link, &mut events)).await {
+        match stopped.run_until_cancelled(link.next_event(&mut events)).await {
             Some(Ok(ProcessEvent::Stdout(_))) => return Ok(true),
             Some(Ok(ProcessEvent::End(_))) => return Ok(false),
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(error),
             None => {
-                link.close_stdin(watcher).await?;
+                link.close_stdin(&watcher).await?;
                 return Ok(false);
             }
         }

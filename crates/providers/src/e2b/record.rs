@@ -22,7 +22,7 @@ const RECORD: &str = "eyot_record";
 
 /// The data that a later process needs to use a sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct SandboxNote {
+pub(crate) struct SandboxNote {
     pub id: SandboxId,
     pub name: SandboxName,
     pub created_ms: i64,
@@ -95,7 +95,7 @@ impl SandboxNote {
     }
 
     /// Returns the facts about the sandbox.
-    pub fn info(&self, state: State) -> SandboxInfo {
+    pub(super) fn info(&self, state: State) -> SandboxInfo {
         let status = if state == State::Paused { SandboxStatus::Sleeping } else { SandboxStatus::Running };
         SandboxInfo {
             id: self.id.clone(),

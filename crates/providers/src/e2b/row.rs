@@ -102,6 +102,6 @@ impl SandboxAdopter for Adopter {
             _ => error,
         })?;
         let (kind, name) = (ForeignKind::Machine, record.0.to_string());
-        Ok(Adopted { kind, name, id: Some(record.1), foreign_volume: None })
+        Ok(Adopted { kind, name, id: Some(record.1), foreign_volume: None, lacks_variables: false })
     }
 }

@@ -2,24 +2,36 @@
 //! whether they can do what is asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use eyot::{ByteStream, Error, ErrorKind, Result};
 use futures_util::StreamExt;
+use uuid::Uuid;
 
-use super::envd::{ProcessRequest, SILENCE, SystemUser};
+use super::NAME;
+use super::client::clean_text;
+use super::envd::{ProcessRequest, SystemUser};
+use super::envd_process::EnvdProcess;
 use super::events::{ProcessEvent, ProcessEvents};
+use super::files::FileScripts;
 use super::link::Link;
 use super::shell::{LIFE, bash};
 
 /// The operations on files.
-const FILES: &str = include_str!("files.sh");
+pub(crate) const FILES: &str = include_str!("files.sh");
+pub(crate) const KILL: &str = include_str!("kill.sh");
+/// The longest first line of a script, in bytes.
+const MAX_LINE_BYTES: usize = 64;
+/// The longest wait for the kill of a process whose end can't be heard of.
+const KILL_PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a script's answer that is kept whole.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 /// A script that runs and has said that it can do what is asked.
 pub(super) struct RunningScript {
-    pub pid: u32,
+    pub process: EnvdProcess,
     pub events: ProcessEvents,
     /// The output that came with the first line.
     pub first: Bytes,
@@ -32,8 +44,27 @@ pub(super) fn in_life(link: &Link, script: &str, arguments: impl IntoIterator<It
     bash(&format!("{LIFE}{script}"), std::iter::once(link.life.clone()).chain(arguments))
 }
 
+#[async_trait]
+impl FileScripts for Link {
+    fn provider(&self) -> &'static str {
+        NAME
+    }
+
+    async fn answer(&self, operation: &str, arguments: &[&str]) -> Result<Vec<u8>> {
+        answer(self, on_files(self, operation, arguments), SystemUser::Own).await
+    }
+
+    async fn streamed(self: Arc<Self>, operation: &str, arguments: &[&str]) -> Result<ByteStream> {
+        streamed(&self, on_files(&self, operation, arguments)).await
+    }
+
+    async fn upload(&self, path: &str, content: ByteStream) -> Result<()> {
+        self.upload_file(path, content).await
+    }
+}
+
 /// Returns the command of an operation on files.
-pub(super) fn on_files(link: &Link, operation: &str, arguments: &[&str]) -> Vec<String> {
+fn on_files(link: &Link, operation: &str, arguments: &[&str]) -> Vec<String> {
     in_life(link, FILES, std::iter::once(operation).chain(arguments.iter().copied()).map(str::to_owned))
 }
 
@@ -49,62 +80,92 @@ pub(super) async fn life_after(
     Ok(String::from_utf8_lossy(&told).into_owned())
 }
 
-/// Waits for the next event of a process. After a long silence it is looked whether the sandbox still lives.
-pub(super) async fn next_event(link: &Link, events: &mut ProcessEvents) -> Result<ProcessEvent> {
-    loop {
-        let next = tokio::select! {
-            next = tokio::time::timeout(SILENCE, events.next()) => next,
-            () = link.destroyed.cancelled() => return Err(Error::destroyed(&link.name)),
-        };
-        match next {
-            Ok(Ok(event)) => return Ok(event),
-            Ok(Err(cut)) => return Err(link.cut(cut).await),
-            Err(_) => {
-                let silent = Error::new(ErrorKind::Timeout, "the sandbox is silent");
-                let why = link.why(silent).await;
-                if why.kind() != ErrorKind::Timeout {
-                    return Err(why);
-                }
-            }
+/// Starts a script, and returns once it has said that it can do what is asked.
+pub(super) async fn start(link: &Arc<Link>, new: &ProcessRequest) -> Result<RunningScript> {
+    let tag = Uuid::new_v4().to_string();
+    let started = link.start(new, Some(&tag)).await;
+    if let Err(error) = &started
+        && error.kind() == ErrorKind::Unavailable
+        && !error.had_no_effect()
+    {
+        end_unheard(link, &tag).await;
+    }
+    let (pid, mut events) = started?;
+    let mut ending = EndOnDrop { link: Arc::clone(link), pid: Some(pid) };
+    match first_output(link, &mut events).await {
+        Ok(Ok(first)) => Ok(RunningScript { process: EnvdProcess { pid, tag }, events, first, ending }),
+        Ok(Err(refused)) => {
+            // It ends by itself.
+            ending.pid = None;
+            Err(refused)
+        }
+        Err(error) => {
+            ending.end().await;
+            Err(error)
         }
     }
 }
 
-/// Starts a script, and returns once it has said that it can do what is asked.
-pub(super) async fn start(link: &Arc<Link>, new: &ProcessRequest) -> Result<RunningScript> {
-    let (pid, mut events) = link.start(new).await?;
-    let ending = EndOnDrop { link: Arc::clone(link), pid: Some(pid) };
-    let first = first_output(link, &mut events).await?;
-    Ok(RunningScript { pid, events, first, ending })
+/// Kills what a start without an answer has perhaps started.
+async fn end_unheard(link: &Link, tag: &str) {
+    let ended = async {
+        match link.find_process(tag).await? {
+            Some(pid) => kill(link, pid).await,
+            None => Ok(()),
+        }
+    };
+    match tokio::time::timeout(KILL_PATIENCE, ended).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a process without an answer could not be killed"),
+        Err(_) => tracing::debug!("a process without an answer could not be killed in time"),
+    }
 }
 
-/// Reads the first line of a script. Returns the output that came with it.
-async fn first_output(link: &Link, events: &mut ProcessEvents) -> Result<Bytes> {
+/// Kills a process with its children, whosever they are.
+pub(super) async fn kill(link: &Link, pid: u32) -> Result<()> {
+    // The script looks at the life: in another one the number is another's.
+    answer(link, in_life(link, KILL, [pid.to_string()]), SystemUser::Root).await.map(drop)
+}
+
+/// Reads the first line of a script. Returns the output that came with it, or the script's own refusal.
+async fn first_output(link: &Link, events: &mut ProcessEvents) -> Result<Result<Bytes>> {
     let mut read = BytesMut::new();
     loop {
-        if let Some(at) = read.iter().position(|byte| *byte == b'\n') {
-            let line = read.split_to(at + 1);
-            return match line.trim_ascii() {
+        if let Some(line) = take_line(&mut read)? {
+            return Ok(match line.trim_ascii() {
                 b"ok" => Ok(read.freeze()),
                 b"sleeping" => Err(Error::sleeping(&link.name)),
                 kind => Err(reason(&String::from_utf8_lossy(kind))),
-            };
+            });
         }
-        match next_event(link, events).await? {
+        match link.next_event(events).await? {
             ProcessEvent::Stdout(bytes) => read.extend_from_slice(&bytes),
             ProcessEvent::End(end) => {
-                let message = format!("a script of Eyot's failed in the sandbox: {}", end.status);
-                return Err(Error::new(ErrorKind::Internal, message).with_hint(
+                return Ok(Err(failed(&end.status).with_hint(
                     "the template must have bash and GNU's tools, as those have that are based on Debian",
-                ));
+                )));
             }
             _ => {}
         }
     }
 }
 
+/// Takes the first line out of what was read, once it is there.
+pub(crate) fn take_line(read: &mut BytesMut) -> Result<Option<BytesMut>> {
+    match read.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n') {
+        Some(at) => Ok(Some(read.split_to(at + 1))),
+        None if read.len() >= MAX_LINE_BYTES => Err(failed("its first line does not end")),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn failed(how: &str) -> Error {
+    let message = format!("a script of Eyot's failed in the sandbox: {}", clean_text(how));
+    Error::new(ErrorKind::Internal, message)
+}
+
 /// Makes the error of the kind that a script names.
-fn reason(kind: &str) -> Error {
+pub(crate) fn reason(kind: &str) -> Error {
     let kind = ErrorKind::from_name(kind).unwrap_or(ErrorKind::Internal);
     let words = match kind {
         ErrorKind::NotFound => "no such file or directory",
@@ -123,23 +184,19 @@ fn reason(kind: &str) -> Error {
 /// Runs a short script as a user, and returns what it printed. A script whose caller leaves comes to its end all the same:
 /// it may be halfway through a change.
 pub(super) async fn answer(link: &Link, argv: Vec<String>, user: SystemUser) -> Result<Vec<u8>> {
-    let (_, mut events) = link.start(&ProcessRequest { argv, ..ProcessRequest::of(user) }).await?;
-    let mut answer = first_output(link, &mut events).await?.to_vec();
+    let (_, mut events) = link.start(&ProcessRequest { argv, ..ProcessRequest::of(user) }, None).await?;
+    let mut answer = first_output(link, &mut events).await??.to_vec();
     loop {
-        match next_event(link, &mut events).await? {
+        match link.next_event(&mut events).await? {
             ProcessEvent::Stdout(bytes) => add(&mut answer, &bytes)?,
-            // `find` ends with 1 where it may not look, which is told by what it prints.
-            ProcessEvent::End(end) if !end.exited || end.exit_code > 1 => {
-                return Err(unfinished(&end.status));
-            }
-            ProcessEvent::End(_) => return Ok(answer),
+            ProcessEvent::End(end) if end.exited && end.exit_code == 0 => return Ok(answer),
+            ProcessEvent::End(end) => return Err(unfinished(&end.status)),
             _ => {}
         }
     }
 }
 
-/// Adds bytes to an answer that is kept whole.
-fn add(answer: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+pub(crate) fn add(answer: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
     if answer.len() + bytes.len() > MAX_ANSWER_BYTES {
         let message = format!("the answer has more than {MAX_ANSWER_BYTES} bytes");
         return Err(Error::new(ErrorKind::TooLarge, message));
@@ -149,14 +206,14 @@ fn add(answer: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
 }
 
 /// Streams what a script prints. Dropping the stream ends the script.
-pub(super) async fn streamed(link: &Arc<Link>, argv: Vec<String>) -> Result<ByteStream> {
+async fn streamed(link: &Arc<Link>, argv: Vec<String>) -> Result<ByteStream> {
     let new = ProcessRequest { argv, ..ProcessRequest::of(SystemUser::Own) };
     let RunningScript { events, first, ending, .. } = start(link, &new).await?;
     let first = futures_util::stream::iter(Some(first).filter(|first| !first.is_empty()).map(Ok));
     let rest = futures_util::stream::unfold(Some((events, ending)), |state| async {
         let (mut events, mut ending) = state?;
         loop {
-            match next_event(&ending.link, &mut events).await {
+            match ending.link.next_event(&mut events).await {
                 Ok(ProcessEvent::Stdout(bytes)) => return Some((Ok(bytes), Some((events, ending)))),
                 Ok(ProcessEvent::End(end)) => {
                     ending.pid = None;
@@ -172,32 +229,57 @@ pub(super) async fn streamed(link: &Arc<Link>, argv: Vec<String>) -> Result<Byte
     Ok(first.chain(rest).fuse().boxed())
 }
 
-fn unfinished(status: &str) -> Error {
+pub(crate) fn unfinished(status: &str) -> Error {
     Error::new(ErrorKind::Permission, "not all of it could be read")
-        .with_source(format!("the script in the sandbox ended with {status}"))
+        .with_source(format!("the script in the sandbox ended with {}", clean_text(status)))
 }
 
-/// Kills a process when it is dropped before the process has ended.
+/// Kills a process with its children when it is dropped before the process has ended.
 pub(super) struct EndOnDrop {
     pub link: Arc<Link>,
     pub pid: Option<u32>,
+}
+
+impl EndOnDrop {
+    /// Kills the process now, and waits for it for a while.
+    pub async fn end(&mut self) {
+        if let Some(pid) = self.pid {
+            // A wait that is given up leaves the number, so that the drop tries it.
+            if tokio::time::timeout(KILL_PATIENCE, end(&self.link, pid)).await.is_ok() {
+                self.pid = None;
+            }
+        }
+    }
 }
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
         let (Some(pid), Ok(runtime)) = (self.pid, tokio::runtime::Handle::try_current()) else { return };
         let link = Arc::clone(&self.link);
-        runtime.spawn(async move {
-            if let Err(error) = link.kill_process(pid).await {
-                tracing::debug!(%error, "a script that nobody reads could not be ended");
-            }
-        });
+        runtime.spawn(async move { end(&link, pid).await });
+    }
+}
+
+async fn end(link: &Link, pid: u32) {
+    if let Err(error) = kill(link, pid).await {
+        tracing::debug!(%error, "a process that nobody reads could not be killed");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_first_line_as_long_as_the_limit_is_read_and_one_byte_more_is_refused() {
+        let read = |length: usize| take_line(&mut BytesMut::from(&*format!("{}\n", "x".repeat(length))));
+        assert_eq!(read(MAX_LINE_BYTES - 1).unwrap().unwrap().len(), MAX_LINE_BYTES);
+        assert_eq!(read(MAX_LINE_BYTES).unwrap_err().kind(), ErrorKind::Internal);
+        let begun = "x".repeat(MAX_LINE_BYTES - 1);
+        assert!(take_line(&mut BytesMut::from(&*begun)).unwrap().is_none());
+        let begun = "x".repeat(MAX_LINE_BYTES);
+        assert!(take_line(&mut BytesMut::from(&*begun)).is_err());
+    }
 
     #[test]
     fn an_answer_as_long_as_the_limit_is_kept_and_one_byte_more_is_refused() {

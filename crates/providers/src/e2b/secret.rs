@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use eyot::{Error, Result};
 use reqwest::header::HeaderValue;
 
 /// A key or a token. Its debug form hides it.
@@ -15,12 +14,17 @@ impl Secret {
         Self(text.into())
     }
 
-    /// Returns the value of a header that carries it.
-    pub(super) fn header(&self) -> Result<HeaderValue> {
-        let mut value = HeaderValue::from_str(&self.0)
-            .map_err(|_| Error::invalid("E2B_API_KEY", "has what no header can carry"))?;
+    /// Returns the secret behind a word, as a header may want it.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn with_prefix(&self, prefix: &str) -> Self {
+        Self(format!("{prefix}{}", self.0))
+    }
+
+    /// Returns the value of a header that carries it; `None`: no header can.
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(&self.0).ok()?;
         value.set_sensitive(true);
-        Ok(value)
+        Some(value)
     }
 }
 

@@ -4,7 +4,7 @@
 pub(super) const LIFE: &str = include_str!("life.sh");
 
 /// Returns the command of a script.
-pub(super) fn bash(script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(crate) fn bash(script: &str, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let bash = ["/bin/bash", "--norc", "--noprofile", "-p", "-c", script, "eyot"].map(str::to_owned);
     bash.into_iter().chain(arguments).collect()
 }

@@ -1,11 +1,13 @@
 //! Trees as tar streams: the sandbox's own `tar` packs and unpacks them. What comes in is checked here first, entry by entry,
 //! and written anew, so that the sandbox's `tar` meets nothing that its rules and ours judge differently.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use eyot::{ByteStream, ConfinedPath, Error, ErrorKind, Result, TarInOptions};
@@ -15,43 +17,44 @@ use tar::{Archive, Builder, Entry, EntryType, Header};
 use tokio::io::DuplexStream;
 use tokio_util::io::{ReaderStream, StreamReader, SyncIoBridge};
 
-use super::envd::SystemUser;
-use super::files::{StagedUpload, free};
-use super::link::Link;
-use super::script::{answer, on_files, streamed};
+use super::files::{FileScripts, StagedUpload, free};
+use crate::tar_limit::{MAX_BETWEEN_BYTES, TarLimitReader};
 
 /// The bytes of an archive that may wait to be uploaded.
 const WAITING_BYTES: usize = 64 << 10;
+/// The most bytes of the names of directories and links that are kept during a check.
+const MAX_KEPT_BYTES: usize = 64 << 20;
+/// The bytes that a kept name takes beside its own.
+const PER_NAME_BYTES: usize = 64;
 
 /// Packs a tree.
-pub(super) async fn tar_out(link: &Arc<Link>, root: &ConfinedPath) -> Result<ByteStream> {
-    let path = free("tar_out", root)?;
-    streamed(link, on_files(link, "pack", &[path.as_str()])).await
+pub(crate) async fn tar_out<S: FileScripts>(scripts: &Arc<S>, root: &ConfinedPath) -> Result<ByteStream> {
+    let path = free(&**scripts, "tar_out", root)?;
+    Arc::clone(scripts).streamed("pack", &[path.as_str()]).await
 }
 
 /// Unpacks a tree. Nothing is made unless all of it is fine.
-pub(super) async fn tar_in(
-    link: &Arc<Link>,
+pub(crate) async fn tar_in<S: FileScripts>(
+    scripts: &Arc<S>,
     directory: &ConfinedPath,
     tar: ByteStream,
     options: TarInOptions,
 ) -> Result<u64> {
-    let path = free("tar_in", directory)?;
-    let (archive, list) = (StagedUpload::new(link), StagedUpload::new(link));
+    let path = free(&**scripts, "tar_in", directory)?;
+    let (archive, list) = (StagedUpload::new(scripts), StagedUpload::new(scripts));
     let (written, read) = tokio::io::duplex(WAITING_BYTES);
     let tar = SyncIoBridge::new(StreamReader::new(tar.map_err(io::Error::other)));
     let written = SyncIoBridge::new(written);
     let checking = tokio::task::spawn_blocking(move || Checked::write(tar, written, options));
     let content = ReaderStream::new(read).map_err(|error| Error::host("read an archive", error)).boxed();
     // An archive that is refused ends the upload as if it were whole, so a failed upload has another reason.
-    link.upload(&archive.path, content).await?;
+    scripts.upload(&archive.path, content).await?;
     let checked = checking
         .await
         .map_err(|error| Error::new(ErrorKind::Internal, "check an archive").with_source(error))??;
     let names = futures_util::stream::iter([Ok(checked.list().into())]).boxed();
-    link.upload(&list.path, names).await?;
-    let command = on_files(link, "unpack", &[path.as_str(), &archive.path, &list.path]);
-    answer(link, command, SystemUser::Own).await?;
+    scripts.upload(&list.path, names).await?;
+    scripts.answer("unpack", &[path.as_str(), &archive.path, &list.path]).await?;
     // The script has removed both.
     archive.finish();
     list.finish();
@@ -67,23 +70,30 @@ struct Checked {
     links: BTreeSet<Vec<u8>>,
     /// The directories on the way to its entries. None of them may be a link.
     ways: BTreeSet<Vec<u8>>,
+    /// The bytes of both.
+    kept: usize,
 }
 
 impl Checked {
     /// Checks an archive, and writes it anew.
     fn write(tar: impl Read, to: SyncIoBridge<DuplexStream>, options: TarInOptions) -> Result<Self> {
         let mut checked = Self::default();
-        let mut archive = Archive::new(tar);
+        let left = Rc::new(Cell::new(MAX_BETWEEN_BYTES));
+        let mut archive = Archive::new(TarLimitReader { inner: tar, left: Rc::clone(&left) });
         let mut builder = Builder::new(to);
         for entry in archive.entries().map_err(broken)? {
             let mut entry = entry.map_err(broken)?;
+            left.set(u64::MAX);
             let plan = plan(&mut entry, false)
                 .map_err(|refused| at(&refused.path, Error::new(ErrorKind::Invalid, refused.reason)))?;
             if plan.make != TarAction::Nothing && !plan.path.is_empty() {
                 checked.take(&plan, entry.size(), options).map_err(|error| at(&plan.path, error))?;
                 append(&mut builder, &plan, &mut entry).map_err(|error| at(&plan.path, error))?;
             }
+            io::copy(&mut entry, &mut io::sink()).map_err(broken)?;
+            left.set(MAX_BETWEEN_BYTES);
         }
+        left.set(u64::MAX);
         builder.into_inner().map_err(broken)?;
         // The sender may go on after the archive's end mark, because blocks are padded.
         io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(broken)?;
@@ -109,10 +119,25 @@ impl Checked {
             self.go(source)?;
         }
         match plan.make {
-            TarAction::Symlink(_) => self.links.insert(plan.path.clone()),
-            _ => self.links.remove(&plan.path),
-        };
+            TarAction::Symlink(_) if !self.links.contains(&plan.path) => {
+                self.keep(&plan.path)?;
+                self.links.insert(plan.path.clone());
+            }
+            TarAction::Symlink(_) => {}
+            _ if self.links.remove(&plan.path) => self.kept -= plan.path.len() + PER_NAME_BYTES,
+            _ => {}
+        }
         Ok(())
+    }
+
+    /// Counts a name that is kept.
+    fn keep(&mut self, name: &[u8]) -> Result<()> {
+        self.kept += name.len() + PER_NAME_BYTES;
+        if self.kept <= MAX_KEPT_BYTES {
+            return Ok(());
+        }
+        let message = format!("the names of directories and links take more than {MAX_KEPT_BYTES} bytes");
+        Err(Error::new(ErrorKind::TooLarge, message))
     }
 
     /// Notes the way to a path, which must not lead through a link of the archive.
@@ -123,6 +148,7 @@ impl Checked {
                 return Err(Error::new(ErrorKind::Invalid, "lies behind a symbolic link of the archive"));
             }
             if !self.ways.contains(way) {
+                self.keep(way)?;
                 self.ways.insert(way.to_vec());
             }
         }
@@ -220,6 +246,22 @@ mod tests {
         checked.take(&link, 0, options).unwrap();
         assert_eq!(checked.take(&file(b"l/f"), 1, options).unwrap_err().kind(), ErrorKind::Invalid);
         checked.take(&file(b"l"), 1, options).unwrap();
+    }
+
+    #[test]
+    fn as_many_names_as_allowed_are_kept_and_one_byte_more_is_refused() {
+        let name = vec![b'x'; MAX_KEPT_BYTES - 2 * PER_NAME_BYTES - 1];
+        let mut checked = Checked::default();
+        checked.keep(&name).unwrap();
+        checked.keep(b"x").unwrap();
+        assert_eq!(checked.keep(b"").unwrap_err().kind(), ErrorKind::TooLarge);
+        let link = TarPlan { make: TarAction::Symlink(b"..".to_vec()), ..file(b"l") };
+        let mut checked = Checked::default();
+        for _ in 0..2 {
+            checked.take(&link, 0, TarInOptions::default()).unwrap();
+        }
+        checked.take(&file(b"l"), 0, TarInOptions::default()).unwrap();
+        assert_eq!(checked.kept, 0);
     }
 
     #[test]

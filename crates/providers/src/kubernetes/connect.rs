@@ -8,9 +8,9 @@ use std::time::Duration;
 use eyot::{Error, ErrorKind, Result};
 use eyot_guest::client::{Connection, Verdict};
 use eyot_guest::environment;
+use eyot_guest::protocol::GuestConfig;
 use eyot_guest::protocol::container::ContainerConfig;
 use eyot_guest::protocol::pod::TokenUse;
-use eyot_guest::protocol::{GuestConfig, Identity, LOG_BYTES};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
@@ -138,32 +138,14 @@ impl RunningPod {
     }
 }
 
-fn config(record: &PodRecord, (client_nonce, guest_nonce): ([u8; 16], [u8; 16])) -> ContainerConfig {
+fn config(record: &PodRecord, nonces: ([u8; 16], [u8; 16])) -> ContainerConfig {
     let lifecycle = &record.spec.lifecycle;
-    ContainerConfig {
-        guest: GuestConfig {
-            client_nonce,
-            guest_nonce,
-            ttl_ms: lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy),
-            idle_timeout_ms: lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy),
-            // The guest is its Pod's only user.
-            user: Identity { name: String::new(), uid: 0, gid: 0, home: String::new(), capabilities: 0 },
-            users: Vec::new(),
-            env: environment::completed(&[]),
-            switch_user: false,
-            log_bytes: LOG_BYTES,
-            // The kernel would count whatever else has the same user id on the node.
-            max_processes: None,
-            forbid_setuid: false,
-            memory_events_fd: None,
-            last_process_id: 0,
-            later_users: None,
-            late_files: Vec::new(),
-        },
-        user: String::new(),
-        capabilities: 0,
-        home: Some(HOME.to_owned()),
-        is_woken: false,
-        directories: Vec::new(),
-    }
+    let own = ContainerConfig::of_own_user(nonces);
+    let guest = GuestConfig {
+        ttl_ms: lifecycle.ttl_ms.filter(|_| lifecycle.auto_destroy),
+        idle_timeout_ms: lifecycle.idle_timeout_ms.filter(|_| lifecycle.auto_destroy),
+        env: environment::completed(&[]),
+        ..own.guest
+    };
+    ContainerConfig { guest, home: Some(HOME.to_owned()), ..own }
 }

@@ -195,8 +195,10 @@ impl SandboxProvider for MemoryProvider {
         check(spec)?;
         let isolation = isolation();
         if let Some(missing) = spec.spec().require.iter().find(|required| !isolation.holds(**required)) {
-            let reason = format!("{NAME} does not hold the required protection {missing:?}");
-            return Err(Error::new(ErrorKind::Setup, reason));
+            let name = serde_json::to_string(missing).unwrap_or_default();
+            let reason = format!("`require` asks for {name}, which sandboxes in memory do not have");
+            let hint = "leave it out of --require (`require`), or take another provider";
+            return Err(Error::new(ErrorKind::Setup, reason).with_hint(hint));
         }
         let is_taken =
             |sandbox: &Arc<MemorySandbox>| sandbox.info.id == *spec.id() || sandbox.info.name == *spec.name();

@@ -1,7 +1,9 @@
 //! Tar streams, unpacked into files in memory. No link is followed on the way to an entry, and what
 //! fails midway leaves the entries that were complete.
 
+use std::cell::Cell;
 use std::io::{self, Read};
+use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use eyot::{ByteStream, ConfinedPath, Error, ErrorKind, Result, TarInOptions, WatchEventKind};
@@ -16,6 +18,7 @@ use super::names::{FileName, shown};
 use super::node::{FileNode, NodeContent, NodeId, no_space, not_directory, not_found};
 use super::place::Place;
 use super::walk::Last;
+use crate::tar_limit::{MAX_BETWEEN_BYTES, TarLimitReader};
 
 /// Unpacks a stream below a directory that exists, and returns how many entries were made.
 pub(super) async fn unpack(
@@ -59,18 +62,22 @@ struct Unpacking {
 
 impl Unpacking {
     fn run(mut self, reader: impl Read) -> Result<u64> {
-        let mut archive = Archive::new(reader);
+        let left = Rc::new(Cell::new(MAX_BETWEEN_BYTES));
+        let mut archive = Archive::new(TarLimitReader { inner: reader, left: Rc::clone(&left) });
         for entry in archive.entries().map_err(broken)? {
             let mut entry = entry.map_err(broken)?;
+            left.set(u64::MAX);
             let refused = |refused: eyot_guest::tar_entry::EntryError| {
                 at(&refused.path, Error::new(ErrorKind::Invalid, refused.reason))
             };
             let plan = plan(&mut entry, self.is_held).map_err(refused)?;
-            if plan.make == TarAction::Nothing || plan.path.is_empty() {
-                continue;
+            if plan.make != TarAction::Nothing && !plan.path.is_empty() {
+                self.entry(&plan, &mut entry).map_err(|error| at(&plan.path, error))?;
             }
-            self.entry(&plan, &mut entry).map_err(|error| at(&plan.path, error))?;
+            io::copy(&mut entry, &mut io::sink()).map_err(broken)?;
+            left.set(MAX_BETWEEN_BYTES);
         }
+        left.set(u64::MAX);
         let mut inner = self.files.lock();
         for (id, mode, modified) in self.directories.into_iter().rev() {
             if inner.tree.has(id) {

@@ -69,8 +69,9 @@ async fn check(settings: ProviderSettings) -> ProviderCheck {
 }
 
 fn why_not_usable(mount: &Mount) -> Option<String> {
-    let Mount { source, target, writable } = mount;
-    let unreadable = eyot_native::why_not_readable(source);
+    let Mount { source, target, writable, cow } = mount;
+    let unreadable =
+        if *cow { eyot_native::why_not_copied(source) } else { eyot_native::why_not_readable(source) };
     let unwritable = || eyot_native::why_not_writable(source).filter(|_| *writable);
     unreadable
         .map(|why| format!("a sandbox can't read {target}: {why}"))

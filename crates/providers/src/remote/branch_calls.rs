@@ -1,15 +1,16 @@
-//! The calls of a server about snapshots, forks, rollbacks and comparisons.
+//! The calls of a server about snapshots, forks, commits, rollbacks and comparisons.
 
 use eyot::wire::SnapshotList;
 use eyot::{CompareOptions, Error, ErrorKind, FileChanges, Result, SnapshotInfo};
 use eyot_engine::{
-    ComparedPoint, ForkOptions, Forks, RollbackDone, RollbackOptions, SnapshotOptions, SnapshotTaken,
+    CommitOptions, ComparedPoint, ForkOptions, Forks, ImageCommitted, RollbackDone, RollbackOptions,
+    SnapshotOptions, SnapshotTaken,
 };
 use reqwest::{Method, RequestBuilder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::http::ServerClient;
+use super::http::{SHOW_ENV, ServerClient};
 
 type Query<'a> = Vec<(&'a str, &'a str)>;
 
@@ -60,6 +61,16 @@ pub(super) async fn fork(server: &ServerClient, pool: Option<&str>, options: &Fo
     answer(server, with_json(request(server, Method::POST, &["v1", "fork"], &in_pool(pool))?, options)?).await
 }
 
+/// Makes an image of a snapshot or a sandbox.
+pub(super) async fn commit(
+    server: &ServerClient,
+    pool: Option<&str>,
+    options: &CommitOptions,
+) -> Result<ImageCommitted> {
+    answer(server, with_json(request(server, Method::POST, &["v1", "commit"], &in_pool(pool))?, options)?)
+        .await
+}
+
 /// Compares two sides; without the second, a sandbox with its last snapshot.
 pub(super) async fn diff(
     server: &ServerClient,
@@ -75,9 +86,6 @@ pub(super) async fn diff(
     query.extend(to.as_deref().map(|to| ("to", to)));
     answer(server, request(server, Method::GET, &["v1", "diff"], &query)?).await
 }
-
-/// Asks for the values of variables: a handle on this side has the whole spec.
-const SHOW_ENV: [(&str, &str); 1] = [("show_env", "true")];
 
 fn in_pool(pool: Option<&str>) -> Query<'_> {
     pool.map(|pool| ("pool", pool)).into_iter().collect()

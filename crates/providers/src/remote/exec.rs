@@ -13,6 +13,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::http::{ServerClient, Socket, TargetSandbox, meant};
@@ -81,11 +82,19 @@ fn body(request: &ExecRequest) -> ExecBody {
 
 fn broken(error: impl std::error::Error + Send + Sync + 'static, target: &TargetSandbox) -> Error {
     let message = format!("the connection to sandbox `{}` broke", target.name);
-    Error::new(ErrorKind::Unavailable, message).with_source(error)
+    Error::new(ErrorKind::Unavailable, message)
+        .with_hint("does the server still run? A command whose client is gone is killed")
+        .with_source(error)
 }
 
-fn silent(target: &TargetSandbox) -> Error {
+/// The server closed the connection before the command's end: for the reason in its close frame, if there is one.
+fn closed(target: &TargetSandbox, frame: Option<&CloseFrame>) -> Error {
     let message = format!("the server closed the connection to sandbox `{}`", target.name);
+    let reason = frame.map(|frame| frame.reason.as_str()).filter(|reason| !reason.is_empty());
+    let message = match reason {
+        Some(reason) => format!("{message}: {reason}"),
+        None => message,
+    };
     Error::new(ErrorKind::Unavailable, message)
 }
 
@@ -99,7 +108,8 @@ async fn started(target: &TargetSandbox, source: &mut SplitStream<Socket>) -> Re
                 other => return Err(unexpected(&other)),
             },
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(_)) | None => return Err(silent(target)),
+            Some(Ok(Message::Close(frame))) => return Err(closed(target, frame.as_ref())),
+            Some(Ok(_)) | None => return Err(closed(target, None)),
             Some(Err(error)) => return Err(broken(error, target)),
         }
     }
@@ -170,7 +180,8 @@ async fn next(mut reading: EventReader) -> Option<(Result<ExecutionEvent>, Event
             },
             Some(Ok(Message::Pong(_))) => reading.heard.notify_one(),
             Some(Ok(Message::Ping(_) | Message::Frame(_))) => {}
-            Some(Ok(Message::Close(_))) | None => break Err(silent(&reading.target)),
+            Some(Ok(Message::Close(frame))) => break Err(closed(&reading.target, frame.as_ref())),
+            None => break Err(closed(&reading.target, None)),
             Some(Err(error)) => break Err(broken(error, &reading.target)),
         }
     };

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use eyot::internal::system_reason;
 use eyot::wire::{LIFE, Problem, SPEAKS_TLS};
 use eyot::{Error, ErrorKind, Result, SandboxOperationUnsupported};
 use futures_util::{Stream, StreamExt};
@@ -21,6 +20,10 @@ use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, header};
 
 use super::options::{RemoteAddress, RemoteOptions};
 use super::tls;
+use crate::root_cause::{is_forbidden, root_cause};
+
+/// The query that asks for the values of variables: a handle on this side has the whole spec.
+pub(super) const SHOW_ENV: [(&str, &str); 1] = [("show_env", "true")];
 
 /// The sandbox that a request is about, and its life.
 #[derive(Debug, Clone)]
@@ -187,25 +190,22 @@ impl ServerClient {
                 "does it serve without? Then its address begins with http://",
             ),
             Some(reason) => (
-                format!("the server at {place} can't be trusted: {reason}"),
+                format!("the server at {place} can't be trusted: {}", tls::distrust(reason)),
                 "EYOT_CA_CERT names a PEM file with the certificates that the server's may come from",
             ),
-            None => (
-                format!("the server at {place} does not answer: {}", root_cause(&error)),
-                "is the address right? `eyot serve` starts a server",
-            ),
+            None => {
+                let is_others =
+                    matches!(&self.options.address, RemoteAddress::Unix(_)) && is_forbidden(&error);
+                let hint = if is_others {
+                    "the socket is another user's: only that user and root may use it, unless its mode says otherwise"
+                } else {
+                    "is the address right? `eyot serve` starts a server"
+                };
+                (format!("the server at {place} does not answer: {}", root_cause(&error)), hint)
+            }
         };
         Error::new(ErrorKind::Unavailable, sentence).with_hint(hint).with_source(error)
     }
-}
-
-/// Returns the words of the error at the bottom: the host has no address, or nobody listens there.
-fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut deepest = error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    deepest.downcast_ref().map_or_else(|| deepest.to_string(), system_reason)
 }
 
 /// The most bytes that are shown of a text that is no problem.

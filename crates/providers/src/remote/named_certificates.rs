@@ -80,7 +80,7 @@ impl ServerCertVerifier for NamedCertificates {
 }
 
 /// Tells whether a certificate was refused because it says that it is an authority's.
-fn is_of_an_authority(error: &Error) -> bool {
+pub(super) fn is_of_an_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(OtherError(reason))) = error else { return false };
     matches!(reason.downcast_ref(), Some(PathError::CaUsedAsEndEntity))
 }

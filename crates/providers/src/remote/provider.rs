@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use eyot::wire::{CapabilitiesAnswer, CreateSandbox, PreviewAnswer, PreviewBody, SandboxAnswer, SandboxList};
 use eyot::{
     Capabilities, Capability, Created, Error, ErrorKind, Isolation, Manifest, ProviderTools, Result,
-    SandboxImages, SandboxInfo, SandboxNamer, SandboxProvider, SandboxSnapshots, Usage, ValidSpec,
+    SandboxCowMounts, SandboxImages, SandboxInfo, SandboxNamer, SandboxProvider, SandboxSnapshots, Usage,
+    ValidSpec,
 };
 use reqwest::Method;
 
 use super::create;
-use super::http::ServerClient;
+use super::http::{SHOW_ENV, ServerClient};
 use super::images::RemoteImages;
 use super::options::RemoteOptions;
 use super::snapshots::RemoteSnapshots;
@@ -56,7 +57,27 @@ impl RemoteProvider {
 
     /// Sends a request about one sandbox, by id or name.
     async fn of_one(&self, method: Method, id_or_name: &str, what: &[&str]) -> Result<reqwest::Response> {
-        let mut query = vec![("show_env", "true")];
+        self.asked(method, id_or_name, what, &[]).await
+    }
+
+    /// Sends a request about one sandbox whose answer is its record.
+    async fn told_of_one(
+        &self,
+        method: Method,
+        id_or_name: &str,
+        what: &[&str],
+    ) -> Result<reqwest::Response> {
+        self.asked(method, id_or_name, what, &SHOW_ENV).await
+    }
+
+    async fn asked(
+        &self,
+        method: Method,
+        id_or_name: &str,
+        what: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<reqwest::Response> {
+        let mut query = query.to_vec();
         query.extend(self.server.pool().map(|pool| ("pool", pool)));
         let path: Vec<&str> =
             ["v1", "sandboxes", id_or_name].into_iter().chain(what.iter().copied()).collect();
@@ -95,6 +116,12 @@ impl SandboxProvider for RemoteProvider {
         Ok(Arc::new(RemoteImages(self.server.clone())))
     }
 
+    fn cow_mounts(&self) -> Result<Arc<dyn SandboxCowMounts>> {
+        let message = "apply: a client of a server names no folder of the server's host";
+        Err(Error::new(ErrorKind::Unsupported, message)
+            .with_hint("run `eyot apply` on that host, or copy the files: `eyot cp SANDBOX:PATH DIR`"))
+    }
+
     fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {
         self.capabilities.require(Capability::Snapshots, self.name(), "snapshots", &[])?;
         Ok(Arc::new(RemoteSnapshots(self.server.clone())))
@@ -118,15 +145,13 @@ impl SandboxProvider for RemoteProvider {
             CreateSandbox { pool: self.server.pool().map(str::to_owned), spec: body, get_or_create: false };
         let body = serde_json::to_vec(&body)
             .map_err(|error| Error::new(ErrorKind::Internal, "write a spec down").with_source(error))?;
-        let request = self
-            .server
-            .request(Method::POST, self.server.url(&["v1", "sandboxes"], &[("show_env", "true")])?);
+        let request = self.server.request(Method::POST, self.server.url(&["v1", "sandboxes"], &SHOW_ENV)?);
         let request = request.header("content-type", "application/json").body(body);
         create::create(self.server.clone(), self.capabilities.clone(), request).await
     }
 
     async fn open(&self, id_or_name: &str) -> Result<Created> {
-        let response = self.of_one(Method::POST, id_or_name, &["open"]).await?;
+        let response = self.told_of_one(Method::POST, id_or_name, &["open"]).await?;
         Ok(self.created(self.server.json(response).await?))
     }
 
@@ -154,7 +179,7 @@ impl SandboxProvider for RemoteProvider {
     }
 
     async fn info(&self, id_or_name: &str) -> Result<SandboxInfo> {
-        let response = self.of_one(Method::GET, id_or_name, &[]).await?;
+        let response = self.told_of_one(Method::GET, id_or_name, &[]).await?;
         let answer: SandboxAnswer = self.server.json(response).await?;
         Ok(answer.info())
     }
@@ -168,7 +193,7 @@ impl SandboxProvider for RemoteProvider {
     }
 
     async fn wake(&self, id_or_name: &str) -> Result<Created> {
-        let response = self.of_one(Method::POST, id_or_name, &["wake"]).await?;
+        let response = self.told_of_one(Method::POST, id_or_name, &["wake"]).await?;
         Ok(self.created(self.server.json(response).await?))
     }
 

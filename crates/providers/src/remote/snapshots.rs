@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use eyot::wire::SnapshotList;
 use eyot::{
-    BranchPoint, CompareOptions, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId, SandboxSnapshots,
-    SnapshotId, SnapshotInfo,
+    BranchPoint, CompareOptions, ErrorKind, FileChanges, ImageInfo, NewImage, NewSnapshot, Result, SandboxId,
+    SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
-use eyot_engine::{ComparedPoint, RollbackOptions, SnapshotOptions};
+use eyot_engine::{CommitOptions, ComparedPoint, RollbackOptions, SnapshotOptions};
 
 use super::branch_calls;
 use super::http::ServerClient;
@@ -61,6 +61,17 @@ impl SandboxSnapshots for RemoteSnapshots {
         options: &CompareOptions,
     ) -> Result<FileChanges> {
         branch_calls::diff(&self.0, self.0.pool(), &point(from), Some(&point(to)), options).await
+    }
+
+    /// Lets everything pass: the server checks, and bounds the layer.
+    async fn check_commit(&self, _: &BranchPoint, _: &NewImage) -> Result<()> {
+        Ok(())
+    }
+
+    async fn commit(&self, snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
+        let reference = image.reference.clone();
+        let options = CommitOptions { from: snapshot.to_string(), reference, stop: false };
+        Ok(branch_calls::commit(&self.0, self.0.pool(), &options).await?.image)
     }
 }
 

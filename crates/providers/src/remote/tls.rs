@@ -10,9 +10,9 @@ use tokio_rustls::rustls::client::WantsClientCert;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::{self, ClientConfig, ConfigBuilder};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, ConfigBuilder};
 
-use super::named_certificates::NamedCertificates;
+use super::named_certificates::{NamedCertificates, is_of_an_authority};
 
 /// Makes the TLS configuration. It trusts the certificates in this file, or else those that the
 /// system trusts.
@@ -41,6 +41,30 @@ pub(super) fn failure<'a>(error: &'a (dyn std::error::Error + 'static)) -> Optio
         };
     }
     None
+}
+
+/// Says in plain words why a server is not trusted.
+pub(super) fn distrust(failure: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(reason) = failure else { return failure.to_string() };
+    match reason {
+        CertificateError::UnknownIssuer => {
+            "its certificate is signed by an authority that is not trusted here".to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet: is this machine's clock right?".to_owned()
+        }
+        CertificateError::NotValidForName => "its certificate is for another name".to_owned(),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            format!("its certificate is for {}, not for {}", presented.join(", "), expected.to_str())
+        }
+        _ if is_of_an_authority(failure) => {
+            "its certificate signs itself, and is not one that was named".to_owned()
+        }
+        _ => failure.to_string(),
+    }
 }
 
 fn builder() -> Result<ConfigBuilder<ClientConfig, rustls::WantsVerifier>> {

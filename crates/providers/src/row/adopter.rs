@@ -62,4 +62,6 @@ pub struct Adopted {
     /// The volume of the sandbox's persistent workspace, if it does not belong to this state
     /// folder. It stays when the sandbox ends, unless it is adopted too.
     pub foreign_volume: Option<String>,
+    /// The variables that the sandbox was made with can't be read: another state folder has encrypted them.
+    pub lacks_variables: bool,
 }

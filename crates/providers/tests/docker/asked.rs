@@ -304,8 +304,12 @@ async fn a_user_who_is_not_in_the_image_is_refused_by_name_and_taken_by_number(e
 }
 
 async fn what_docker_does_not_do_is_refused(engine: TestEngine) -> Check {
-    let mount =
-        eyot::Mount { source: "/srv".into(), target: eyot::SandboxPath::parse("/mnt/x")?, writable: false };
+    let mount = eyot::Mount {
+        source: "/srv".into(),
+        target: eyot::SandboxPath::parse("/mnt/x")?,
+        writable: false,
+        cow: false,
+    };
     refused!(
         Sandbox::create(&*engine.provider, SandboxSpec { mounts: vec![mount], ..spec(BUSYBOX) }).await,
         Unsupported

@@ -12,6 +12,8 @@ mod mended;
 mod own_engine;
 mod proxy;
 mod raw;
+mod replaced;
+mod snapshots;
 mod survival;
 mod threats;
 
@@ -28,6 +30,8 @@ fn main() -> ExitCode {
     match arguments.get(1).map(String::as_str) {
         // Inside a container, as the attacker.
         Some("probe") => eyot_probes::attack(&arguments[2..]),
+        // A process that is killed.
+        Some(snapshots::WORK) => engine::block_on(snapshots::work(&arguments[2..])),
         _ => run(),
     }
 }
@@ -35,10 +39,19 @@ fn main() -> ExitCode {
 fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let engine = engine::TestEngine::find();
-    let subjects =
-        [asked::trials, foreign::trials, guest::trials, mended::trials, survival::trials, killed::trials];
+    let subjects = [
+        asked::trials,
+        foreign::trials,
+        guest::trials,
+        mended::trials,
+        survival::trials,
+        killed::trials,
+        snapshots::trials,
+        replaced::trials,
+    ];
     let mut trials: Vec<Trial> = subjects.into_iter().flat_map(|trials| trials(&engine)).collect();
     let reused = Arc::new(ReusedSandboxes::default());
+    trials.extend(snapshots::of_soak(&engine));
     trials.extend(conformance::trials(&engine, &reused));
     let threats = Threats::new();
     trials.extend(threats.trials(&engine));

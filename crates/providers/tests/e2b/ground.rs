@@ -1,7 +1,7 @@
 //! A server on loopback that speaks E2B's API over native sandboxes, and a provider for it.
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use axum::Router;
 use eyot::SandboxProvider;
@@ -9,18 +9,11 @@ use eyot_native::{NativeOptions, NativeProvider};
 use eyot_providers::e2b::{E2bOptions, E2bProvider, Secret};
 use eyot_server::e2b::{E2bApi, E2bServerOptions};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+
+pub use crate::vendor::block_on;
 
 /// The key of the tests.
 pub const KEY: &str = "e2b_0123456789abcdef0123456789abcdef01234567";
-
-/// The runtime of the server and of every case: connections that are kept belong to it.
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
-
-/// Runs a case.
-pub fn block_on<T>(case: impl Future<Output = T>) -> T {
-    RUNTIME.block_on(case)
-}
 
 /// A server, and the provider for it.
 pub struct Ground {

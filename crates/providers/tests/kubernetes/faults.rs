@@ -13,8 +13,8 @@ use eyot_providers::kubernetes::{KubernetesOptions, KubernetesProvider, PodReach
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
-use crate::block_on;
 use crate::stand_in::StandIn;
+use crate::vendor::block_on;
 
 type Tried = Result<(), Failed>;
 /// A case.

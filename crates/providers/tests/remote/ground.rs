@@ -37,6 +37,7 @@ impl Ground {
             // The suite opens a private network to see that it can be.
             let api = api.opening_private_networks();
             let pool = SandboxName::parse("conformance").expect("a name");
+            let api = api.changing_images_by(vec![pool.clone()]);
             let key = api.keys().create(pool.clone(), vec![pool]).await.expect("a key");
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,9 +1,10 @@
-//! Snapshots, forks, rollbacks and comparisons in a server's pools. `None` for a pool is the key's own.
+//! Snapshots, forks, commits, rollbacks and comparisons in a server's pools. `None` for a pool is the key's own.
 
 use eyot::wire::SnapshotList;
 use eyot::{CompareOptions, FileChanges, Result, SandboxName, SnapshotInfo};
 use eyot_engine::{
-    ComparedPoint, ForkOptions, Forks, RollbackDone, RollbackOptions, SnapshotOptions, SnapshotTaken,
+    CommitOptions, ComparedPoint, ForkOptions, Forks, ImageCommitted, RollbackDone, RollbackOptions,
+    SnapshotOptions, SnapshotTaken,
 };
 
 use super::RemoteServer;
@@ -44,6 +45,15 @@ impl RemoteServer {
     /// Makes sandboxes that begin with the files of a snapshot or of another sandbox.
     pub async fn fork(&self, pool: Option<&SandboxName>, options: &ForkOptions) -> Result<Forks> {
         branch_calls::fork(self.server(), named(pool), options).await
+    }
+
+    /// Makes an image of a snapshot or of a sandbox as it is now. Dropping the future ends it.
+    pub async fn commit(
+        &self,
+        pool: Option<&SandboxName>,
+        options: &CommitOptions,
+    ) -> Result<ImageCommitted> {
+        branch_calls::commit(self.server(), named(pool), options).await
     }
 
     /// Compares two sides; without the second, what a sandbox has changed since its last snapshot.

@@ -11,9 +11,8 @@ use super::options::{FAILURE, Options, fatal};
 use crate::memory::programs::read_bytes::ReadError;
 use crate::memory::programs::run::Ending;
 use crate::memory::programs::worker::{WorkReader, Worker, WorkerInput};
+use crate::tar_limit::{MAX_BETWEEN_BYTES, TarLimitReader};
 
-/// The most that may stand between two entries: names and such.
-const MAX_BETWEEN_BYTES: u64 = 64 << 20;
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The kinds of compression, by the first bytes of what they make.
@@ -65,23 +64,6 @@ fn first_bytes(raw: &mut impl Read) -> Vec<u8> {
     // An error shows at the next read.
     let _read = raw.take(8).read_to_end(&mut first);
     first
-}
-
-/// A reader that may be read so far.
-struct TarLimitReader<R> {
-    inner: R,
-    left: Rc<Cell<u64>>,
-}
-
-impl<R: Read> Read for TarLimitReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left.get() == 0 {
-            return Err(io::Error::other("too much between two entries"));
-        }
-        let len = self.inner.read(buffer)?;
-        self.left.set(self.left.get().saturating_sub(len as u64));
-        Ok(len)
-    }
 }
 
 /// Calls for every entry. Returns the status of what the archive is like.
