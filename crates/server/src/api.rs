@@ -28,6 +28,7 @@ mod pools;
 mod ports;
 mod previews;
 mod processes;
+mod query;
 mod rates;
 mod revoked;
 mod sandboxes;
@@ -120,6 +121,7 @@ fn protected() -> OpenApiRouter<Api> {
         .routes(routes!(snapshots::list))
         .routes(routes!(snapshots::get, snapshots::remove))
         .routes(routes!(snapshots::fork))
+        .routes(routes!(snapshots::commit))
         .routes(routes!(snapshots::diff))
         .routes(routes!(pools::list))
         .routes(routes!(pools::get, pools::close))
@@ -162,7 +164,10 @@ pub fn document() -> Document {
 
 /// Returns the API as routes.
 pub fn router(api: &Api) -> Router {
-    let protected = Router::from(protected())
+    let (protected, document) = protected().split_for_parts();
+    let known = query::KnownParameters::of(&document);
+    let protected = protected
+        .route_layer(from_fn_with_state(known, query::refuse_unknown))
         .route_layer(from_fn_with_state(api.clone(), small_bodies::read_first))
         .route_layer(from_fn_with_state(api.clone(), access::require))
         .layer(DefaultBodyLimit::max(api.limits().max_json_bytes));

@@ -21,6 +21,7 @@ mod refusal;
 mod sandboxes;
 mod signature;
 mod started;
+mod transition;
 mod watch;
 
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub struct E2bServerOptions {
 
 impl std::fmt::Debug for E2bServerOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut debug = f.debug_struct("E2bOptions");
+        let mut debug = f.debug_struct("E2bServerOptions");
         debug.field("domain", &self.domain).field("clock_skew_s", &self.clock_skew_s).finish_non_exhaustive()
     }
 }
@@ -99,8 +100,10 @@ impl E2bApi {
     /// # Errors
     /// That of the first sandbox that could not be destroyed.
     pub async fn end(&self) -> eyot::Result<()> {
-        for record in self.records.take_all() {
+        for record in self.records.all() {
+            let _turn = record.turn.lock().await;
             record.sandbox().destroy().await?;
+            self.records.remove(&record.id);
         }
         Ok(())
     }
@@ -110,7 +113,7 @@ impl E2bApi {
     /// # Errors
     /// `not_found`, or that of the sandbox.
     pub async fn lose(&self, id: &str) -> eyot::Result<()> {
-        let record = self.records.take(id);
+        let record = self.records.remove(id);
         let record = record.ok_or_else(|| eyot::Error::new(eyot::ErrorKind::NotFound, "no such sandbox"))?;
         record.sandbox().destroy().await
     }

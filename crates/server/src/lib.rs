@@ -8,6 +8,7 @@
 pub mod api;
 mod browse;
 pub mod e2b;
+mod hop_by_hop;
 mod http;
 pub mod mcp;
 mod page;
@@ -17,3 +18,4 @@ mod random_hex;
 mod static_file;
 
 pub use browse::Browse;
+pub use preview::TTL_MS_RANGE as PREVIEW_TTL_MS;

@@ -35,7 +35,8 @@ use crate::problem::Refusal;
 
 pub(crate) use address::{Address, BaseAddress, PREFIX, PreviewTarget, RequestTarget};
 pub(crate) use answer::answer;
-pub(crate) use grants::{GrantRequest, GrantSecrets, Grants, TTL_MS, TTL_MS_RANGE};
+pub use grants::TTL_MS_RANGE;
+pub(crate) use grants::{GrantRequest, GrantSecrets, Grants, TTL_MS};
 
 pub(crate) use entry::scheme;
 pub(crate) use source::{OneSandbox, SandboxSource};

@@ -16,6 +16,16 @@ pub struct Refusal {
     error: Error,
     status: StatusCode,
     no_sandbox: bool,
+    place: Option<Box<FieldPlace>>,
+}
+
+/// The place in the request of the field that an error names.
+#[derive(Debug)]
+enum FieldPlace {
+    /// In this object of the body.
+    Within(&'static str),
+    /// Under another name.
+    Called { field: &'static str, name: &'static str },
 }
 
 impl Refusal {
@@ -23,7 +33,8 @@ impl Refusal {
     /// same words.
     pub fn no_sandbox(id_or_name: &str) -> Self {
         let message = format!("there is no sandbox `{id_or_name}`");
-        Self { no_sandbox: true, ..Error::new(ErrorKind::NotFound, message).into() }
+        let hint = "`eyot ls` shows those that are there; over HTTP, GET /v1/sandboxes";
+        Self { no_sandbox: true, ..Error::new(ErrorKind::NotFound, message).with_hint(hint).into() }
     }
 
     /// Refuses because the request has no right key.
@@ -41,6 +52,16 @@ impl Refusal {
     /// Refuses a request that is wrong as HTTP.
     pub fn of_status(status: StatusCode, sentence: &'static str) -> Self {
         Self { status, ..Error::new(ErrorKind::Invalid, sentence).into() }
+    }
+
+    /// Says that the field it names is one of the object `spec` of the request's body.
+    pub fn in_spec(self) -> Self {
+        Self { place: Some(Box::new(FieldPlace::Within("spec"))), ..self }
+    }
+
+    /// Calls a field as the request does.
+    pub fn calling(self, field: &'static str, name: &'static str) -> Self {
+        Self { place: Some(Box::new(FieldPlace::Called { field, name })), ..self }
     }
 
     /// Refuses a body that has not arrived in this time.
@@ -64,6 +85,18 @@ impl Refusal {
         self.no_sandbox
     }
 
+    /// Finds the field that the error names first, in back quotes, as it stands in the request.
+    fn field(&self) -> Option<String> {
+        let rest =
+            self.error.reason().strip_prefix('`').filter(|_| self.error.kind() == ErrorKind::Invalid)?;
+        let (field, _) = rest.split_once('`')?;
+        Some(match self.place.as_deref() {
+            Some(FieldPlace::Within(object)) => format!("{object}.{field}"),
+            Some(FieldPlace::Called { field: named, name }) if *named == field => (*name).to_owned(),
+            _ => field.to_owned(),
+        })
+    }
+
     /// Returns the problem that is sent to the client.
     pub fn problem(&self) -> Problem {
         let (kind, detail) = (self.error.kind(), self.error.to_string());
@@ -71,7 +104,7 @@ impl Refusal {
             problem_type: format!("urn:eyot:problem:{kind}"),
             title: title(kind).to_owned(),
             status: self.status.as_u16(),
-            field: field(kind, self.error.reason()),
+            field: self.field(),
             reason: self.error.reason().to_owned(),
             detail,
             kind: kind.to_string(),
@@ -87,7 +120,7 @@ impl Refusal {
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        Self { status: status(error.kind()), error, no_sandbox: false }
+        Self { status: status(error.kind()), error, no_sandbox: false, place: None }
     }
 }
 
@@ -180,12 +213,6 @@ fn unsupported(error: &Error) -> Option<Unsupported> {
     let source = std::error::Error::source(error)?.downcast_ref::<SandboxOperationUnsupported>()?;
     let SandboxOperationUnsupported { operation, provider, options } = source.clone();
     Some(Unsupported { operation, provider, options })
-}
-
-/// Finds the field that a refusal names first, in back quotes.
-fn field(kind: ErrorKind, reason: &str) -> Option<String> {
-    let rest = reason.strip_prefix('`').filter(|_| kind == ErrorKind::Invalid)?;
-    rest.split_once('`').map(|(field, _)| field.to_owned())
 }
 
 #[cfg(test)]

@@ -45,6 +45,21 @@ impl Caller {
         self.0.as_ref().map(|key| &key.name)
     }
 
+    /// Tells whether the caller may import, make and remove images, which all keys share.
+    pub fn may_change_images(&self, api: &Api) -> bool {
+        self.key_name().is_none_or(|name| api.image_keys().contains(name))
+    }
+
+    /// Refuses keys that may not change the images.
+    pub fn refuse_unless_it_may_change_images(&self, api: &Api, what: &str) -> Result<(), Refusal> {
+        if self.may_change_images(api) {
+            return Ok(());
+        }
+        let message = format!("{what}: the images are the whole server's, and this key may not change them");
+        let hint = "whoever runs the server names the keys that may: `eyot serve --image-key NAME`";
+        Err(Error::new(ErrorKind::Permission, message).with_hint(hint).into())
+    }
+
     /// Tells whether the caller may use this pool.
     pub fn opens(&self, pool: &SandboxName) -> bool {
         self.0.as_ref().is_none_or(|key| key.opens(pool))

@@ -18,7 +18,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::access::{Access, Caller};
-use super::extract::{JsonBody, LastEventId, Params, list_limit};
+use super::extract::{JsonBody, LastEventId, list_limit};
+use super::query::Params;
 use super::state::Api;
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};

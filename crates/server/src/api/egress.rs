@@ -9,8 +9,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::events_stream::events;
-use super::extract::{Chosen, JsonBody, Params, TheSandbox, Where};
+use super::extract::{Chosen, JsonBody, TheSandbox, Where};
 use super::host_reach;
+use super::query::Params;
 use super::state::Api;
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};

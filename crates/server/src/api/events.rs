@@ -13,7 +13,8 @@ use utoipa::IntoParams;
 
 use super::access::Caller;
 use super::events_stream::events;
-use super::extract::{LastEventId, Params, with_pool};
+use super::extract::{LastEventId, with_pool};
+use super::query::Params;
 use super::state::Api;
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};

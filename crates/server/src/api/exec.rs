@@ -9,7 +9,7 @@ use bytes::Bytes;
 use eyot::wire::{ExecAnswer, ExecBody};
 use eyot::{Command, Error, ExecOptions, ExecResult, FlatResult, Sandbox, Stdin};
 
-use super::extract::{Chosen, InPool, JsonBody, TheSandbox, stdin_bytes};
+use super::extract::{Chosen, JsonBody, TheSandbox, Where, stdin_bytes};
 use super::state::Api;
 use crate::problem::{Problems, Refusal};
 
@@ -77,7 +77,7 @@ pub(super) fn answer(result: ExecResult) -> ExecAnswer {
 /// A failing exit code is a result, not an error. The command is cancelled when the client
 /// disconnects.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/exec", tag = "exec", request_body(content = ExecBody, example = json!({ "command": "echo hello" })),
-    params(TheSandbox, InPool),
+    params(TheSandbox, Where),
     responses((status = 200, body = ExecAnswer), Problems))]
 pub(super) async fn exec(
     State(api): State<Api>,

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Extension;
 use axum::extract::State;
-use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::extract::ws::Message;
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use eyot::wire::{ExecBody, Problem, STDERR, STDIN_WINDOW, STDOUT, SocketControl, SocketEvent};
@@ -22,8 +22,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::exec::{answer, checked};
-use super::extract::{Chosen, InPool, TheSandbox};
-use super::sockets::{Closing, Sink, Source, closing};
+use super::extract::{Chosen, TheSandbox, Where};
+use super::sockets::{Closing, Sink, Source, Upgrade, closing};
 use super::state::Api;
 use super::stopping::Stopping;
 use super::turns::Turn;
@@ -38,7 +38,7 @@ const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// input (an empty one ends it), and its text messages are `SocketControl`s. The server's binary
 /// messages are output behind one byte, which is 1 for standard output and 2 for standard error;
 /// its text messages are `SocketEvent`s, the last of which is `end` or `problem`.
-#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/exec/socket", tag = "exec", params(TheSandbox, InPool),
+#[utoipa::path(get, path = "/v1/sandboxes/{sandbox}/exec/socket", tag = "exec", params(TheSandbox, Where),
     extensions(("x-websocket" = json!({
         "client": [{ "$ref": "#/components/schemas/ExecBody" }, { "$ref": "#/components/schemas/SocketControl" }],
         "server": [{ "$ref": "#/components/schemas/SocketEvent" }],
@@ -49,11 +49,10 @@ pub(super) async fn exec_socket(
     Extension(turn): Extension<Turn>,
     Extension(Stopping { cut, .. }): Extension<Stopping>,
     Chosen(sandbox): Chosen,
-    upgrade: WebSocketUpgrade,
+    upgrade: Upgrade,
 ) -> Response {
-    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     // A command under way may end while the server stops.
-    upgrade.on_upgrade(async move |socket| {
+    upgrade.of_messages(MAX_MESSAGE_BYTES).on_upgrade(async move |socket| {
         let (mut sink, mut source) = socket.split();
         let closing =
             closing(&turn, (&cut, Closing::STOPS), carry(&api, &sandbox, &mut sink, &mut source)).await;

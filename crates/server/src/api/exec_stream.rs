@@ -23,7 +23,8 @@ use utoipa::IntoParams;
 
 use super::events_stream::{event, keep_alive};
 use super::exec::{answer, checked, refuse_what_needs_a_socket};
-use super::extract::{Chosen, InPool, JsonBody, LastEventId, Named, Params, TheSandbox, Where};
+use super::extract::{Chosen, InPool, JsonBody, LastEventId, Named, TheSandbox, Where};
+use super::query::Params;
 use super::state::Api;
 use crate::problem::{Problems, Refusal};
 

@@ -1,4 +1,4 @@
-//! Extractors: a request's JSON body, its bytes, its query, and the sandbox that it names. They
+//! Extractors: a request's JSON body, its bytes, and the sandbox that it names. They
 //! refuse wrong input with a problem, like any other error.
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use utoipa::IntoParams;
 
 use super::access::Caller;
+use super::query::Params;
 use super::state::Api;
 use crate::problem::Refusal;
 
@@ -53,6 +54,9 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
         let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
             match error.inner().classify() {
+                Category::Data if let Some(missing) = missing_field(&path, error.inner()) => {
+                    Error::invalid(missing, "must be there").into()
+                }
                 Category::Data if path != "." => Error::invalid(&path, about(&path, error.inner())).into(),
                 Category::Data => Refusal::from(Error::invalid("body", about("body", error.inner()))),
                 Category::Syntax | Category::Eof | Category::Io => not_json(error.inner()),
@@ -61,6 +65,13 @@ impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
         json.end().map_err(|error| not_json(&error))?;
         Ok(Self(value))
     }
+}
+
+/// Returns the field that an object at this path lacks, if that is the error.
+fn missing_field(path: &str, error: &serde_json::Error) -> Option<String> {
+    let text = error.to_string();
+    let (name, _) = text.strip_prefix("missing field `")?.split_once('`')?;
+    Some(if path == "." { name.to_owned() } else { format!("{path}.{name}") })
 }
 
 /// Returns a sentence about a field, which is named in front of it: without the field's name once
@@ -117,25 +128,6 @@ pub(super) fn content(body: Body) -> ByteStream {
             .with_source(error)
     };
     body.into_data_stream().map_err(broken).boxed()
-}
-
-/// The query of a request.
-pub(super) struct Params<T>(pub T);
-
-impl<T: DeserializeOwned> FromRequestParts<Api> for Params<T> {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Api) -> Result<Self, Refusal> {
-        let Query(value) = Query::try_from_uri(&parts.uri).map_err(|rejection| {
-            Refusal::from(Error::invalid("query", query_reason(&rejection.body_text())))
-        })?;
-        Ok(Self(value))
-    }
-}
-
-/// Returns the reason why a query is refused, without the parser's own words before it.
-fn query_reason(said: &str) -> &str {
-    said.strip_prefix("Failed to deserialize query string: ").unwrap_or(said)
 }
 
 impl FromRequestParts<Api> for Caller {

@@ -12,7 +12,8 @@ use futures_util::StreamExt;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Chosen, Params, TheSandbox, Where, content};
+use super::extract::{Chosen, TheSandbox, Where, content};
+use super::query::Params;
 use crate::problem::{Problems, Refusal};
 
 /// The query of a route about one file.

@@ -51,6 +51,8 @@ pub(super) fn refuse_spec(
 /// exists.
 pub(super) fn refuse_image(pool: &SandboxPool, image: Option<&str>) -> Result<(), Refusal> {
     match image {
+        // Refused as what it is.
+        Some("") => Ok(()),
         Some(image) if !pool.allows_image(image) => {
             refused("image", "can't be a path on the server's host", IMAGES)
         }

@@ -22,7 +22,8 @@ use utoipa::IntoParams;
 
 use super::access::Caller;
 use super::events_stream::{event, keep_alive};
-use super::extract::{Params, content};
+use super::extract::content;
+use super::query::Params;
 use super::state::Api;
 use crate::problem::{Problems, Refusal};
 
@@ -151,9 +152,11 @@ pub(super) async fn import(
     Params(ImportQuery { name }): Params<ImportQuery>,
     body: Body,
 ) -> Result<Json<ImageList>, Refusal> {
-    refuse_tenant(&api, &caller, "import an image")?;
+    caller.refuse_unless_it_may_change_images(&api, "import an image")?;
     let archive = at_most(api.limits().max_image_bytes, content(body));
-    Ok(Json(ImageList { images: api.engine().images()?.import(archive, name.as_deref()).await? }))
+    let imported = api.engine().images()?.import(archive, name.as_deref()).await;
+    let images = imported.map_err(|error| Refusal::from(error).calling("image", "name"))?;
+    Ok(Json(ImageList { images }))
 }
 
 /// Ends the archive with an error if it has more than so many bytes.
@@ -194,16 +197,6 @@ pub(super) async fn remove(
     caller: Caller,
     Params(RemoveImageQuery { name, force }): Params<RemoveImageQuery>,
 ) -> Result<Json<PruneReport>, Refusal> {
-    refuse_tenant(&api, &caller, "remove an image")?;
+    caller.refuse_unless_it_may_change_images(&api, "remove an image")?;
     Ok(Json(api.engine().images()?.remove(&name, force).await?))
-}
-
-/// Refuses keys that may not change the images. All keys share them.
-fn refuse_tenant(api: &Api, caller: &Caller, what: &str) -> Result<(), Refusal> {
-    if caller.key_name().is_none_or(|name| api.image_keys().contains(name)) {
-        return Ok(());
-    }
-    let message = format!("{what}: the images are the whole server's, and this key may not change them");
-    let hint = "whoever runs the server names the keys that may: `eyot serve --image-key NAME`";
-    Err(Error::new(ErrorKind::Permission, message).with_hint(hint).into())
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use axum::extract::Path;
-use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::extract::ws::Message;
 use axum::response::Response;
 use axum::{Extension, Json};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use utoipa::IntoParams;
 
 use super::extract::{Chosen, TheSandbox, Where};
-use super::sockets::{Closing, Sink, Source, closing};
+use super::sockets::{Closing, Sink, Source, Upgrade, closing};
 use super::stopping::Stopping;
 use super::turns::Turn;
 use crate::problem::{Problems, Refusal};
@@ -51,14 +51,13 @@ pub(super) async fn connect(
     Extension(turn): Extension<Turn>,
     Extension(Stopping { stop, .. }): Extension<Stopping>,
     Chosen(sandbox): Chosen,
+    upgrade: Upgrade,
     Path(path): Path<HashMap<String, String>>,
-    upgrade: WebSocketUpgrade,
 ) -> Result<Response, Refusal> {
     let port = path.get("port").and_then(|text| text.parse().ok());
     let port: u16 = port.ok_or_else(|| Error::invalid("port", "must be a number from 1 to 65535"))?;
     let stream = sandbox.dial(port).await?;
-    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
-    Ok(upgrade.on_upgrade(async move |socket| {
+    Ok(upgrade.of_messages(MAX_MESSAGE_BYTES).on_upgrade(async move |socket| {
         let (mut sink, mut source) = socket.split();
         let closing = closing(&turn, (&stop, Closing::STOPS), carry(stream, &mut sink, &mut source)).await;
         closing.close(&mut sink, &mut source).await;

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::events_stream::events;
-use super::extract::{Chosen, JsonBody, LastEventId, Params, TheSandbox, Where, stdin_bytes};
+use super::extract::{Chosen, JsonBody, LastEventId, TheSandbox, Where, stdin_bytes};
+use super::query::Params;
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
 

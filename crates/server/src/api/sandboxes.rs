@@ -10,14 +10,15 @@ use axum::{Extension, Json};
 use eyot::wire::{
     CapabilitiesAnswer, CreateSandbox, LIFE, PatchSandbox, SandboxAnswer, SandboxList, UsageAnswer,
 };
-use eyot::{Capability, Error, Sandbox, SandboxInfo, SandboxName, SandboxProvider};
+use eyot::{Capability, Error, Sandbox, SandboxId, SandboxInfo, SandboxName, SandboxProvider};
 use eyot_engine::Changes;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::access::Caller;
-use super::extract::{Asked, Chosen, InPool, JsonBody, Named, Params, ShowEnv, TheSandbox, list_limit};
+use super::extract::{Asked, Chosen, InPool, JsonBody, Named, ShowEnv, TheSandbox, list_limit};
 use super::host_reach;
+use super::query::Params;
 use super::state::Api;
 use crate::http::Peer;
 use crate::problem::{Problems, Refusal};
@@ -74,8 +75,8 @@ fn rfc3339(created_ms: i64, ttl_ms: u64) -> String {
 pub struct ListSandboxes {
     /// The pool. By default the key's first pool.
     pool: Option<String>,
-    /// Only sandboxes with this label, `key=value`. Separate several labels by commas; all must
-    /// match.
+    /// Only sandboxes with this label, `key=value`, or `key` with any value. Separate several labels by
+    /// commas; all must match.
     label: Option<String>,
     /// Continues a list: the `next_cursor` of the previous answer.
     cursor: Option<String>,
@@ -99,9 +100,14 @@ pub(super) async fn create(
 ) -> Result<Response, Refusal> {
     let pool = caller.pool(pool.or(in_query).as_deref())?;
     let provider = api.pool(&pool)?;
-    host_reach::refuse_spec(&api, peer.map(|Extension(peer)| peer), provider.pool(), &spec)?;
-    let (sandbox, is_new) =
-        if get_or_create { provider.get_or_make(spec).await? } else { (provider.make(spec).await?, true) };
+    host_reach::refuse_spec(&api, peer.map(|Extension(peer)| peer), provider.pool(), &spec)
+        .map_err(Refusal::in_spec)?;
+    let made = if get_or_create {
+        provider.get_or_make(spec).await
+    } else {
+        provider.make(spec).await.map(|sandbox| (sandbox, true))
+    };
+    let (sandbox, is_new) = made.map_err(|error| Refusal::from(error).in_spec())?;
     let answer = live(&sandbox, &pool, show_env.unwrap_or(false));
     if is_new {
         // A client may choose an id; what an earlier sandbox of that id has granted is not for this one.
@@ -123,11 +129,17 @@ pub(super) async fn list(
     let pool = caller.pool(asked.pool.as_deref())?;
     let limit = list_limit(asked.limit)?;
     let labels = labels(asked.label.as_deref())?;
+    if asked.cursor.as_deref().is_some_and(|cursor| SandboxId::parse(cursor).is_err()) {
+        return Err(Error::invalid("cursor", "must be the `next_cursor` of a list").into());
+    }
     let mut infos = api.pool(&pool)?.list().await?;
     infos.sort_by(|one, other| one.id.cmp(&other.id));
     infos.retain(|info| {
         asked.cursor.as_deref().is_none_or(|cursor| info.id.as_str() > cursor)
-            && labels.iter().all(|(key, value)| info.spec.labels.get(key) == Some(value))
+            && labels.iter().all(|(key, value)| {
+                let found = info.spec.labels.get(key);
+                found.is_some() && (value.is_none() || found == value.as_ref())
+            })
     });
     let has_more = infos.len() > limit;
     infos.truncate(limit);
@@ -136,14 +148,16 @@ pub(super) async fn list(
     Ok(Json(SandboxList { sandboxes, next_cursor }))
 }
 
-fn labels(text: Option<&str>) -> Result<BTreeMap<String, String>, Refusal> {
+/// Splits `key=value,key`. A key alone asks for any value.
+fn labels(text: Option<&str>) -> Result<BTreeMap<String, Option<String>>, Refusal> {
     let pairs = text.into_iter().flat_map(|text| text.split(','));
     pairs
-        .map(|pair| {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| Error::invalid("label", format!("must look like key=value, not `{pair}`")))?;
-            Ok((key.to_owned(), value.to_owned()))
+        .map(|pair| match pair.split_once('=') {
+            _ if pair.is_empty() || pair.starts_with('=') => {
+                Err(Error::invalid("label", format!("must look like key=value or key, not `{pair}`")).into())
+            }
+            Some((key, value)) => Ok((key.to_owned(), Some(value.to_owned()))),
+            None => Ok((pair.to_owned(), None)),
         })
         .collect()
 }
@@ -293,14 +307,18 @@ pub(super) async fn capabilities(
 ) -> Result<Json<CapabilitiesAnswer>, Refusal> {
     let provider = api.pool(&caller.pool(None)?)?;
     let has_folders = host_reach::may_name_folders(&api, peer.map(|Extension(peer)| peer));
+    let has_images = caller.may_change_images(&api);
     Ok(Json(CapabilitiesAnswer {
         provider: provider.name().to_owned(),
         // What reaches the host is not for whoever asks by HTTP, but for the server's own user.
-        capabilities: provider
+        capabilities: api
+            .engine()
+            .provider()
             .capabilities()
             .iter()
             .filter(|can| match can {
-                Capability::Mounts => has_folders,
+                Capability::Mounts | Capability::CowMounts => has_folders,
+                Capability::Commit => has_images,
                 can => *can != Capability::NetworkHost,
             })
             .collect(),

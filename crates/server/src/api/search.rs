@@ -5,7 +5,8 @@ use eyot::{ConfinedPath, GlobOptions, GlobResult, GrepOptions, GrepResult, Sandb
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::extract::{Chosen, Params, TheSandbox, Where};
+use super::extract::{Chosen, TheSandbox, Where};
+use super::query::Params;
 use crate::problem::{Problems, Refusal};
 
 /// The number of results if the request does not say, and the longest line that is returned whole,

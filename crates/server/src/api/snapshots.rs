@@ -1,4 +1,4 @@
-//! Snapshots of sandboxes: take, list, look up and remove them; fork, roll back and compare.
+//! Snapshots of sandboxes: take, list, look up and remove them; fork, commit, roll back and compare.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -9,14 +9,16 @@ use eyot::{
     CompareOptions, Error, ErrorKind, FileChanges, SandboxName, SandboxPath, SnapshotId, SnapshotInfo,
 };
 use eyot_engine::{
-    ComparedPoint, ForkOptions, Forks, RollbackDone, RollbackOptions, SnapshotOptions, SnapshotTaken,
+    CommitOptions, ComparedPoint, ForkOptions, Forks, ImageCommitted, RollbackDone, RollbackOptions,
+    SnapshotOptions, SnapshotTaken,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::access::Caller;
-use super::extract::{Asked, InPool, JsonBody, Named, Params, ShowEnv, TheSandbox, with_pool};
+use super::extract::{Asked, InPool, JsonBody, Named, ShowEnv, TheSandbox, with_pool};
 use super::host_reach;
+use super::query::Params;
 use super::state::Api;
 use crate::http::Peer;
 use crate::problem::{Problems, Refusal};
@@ -173,6 +175,32 @@ pub(super) async fn fork(
     Ok((StatusCode::CREATED, Json(forked?)))
 }
 
+/// Makes an image of a snapshot or of a sandbox as it is now, which sandboxes can be made from.
+///
+/// It is the image that the sandbox was made from, with its configuration, and one layer more. A sandbox made of anything else
+/// is refused (`422`). Of a sandbox a snapshot is taken first, as for a fork. It ends when the connection does.
+///
+/// Only keys that `eyot serve --image-key` names may commit.
+#[utoipa::path(post, path = "/v1/commit", tag = "snapshots", params(InPool),
+    request_body(content = CommitOptions, example = json!({ "from": "good", "reference": "app:1" })),
+    responses((status = 201, body = ImageCommitted), Problems))]
+pub(super) async fn commit(
+    State(api): State<Api>,
+    caller: Caller,
+    Params(ShowEnv { pool, .. }): Params<ShowEnv>,
+    JsonBody(options): JsonBody<CommitOptions>,
+) -> Result<impl IntoResponse, Refusal> {
+    caller.refuse_unless_it_may_change_images(&api, "commit an image")?;
+    let (pool, from) = found_pool(&api, &caller, pool, options.from.clone()).await?;
+    let pool = api.sandbox_pool(&pool)?;
+    let source = pool.commit_source(&from).await?;
+    let sandbox = source.sandbox().cloned();
+    let committed = pool.commit(source, options, Some(api.limits().max_image_bytes)).await;
+    sandbox.inspect(|id| api.let_go_of_handle(id));
+    let committed = committed.map_err(|error| Refusal::from(error).calling("image", "reference"))?;
+    Ok((StatusCode::CREATED, Json(committed)))
+}
+
 /// Compares the files of two snapshots or sandboxes.
 #[utoipa::path(get, path = "/v1/diff", tag = "snapshots", params(DiffQuery),
     responses((status = 200, body = FileChanges), Problems))]
@@ -181,7 +209,8 @@ pub(super) async fn diff(
     caller: Caller,
     Params(DiffQuery { pool, from, to, path, text }): Params<DiffQuery>,
 ) -> Result<Json<FileChanges>, Refusal> {
-    let path = path.as_deref().map_or_else(|| Ok(SandboxPath::root()), SandboxPath::parse)?;
+    let path = path.as_deref().map_or_else(|| Ok(SandboxPath::root()), SandboxPath::parse);
+    let path = path.map_err(|error| Error::invalid("path", error.reason()))?;
     let (pool, from, to) = sides(&api, &caller, pool, (from, to)).await?;
     Ok(Json(api.sandbox_pool(&pool)?.compare(&from, &to, &CompareOptions { path, text }).await?))
 }

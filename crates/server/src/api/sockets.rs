@@ -2,16 +2,42 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use axum::extract::FromRequestParts;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::http::request::Parts;
+use eyot::{Error, ErrorKind};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::turns::Turn;
+use crate::problem::Refusal;
 
 pub(super) type Sink = SplitSink<WebSocket, Message>;
 pub(super) type Source = SplitStream<WebSocket>;
+
+/// The request of a client that wants a WebSocket.
+pub(super) struct Upgrade(WebSocketUpgrade);
+
+impl Upgrade {
+    /// Returns it for messages that have so many bytes at most.
+    pub fn of_messages(self, max_bytes: usize) -> WebSocketUpgrade {
+        self.0.max_message_size(max_bytes).max_frame_size(max_bytes)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Upgrade {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        WebSocketUpgrade::from_request_parts(parts, state).await.map(Self).map_err(|rejection| {
+            let message = "this path is a WebSocket, and the request asks for none";
+            let hint = "connect with ws:// or wss://: https://www.rfc-editor.org/rfc/rfc6455";
+            Refusal::with_status(Error::new(ErrorKind::Invalid, message).with_hint(hint), rejection.status())
+        })
+    }
+}
 
 /// The reason for closing a socket, and the time that its client has to answer.
 #[derive(Debug, Clone, Copy)]

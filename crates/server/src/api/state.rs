@@ -239,7 +239,10 @@ impl Api {
             }
         };
         match life {
-            Some(life) if life != sandbox.info().life => Err(Error::sleeping(sandbox.name()).into()),
+            Some(life) if life != sandbox.info().life => {
+                let which = "`Eyot-Life` names another life than the sandbox has now";
+                Err(Error::sleeping(sandbox.name()).context(which).into())
+            }
             _ => Ok(sandbox),
         }
     }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use axum::extract::ws::{Message, WebSocketUpgrade};
+use axum::extract::ws::Message;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -25,8 +25,8 @@ use utoipa::IntoParams;
 
 use super::exec::answer;
 use super::exec_stream::count_end;
-use super::extract::{Chosen, InPool, JsonBody, Named, TheSandbox};
-use super::sockets::{Closing, Sink, Source, closing};
+use super::extract::{Chosen, InPool, JsonBody, Named, TheSandbox, Where};
+use super::sockets::{Closing, Sink, Source, Upgrade, closing};
 use super::state::Api;
 use super::stopping::Stopping;
 use super::turns::Turn;
@@ -51,7 +51,7 @@ pub(super) struct TheTerminal(
 
 /// Opens a terminal. It is connected to by a WebSocket, `/terminals/{terminal}/socket`, as often as one likes; one to which
 /// nobody was connected for 10 minutes ends with all that runs in it.
-#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/terminals", tag = "terminals", params(TheSandbox, InPool),
+#[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/terminals", tag = "terminals", params(TheSandbox, Where),
     request_body(content = TerminalBody, example = json!({ "size": { "rows": 24, "cols": 80 } })),
     responses((status = 201, body = TerminalAnswer), Problems))]
 pub(super) async fn open(
@@ -115,14 +115,13 @@ pub(super) async fn attach(
     State(api): State<Api>,
     Extension(turn): Extension<Turn>,
     Extension(Stopping { stop, .. }): Extension<Stopping>,
+    upgrade: Upgrade,
     named: Named,
     Path(path): Path<HashMap<String, String>>,
-    upgrade: WebSocketUpgrade,
 ) -> Result<Response, Refusal> {
     let (sandbox, id) = found(&api, &named, &path).await?;
     let kept = sandbox.attach(&id, None).await.map_err(|error| no_such(error, &id))?;
-    let upgrade = upgrade.protocols([PROTOCOL]);
-    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
+    let upgrade = upgrade.of_messages(MAX_MESSAGE_BYTES).protocols([PROTOCOL]);
     Ok(upgrade.on_upgrade(async move |socket| {
         let (mut sink, mut source) = socket.split();
         let closing =

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use utoipa::IntoParams;
 
 use super::access::Caller;
-use super::extract::{JsonBody, Params};
+use super::extract::JsonBody;
+use super::query::Params;
 use super::state::Api;
 use crate::mcp::POOL_HEADER;
 use crate::problem::{Problems, Refusal};

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use axum::body::Bytes;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use eyot::{Error, ErrorKind};
@@ -78,6 +79,12 @@ impl Turn {
 
 impl HeldValue for Turn {
     const WHY: &'static str = "the key was revoked, or the session ended";
+
+    fn last_event(&self) -> Option<Bytes> {
+        let refusal = Refusal::from(Error::new(ErrorKind::Permission, Self::WHY));
+        let problem = serde_json::to_string(&refusal.problem()).ok()?;
+        Some(format!("event: problem\ndata: {problem}\n\n").into())
+    }
 
     fn is_over(&self) -> bool {
         self.is_over()

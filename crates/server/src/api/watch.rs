@@ -7,7 +7,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::events_stream::events;
-use super::extract::{Chosen, Params, TheSandbox, Where};
+use super::extract::{Chosen, TheSandbox, Where};
+use super::query::Params;
 use super::stopping::Stopping;
 use crate::problem::{Problems, Refusal};
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::E2bApi;
-use super::gateway::GatewayEntry;
+use super::gateway::{GatewayEntry, no_files_of};
 use super::process::absolute;
 use super::refusal::E2bRefusal;
 use super::signature::parameter;
@@ -31,10 +31,7 @@ fn check_user(entered: &GatewayEntry, uri: &Uri) -> Result<(), E2bRefusal> {
     let named = parameter(uri, "username").filter(|name| name != "user");
     match named.or_else(|| entered.user.clone()) {
         None => Ok(()),
-        Some(user) => {
-            let message = format!("files of the user '{user}' are not supported; use the user 'user'");
-            Err(E2bRefusal::new(StatusCode::BAD_REQUEST, message))
-        }
+        Some(user) => Err(E2bRefusal::new(StatusCode::BAD_REQUEST, no_files_of(&user))),
     }
 }
 

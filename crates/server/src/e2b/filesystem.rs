@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::connect::{self, Code, Envelopes, RpcError};
-use super::gateway::GatewayEntry;
+use super::gateway::{GatewayEntry, no_files_of};
 use super::process::absolute;
 use super::{E2bApi, entry, watch};
 
@@ -46,6 +46,22 @@ struct MoveRequest {
     destination: String,
 }
 
+/// Refuses to act as somebody else.
+fn check_user(entry: &GatewayEntry) -> Result<(), RpcError> {
+    match &entry.user {
+        None => Ok(()),
+        Some(user) => Err(RpcError::new(Code::Unimplemented, no_files_of(user))),
+    }
+}
+
+/// Returns the absolute path of a call that changes something: without one it would mean the user's home.
+fn changed_path(path: &str) -> Result<String, RpcError> {
+    if path.is_empty() {
+        return Err(RpcError::new(Code::InvalidArgument, "the request names no path"));
+    }
+    Ok(absolute(path))
+}
+
 async fn stat(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let path = absolute(&connect::read::<PathRequest>(&body)?.path);
     let entry = entry::one(&entered.record.sandbox(), entered.user.as_ref(), &path).await?;
@@ -60,7 +76,8 @@ async fn list(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answe
 }
 
 async fn make(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
-    let path = absolute(&connect::read::<PathRequest>(&body)?.path);
+    check_user(&entered)?;
+    let path = changed_path(&connect::read::<PathRequest>(&body)?.path)?;
     let sandbox = entered.record.sandbox();
     if sandbox.exists(&path).await? {
         return Err(if sandbox.stat(&path).await?.is_directory {
@@ -76,8 +93,9 @@ async fn make(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answe
 }
 
 async fn rename(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
+    check_user(&entered)?;
     let MoveRequest { source, destination } = connect::read(&body)?;
-    let (source, destination) = (absolute(&source), absolute(&destination));
+    let (source, destination) = (changed_path(&source)?, changed_path(&destination)?);
     let sandbox = entered.record.sandbox();
     let parent = sandbox.resolve_path(&destination)?.parent();
     sandbox.create_dir(parent.as_str(), CreateDirOptions { recursive: true }).await?;
@@ -87,13 +105,15 @@ async fn rename(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Ans
 }
 
 async fn remove(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
-    let path = absolute(&connect::read::<PathRequest>(&body)?.path);
+    check_user(&entered)?;
+    let path = changed_path(&connect::read::<PathRequest>(&body)?.path)?;
     let options = RemoveOptions { recursive: true, force: true };
     entered.record.sandbox().remove(&path, options).await?;
     Ok(connect::answer(json!({})))
 }
 
 async fn watch_dir(Extension(entered): Extension<GatewayEntry>, _headers: HeaderMap, body: Bytes) -> Answer {
+    check_user(&entered)?;
     let PathRequest { path, recursive, .. } = connect::read(&Envelopes::only(&body)?)?;
     let path = absolute(&path);
     let events = watch::events(&entered.record.sandbox(), &path, recursive).await?;
@@ -107,6 +127,7 @@ struct OfWatcher {
 }
 
 async fn create_watcher(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
+    check_user(&entered)?;
     let PathRequest { path, recursive, .. } = connect::read(&body)?;
     let events = watch::events(&entered.record.sandbox(), &absolute(&path), recursive).await?;
     let watcher_id = entered.record.watchers.add(events)?;

@@ -28,16 +28,31 @@ pub(super) struct GatewayEntry {
     pub user: Option<String>,
 }
 
+/// Returns the words that refuse another user's files: those of this API are the sandbox's own user's.
+pub(super) fn no_files_of(user: &str) -> String {
+    format!("files of the user '{user}' are not supported; use the user 'user'")
+}
+
 /// Names the sandbox and the port that a request is for.
-pub(super) fn target(headers: &HeaderMap, uri: &Uri) -> Option<(String, u16)> {
+///
+/// A host names them where it is one of the API's own domain.
+pub(super) fn target(headers: &HeaderMap, uri: &Uri, domain: &str) -> Option<(String, u16)> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(id) = text("e2b-sandbox-id") {
         let port = text("e2b-sandbox-port").map_or(Some(ENVD_PORT), |port| port.parse().ok())?;
         return Some((id.to_owned(), port));
     }
     let host = uri.host().or_else(|| text(header::HOST.as_str()))?;
-    let (port, id) = host.split_once('.')?.0.split_once('-')?;
+    let (name, its_domain) = without_port(host).split_once('.')?;
+    let (port, id) = name.split_once('-')?;
+    if !its_domain.eq_ignore_ascii_case(without_port(domain)) {
+        return None;
+    }
     Some((id.to_owned(), port.parse().ok()?))
+}
+
+fn without_port(host: &str) -> &str {
+    host.split_once(':').map_or(host, |(host, _)| host)
 }
 
 /// Finds a sandbox that runs.
@@ -48,18 +63,18 @@ pub(super) fn running(api: &E2bApi, id: &str) -> Result<Arc<SandboxRecord>, E2bR
 
 /// Lets a request into its sandbox.
 pub(super) async fn enter(State(api): State<E2bApi>, mut request: Request, next: Next) -> Response {
-    match entered(&api, &request) {
-        Ok(entered) => {
-            request.extensions_mut().insert(entered);
+    match admit(&api, &request) {
+        Ok(entry) => {
+            request.extensions_mut().insert(entry);
             next.run(request).await
         }
         Err(refusal) => refusal.into_response(),
     }
 }
 
-fn entered(api: &E2bApi, request: &Request) -> Result<GatewayEntry, E2bRefusal> {
+fn admit(api: &E2bApi, request: &Request) -> Result<GatewayEntry, E2bRefusal> {
     let no_target = || E2bRefusal::new(StatusCode::BAD_REQUEST, "the request names no sandbox");
-    let (id, _) = target(request.headers(), request.uri()).ok_or_else(no_target)?;
+    let (id, _) = target(request.headers(), request.uri(), &api.options.domain).ok_or_else(no_target)?;
     let record = running(api, &id)?;
     check_token(&record, request)?;
     let user = named_user(request.headers()).filter(|user| user != DEFAULT_USER);
@@ -104,10 +119,13 @@ mod tests {
     fn a_sandbox_is_named_by_headers_or_by_the_host() {
         let uri = Uri::from_static("/health");
         let by_headers = headers(&[("e2b-sandbox-id", "i1"), ("e2b-sandbox-port", "49983")]);
-        assert_eq!(target(&by_headers, &uri), Some(("i1".to_owned(), 49_983)));
-        let by_host = headers(&[("host", "3000-i1.e2b.test:8080")]);
-        assert_eq!(target(&by_host, &uri), Some(("i1".to_owned(), 3000)));
-        assert_eq!(target(&headers(&[("host", "127.0.0.1:8080")]), &uri), None);
+        let target = |headers: &HeaderMap| target(headers, &uri, "e2b.test");
+        assert_eq!(target(&by_headers), Some(("i1".to_owned(), 49_983)));
+        let by_host = headers(&[("host", "3000-i1.E2B.test:8080")]);
+        assert_eq!(target(&by_host), Some(("i1".to_owned(), 3000)));
+        for other in ["127.0.0.1:8080", "[::1]:8080", "3000-i1.evil.test", "3000-i1.x.e2b.test"] {
+            assert_eq!(target(&headers(&[("host", other)])), None, "{other}");
+        }
     }
 
     #[test]

@@ -290,11 +290,11 @@ struct StreamedData {
 }
 
 async fn stream_input(Extension(entered): Extension<GatewayEntry>, body: Body) -> Response {
-    let ended = taken_in(&entered, body).await.map(|()| json!({}));
+    let ended = take_input(&entered, body).await.map(|()| json!({}));
     connect::stream(stream::iter([ended]))
 }
 
-async fn taken_in(entered: &GatewayEntry, body: Body) -> Result<(), RpcError> {
+async fn take_input(entered: &GatewayEntry, body: Body) -> Result<(), RpcError> {
     let mut bytes = body.into_data_stream();
     let (mut envelopes, mut process) = (Envelopes::default(), None);
     while let Some(piece) = bytes.next().await {
@@ -325,6 +325,9 @@ async fn close_stdin(Extension(entered): Extension<GatewayEntry>, body: Bytes) -
     Ok(connect::answer(json!({})))
 }
 
+/// The longest wait for the end of a process that was killed.
+const KILL_NOTED_WITHIN: Duration = Duration::from_secs(1);
+
 async fn send_signal(Extension(entered): Extension<GatewayEntry>, body: Bytes) -> Answer {
     let request: OfProcess = connect::read(&body)?;
     let process = entered.record.processes.find_running(&request.process)?;
@@ -337,6 +340,10 @@ async fn send_signal(Extension(entered): Extension<GatewayEntry>, body: Bytes) -
         }
     };
     process.signal(name).await?;
+    if name == "KILL" {
+        // Whoever asks next finds it gone, as with envd. Its output may be held open for longer.
+        drop(tokio::time::timeout(KILL_NOTED_WITHIN, process.ended()).await);
+    }
     Ok(connect::answer(json!({})).into_response())
 }
 

@@ -4,15 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use eyot::internal::KeyedTurns;
 use eyot::{Sandbox, SandboxId};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::process_table::ProcessTable;
 use super::watch::KeptWatches;
 
 /// The sandboxes.
 #[derive(Default)]
-pub(super) struct Records(Mutex<BTreeMap<String, Arc<SandboxRecord>>>);
+pub(super) struct Records {
+    by_id: Mutex<BTreeMap<String, Arc<SandboxRecord>>>,
+    /// Taken by creates with a key.
+    pub creates: KeyedTurns,
+}
 
 /// One sandbox.
 pub(super) struct SandboxRecord {
@@ -32,6 +38,8 @@ pub(super) struct SandboxRecord {
     pub watchers: KeptWatches,
     /// Held by whoever pauses, resumes or kills it.
     pub turn: tokio::sync::Mutex<()>,
+    /// Cancelled once it is destroyed.
+    pub gone: CancellationToken,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -41,6 +49,16 @@ struct State {
     sandbox: Sandbox,
     ends: SystemTime,
     is_paused: bool,
+    /// It is being destroyed: for its clients it is gone.
+    is_ending: bool,
+}
+
+impl State {
+    /// Returns the time that is left; `None`: it has no end.
+    fn left(&self) -> Option<Duration> {
+        let has_end = !self.is_paused && !self.is_ending;
+        has_end.then(|| self.ends.duration_since(SystemTime::now()).unwrap_or_default())
+    }
 }
 
 /// The parts of a new record.
@@ -78,7 +96,8 @@ impl SandboxRecord {
             processes: ProcessTable::default(),
             watchers: KeptWatches::default(),
             turn: tokio::sync::Mutex::default(),
-            state: Mutex::new(State { sandbox: new.sandbox, ends, is_paused: false }),
+            gone: CancellationToken::new(),
+            state: Mutex::new(State { sandbox: new.sandbox, ends, is_paused: false, is_ending: false }),
             changed: Notify::new(),
         }
     }
@@ -115,6 +134,15 @@ impl SandboxRecord {
         self.changed.notify_one();
     }
 
+    pub fn is_ending(&self) -> bool {
+        self.lock().is_ending
+    }
+
+    pub fn set_ending(&self, is_ending: bool) {
+        self.lock().is_ending = is_ending;
+        self.changed.notify_one();
+    }
+
     /// Sets the time that is left, in seconds. With `extend_only` a shorter one changes nothing.
     pub fn set_timeout(&self, timeout_s: u64, extend_only: bool) {
         let ends = SystemTime::now() + Duration::from_secs(timeout_s);
@@ -126,14 +154,16 @@ impl SandboxRecord {
         self.changed.notify_one();
     }
 
+    /// Tells whether its time is over.
+    pub fn is_over(&self) -> bool {
+        self.lock().left() == Some(Duration::ZERO)
+    }
+
     /// Waits until its time is over. A paused sandbox has no end.
     pub async fn wait_for_end(&self) {
         loop {
             let changed = self.changed.notified();
-            let left = match &*self.lock() {
-                State { is_paused: true, .. } => None,
-                state => Some(state.ends.duration_since(SystemTime::now()).unwrap_or_default()),
-            };
+            let left = self.lock().left();
             match left {
                 None => changed.await,
                 Some(Duration::ZERO) => return,
@@ -145,7 +175,7 @@ impl SandboxRecord {
 
 impl Records {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SandboxRecord>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn add(&self, record: Arc<SandboxRecord>) {
@@ -153,25 +183,29 @@ impl Records {
     }
 
     pub fn get(&self, id: &str) -> Option<Arc<SandboxRecord>> {
-        self.lock().get(id).cloned()
+        self.lock().get(id).filter(|record| !record.is_ending()).cloned()
     }
 
     /// Finds the sandbox that a request with this key has made.
     pub fn by_idempotency_key(&self, key: &str) -> Option<Arc<SandboxRecord>> {
-        self.lock().values().find(|record| record.idempotency_key.as_deref() == Some(key)).cloned()
+        self.list().into_iter().find(|record| record.idempotency_key.as_deref() == Some(key))
     }
 
-    pub fn take(&self, id: &str) -> Option<Arc<SandboxRecord>> {
-        self.lock().remove(id)
+    /// Forgets a sandbox, and ends what waits for the end of its time.
+    pub fn remove(&self, id: &str) -> Option<Arc<SandboxRecord>> {
+        let removed = self.lock().remove(id);
+        removed.inspect(|record| record.gone.cancel())
     }
 
-    pub fn take_all(&self) -> Vec<Arc<SandboxRecord>> {
-        std::mem::take(&mut *self.lock()).into_values().collect()
+    /// Returns all that there are, also those that are being destroyed.
+    pub fn all(&self) -> Vec<Arc<SandboxRecord>> {
+        self.lock().values().cloned().collect()
     }
 
     /// Lists them, the youngest first, as E2B does by default.
     pub fn list(&self) -> Vec<Arc<SandboxRecord>> {
-        let mut all: Vec<_> = self.lock().values().cloned().collect();
+        let mut all = self.all();
+        all.retain(|record| !record.is_ending());
         all.sort_by(|one, other| (other.started, &other.id).cmp(&(one.started, &one.id)));
         all
     }

@@ -19,7 +19,7 @@ use subtle::ConstantTimeEq;
 
 use super::records::{NewSandboxRecord, SandboxRecord};
 use super::refusal::E2bRefusal;
-use super::{E2bApi, ENVD_VERSION};
+use super::{E2bApi, ENVD_VERSION, transition};
 use crate::random_hex::random_hex;
 
 /// The time that a sandbox has by default, in seconds.
@@ -72,8 +72,11 @@ struct CreateBody {
 
 async fn create(State(api): State<E2bApi>, headers: HeaderMap, Json(new): Json<CreateBody>) -> Answer {
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
-    let before = key.as_deref().and_then(|key| api.records.by_idempotency_key(key));
-    if let Some(record) = before {
+    let _turn = match &key {
+        Some(key) => Some(api.records.creates.take(key).await),
+        None => None,
+    };
+    if let Some(record) = key.as_deref().and_then(|key| api.records.by_idempotency_key(key)) {
         return Ok((StatusCode::CREATED, Json(session(&api, &record))).into_response());
     }
     let timeout_s = checked_timeout(new.timeout)?;
@@ -81,20 +84,21 @@ async fn create(State(api): State<E2bApi>, headers: HeaderMap, Json(new): Json<C
     let network =
         if new.allow_internet_access == Some(true) { NetworkMode::Egress } else { NetworkMode::None };
     let spec = SandboxSpec { network, ..SandboxSpec::default() };
+    let access_token = random_hex::<16>()?;
     let sandbox = Sandbox::create(&*api.provider, spec).await?;
     let record = Arc::new(SandboxRecord::new(NewSandboxRecord {
         sandbox,
         template: new.template,
         metadata: new.metadata,
         variables: new.env_vars,
-        access_token: random_hex::<16>()?,
+        access_token,
         allow_internet_access: new.allow_internet_access,
         auto_pause: new.auto_pause,
         idempotency_key: key,
         timeout_s,
     }));
     api.records.add(Arc::clone(&record));
-    tokio::spawn(end_in_time(api.clone(), Arc::clone(&record)));
+    tokio::spawn(transition::end_in_time(api.clone(), Arc::clone(&record)));
     Ok((StatusCode::CREATED, Json(session(&api, &record))).into_response())
 }
 
@@ -106,27 +110,6 @@ fn checked_timeout(timeout_s: Option<u64>) -> Answer<u64> {
             Err(E2bRefusal::new(StatusCode::BAD_REQUEST, message))
         }
     }
-}
-
-/// Pauses or kills a sandbox when its time is over.
-async fn end_in_time(api: E2bApi, record: Arc<SandboxRecord>) {
-    loop {
-        record.wait_for_end().await;
-        let _turn = record.turn.lock().await;
-        let ended =
-            if record.auto_pause { paused(&api, &record).await } else { killed(&api, &record.id).await };
-        if let Err(refusal) = ended {
-            tracing::warn!(id = record.id, message = refusal.message, "a sandbox could not be ended in time");
-            return;
-        }
-        if !record.auto_pause {
-            return;
-        }
-    }
-}
-
-fn find(api: &E2bApi, id: &str) -> Answer<Arc<SandboxRecord>> {
-    api.records.get(id).ok_or_else(|| E2bRefusal::no_sandbox(id))
 }
 
 /// Returns what a client needs to reach a sandbox.
@@ -144,7 +127,7 @@ fn session(api: &E2bApi, record: &SandboxRecord) -> Value {
 fn time(api: &E2bApi, time: SystemTime) -> String {
     let skew = Duration::from_secs(api.options.clock_skew_s.unsigned_abs());
     let told = if api.options.clock_skew_s < 0 { time - skew } else { time + skew };
-    humantime::format_rfc3339_millis(told).to_string()
+    humantime::format_rfc3339_micros(told).to_string()
 }
 
 /// Describes a sandbox. A limit that it does not have is 0.
@@ -167,7 +150,7 @@ fn listed(api: &E2bApi, record: &SandboxRecord) -> Value {
 }
 
 async fn detail(State(api): State<E2bApi>, Path(id): Path<String>) -> Answer<Json<Value>> {
-    let record = find(&api, &id)?;
+    let record = transition::find(&api, &id)?;
     let mut detail = listed(&api, &record);
     detail["envdAccessToken"] = json!(record.access_token);
     detail["domain"] = json!(api.options.domain);
@@ -223,13 +206,8 @@ fn pairs(query: &str) -> Vec<(String, String)> {
 }
 
 async fn kill(State(api): State<E2bApi>, Path(id): Path<String>) -> Answer<StatusCode> {
-    killed(&api, &id).await?;
+    transition::kill(&api, &id).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-async fn killed(api: &E2bApi, id: &str) -> Answer<()> {
-    let record = api.records.take(id).ok_or_else(|| E2bRefusal::no_sandbox(id))?;
-    Ok(record.sandbox().destroy().await?)
 }
 
 #[derive(Deserialize)]
@@ -242,43 +220,21 @@ async fn set_timeout(
     Path(id): Path<String>,
     Json(body): Json<TimeoutBody>,
 ) -> Answer<StatusCode> {
-    let record = find(&api, &id)?;
+    let record = transition::find(&api, &id)?;
     record.set_timeout(checked_timeout(body.timeout)?, false);
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn pause(State(api): State<E2bApi>, Path(id): Path<String>) -> Answer<StatusCode> {
-    let record = find(&api, &id)?;
-    let _turn = record.turn.lock().await;
-    if record.is_paused() {
-        return Err(E2bRefusal::new(StatusCode::CONFLICT, format!("sandbox \"{id}\" is already paused")));
-    }
-    paused(&api, &record).await?;
+    transition::pause(&api, &id).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-async fn paused(api: &E2bApi, record: &SandboxRecord) -> Answer<()> {
-    record.set_paused(true);
-    let slept = api.provider.sleep(record.sandbox().id().as_str()).await;
-    if slept.is_err() {
-        record.set_paused(false);
-    }
-    Ok(slept?)
 }
 
 /// Gives a sandbox more time, and wakes it if it is paused.
 async fn connect(State(api): State<E2bApi>, Path(id): Path<String>, Json(body): Json<TimeoutBody>) -> Answer {
-    let record = find(&api, &id)?;
-    let timeout_s = checked_timeout(body.timeout)?;
-    let _turn = record.turn.lock().await;
-    if !record.is_paused() {
-        record.set_timeout(timeout_s, true);
-        return Ok(Json(session(&api, &record)).into_response());
-    }
-    let woken = api.provider.wake(record.sandbox().id().as_str()).await?;
-    record.set_timeout(timeout_s, false);
-    record.set_woken(Sandbox::open(&*api.provider, woken.info.id.as_str()).await?);
-    Ok((StatusCode::CREATED, Json(session(&api, &record))).into_response())
+    let (record, is_woken) = transition::connect(&api, &id, checked_timeout(body.timeout)?).await?;
+    let status = if is_woken { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(session(&api, &record))).into_response())
 }
 
 #[cfg(test)]

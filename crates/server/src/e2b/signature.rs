@@ -18,7 +18,7 @@ pub(super) fn check(record: &SandboxRecord, method: &Method, uri: &Uri) -> Resul
     let signature =
         parameter(uri, "signature").ok_or_else(|| refused("missing signature query parameter"))?;
     let expiration = parameter(uri, "signature_expiration");
-    let operation = if method == Method::GET { "read" } else { "write" };
+    let operation = if [Method::GET, Method::HEAD].contains(method) { "read" } else { "write" };
     let path = parameter(uri, "path").unwrap_or_default();
     let user = parameter(uri, "username").unwrap_or_default();
     let mut signed = format!("{path}:{operation}:{user}:{}", record.access_token);

@@ -19,6 +19,9 @@ const WAITING_PIECES: usize = 16;
 /// The time between two looks at what holds the output of an ended process open.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+/// The longest first line of a process, which has its number, in bytes.
+const MAX_LINE_BYTES: usize = 64;
+
 /// A process.
 pub(super) struct E2bProcess {
     pub pid: u32,
@@ -239,10 +242,38 @@ pub(super) async fn first_line(events: &mut ExecStream) -> eyot::Result<Result<(
             ExecEvent::Stderr(_) => {}
             ExecEvent::End(result) => return Ok(Err(result)),
         }
-        if let Some(at) = read.iter().position(|byte| *byte == b'\n') {
-            let rest = Bytes::copy_from_slice(&read[at + 1..]);
-            return Ok(Ok((String::from_utf8_lossy(&read[..at]).trim().to_owned(), rest)));
+        if let Some(split) = split_line(&read)? {
+            return Ok(Ok(split));
         }
     }
     Err(eyot::Error::new(eyot::ErrorKind::Unavailable, "the process was lost at its start"))
+}
+
+/// Splits the first line off, once it is there.
+fn split_line(read: &[u8]) -> eyot::Result<Option<(String, Bytes)>> {
+    match read.iter().take(MAX_LINE_BYTES).position(|byte| *byte == b'\n') {
+        Some(at) => {
+            let line = String::from_utf8_lossy(&read[..at]).trim().to_owned();
+            Ok(Some((line, Bytes::copy_from_slice(&read[at + 1..]))))
+        }
+        None if read.len() >= MAX_LINE_BYTES => {
+            Err(eyot::Error::new(eyot::ErrorKind::Internal, "the process told no number"))
+        }
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_line_as_long_as_the_limit_is_read_and_one_byte_more_is_refused() {
+        let line = "7".repeat(MAX_LINE_BYTES - 1);
+        let (number, rest) = split_line(format!("{line}\nrest").as_bytes()).unwrap().unwrap();
+        assert_eq!((number, &rest[..]), (line.clone(), &b"rest"[..]));
+        assert!(split_line(line.as_bytes()).unwrap().is_none());
+        assert!(split_line(format!("7{line}\n").as_bytes()).is_err());
+        assert!(split_line(format!("7{line}").as_bytes()).is_err());
+    }
 }

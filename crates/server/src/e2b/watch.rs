@@ -39,17 +39,18 @@ pub(super) async fn events(
     let options = WatchOptions { recursive, ..WatchOptions::default() };
     let events = sandbox.watch(path, options).await?;
     let root = format!("{}/", path.trim_end_matches('/'));
-    let told = events.flat_map(move |event| {
-        let told: Vec<Result<Value>> = match event {
-            Ok(event) => told(&root, &event).into_iter().map(Ok).collect(),
+    let values = events.flat_map(move |event| {
+        let values: Vec<Result<Value>> = match event {
+            Ok(event) => event_values(&root, &event).into_iter().map(Ok).collect(),
             Err(error) => vec![Err(error)],
         };
-        stream::iter(told)
+        stream::iter(values)
     });
-    Ok(told.boxed())
+    Ok(values.boxed())
 }
 
-fn told(root: &str, event: &WatchEvent) -> Vec<Value> {
+/// Returns an event in envd's terms.
+fn event_values(root: &str, event: &WatchEvent) -> Vec<Value> {
     let named = |path: &str, kind: &str| {
         let name = path.strip_prefix(root).unwrap_or_default();
         json!({ "name": name, "type": kind })

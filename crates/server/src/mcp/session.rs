@@ -9,10 +9,10 @@ use axum::http::request::Parts;
 use eyot::{Mount, NetworkMode, SandboxSpec, WorkspaceSpec};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
-    DiscoverResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
-    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig, Tool,
+    ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -146,7 +146,11 @@ fn instructions(template: Option<&SandboxSpec>) -> String {
         NetworkMode::Bridge | NetworkMode::Host => "They have a network.",
     };
     let told = |mount: &Mount| {
-        let limit = if mount.writable { "" } else { " (which they can't write to)" };
+        let limit = match (mount.writable, mount.cow) {
+            (_, true) => " (copies: the user's own folder stays as it is)",
+            (true, false) => "",
+            (false, false) => " (which they can't write to)",
+        };
         format!("{}{limit}", mount.target)
     };
     let targets: Vec<_> = template.mounts.iter().map(told).collect();
@@ -210,7 +214,7 @@ impl ServerHandler for McpSession {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        Err(no_method(ListResourcesRequestMethod::VALUE))
     }
 
     async fn list_resource_templates(
@@ -218,7 +222,7 @@ impl ServerHandler for McpSession {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        Err(no_method(ListResourceTemplatesRequestMethod::VALUE))
     }
 
     async fn list_prompts(
@@ -226,7 +230,7 @@ impl ServerHandler for McpSession {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Err(no_method(ListPromptsRequestMethod::VALUE))
     }
 
     async fn complete(
@@ -234,8 +238,23 @@ impl ServerHandler for McpSession {
         _request: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+        Err(no_method(CompleteRequestMethod::VALUE))
     }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(no_method(&request.method))
+    }
+}
+
+/// The error about a method that this server does not have.
+fn no_method(method: &str) -> ErrorData {
+    let message =
+        format!("there is no method `{method}` here: this server has tools, by tools/list and tools/call");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
 #[cfg(test)]

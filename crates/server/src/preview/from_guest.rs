@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header, response};
 
 use super::address::Address;
 use super::cookies;
-use super::to_guest::drop_hop_by_hop;
+use crate::hop_by_hop::drop_hop_by_hop;
 
 /// Headers that act beyond this answer. They would lead a browser around the server (`Alt-Svc`),
 /// bind a name or its whole domain for a long time (`Strict-Transport-Security`, pins,

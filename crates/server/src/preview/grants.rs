@@ -21,7 +21,7 @@ use crate::random_hex::random_hex;
 /// The default lifetime of a grant, in milliseconds: 12 hours.
 pub(crate) const TTL_MS: u64 = 12 * 3_600_000;
 /// The lifetimes that a grant may have, in milliseconds: a second to a week.
-pub(crate) const TTL_MS_RANGE: RangeInclusive<u64> = 1_000..=7 * 24 * 3_600_000;
+pub const TTL_MS_RANGE: RangeInclusive<u64> = 1_000..=7 * 24 * 3_600_000;
 /// The time in which the token of an address must be used.
 const TICKET_LIFE: Duration = Duration::from_secs(3600);
 /// The most grants of one port at once. A new one ends the oldest.

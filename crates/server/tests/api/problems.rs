@@ -10,11 +10,18 @@ async fn a_wrong_request_names_the_field() {
     let ground = Ground::new().await;
     let id = ground.sandbox("dev").await;
     for (path, body, field) in [
-        ("/v1/sandboxes".to_owned(), json!({ "spec": { "limits": { "pids": 0 } } }), "limits.pids"),
+        ("/v1/sandboxes".to_owned(), json!({ "spec": { "limits": { "pids": 0 } } }), "spec.limits.pids"),
         ("/v1/sandboxes".to_owned(), json!({ "spec": { "nmae": "x" } }), "spec.nmae"),
         ("/v1/sandboxes".to_owned(), json!({ "spec": { "name": "Not A Name" } }), "spec.name"),
         (format!("/v1/sandboxes/{id}/exec"), json!({ "command": 7 }), "command"),
         (format!("/v1/sandboxes/{id}/exec"), json!({}), "command"),
+        (format!("/v1/sandboxes/{id}/exec"), json!({ "argv": [] }), "argv"),
+        ("/v1/fork".to_owned(), json!({}), "from"),
+        (
+            "/v1/sandboxes".to_owned(),
+            json!({ "spec": { "mounts": [{ "source": "/x" }] } }),
+            "spec.mounts[0].target",
+        ),
         (
             format!("/v1/sandboxes/{id}/exec"),
             json!({ "command": "cat", "stdin_base64": "?" }),
@@ -53,9 +60,66 @@ async fn what_is_no_json_no_path_and_no_method_are_problems_too() {
     assert_eq!(put.status(), 405);
     assert_eq!(kind(put).await, "invalid");
     assert_eq!(kind(ground.get("/v1/sandboxes?limit=0").await).await, "invalid");
-    let wrong = value(ground.get("/v1/sandboxes?limit=x").await).await;
-    assert_eq!(wrong["kind"], "invalid");
-    assert!(!wrong["detail"].as_str().unwrap().contains("deserialize"), "{wrong}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_is_wrong_is_refused_in_plain_words_and_by_the_parameter_s_name() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    for (query, field, detail) in [
+        ("sandboxes?limit=x", "limit", "`limit` must be a whole number that is not negative"),
+        ("sandboxes?limit=-1", "limit", "`limit` must be a whole number that is not negative"),
+        ("sandboxes?limit=99999999999999999999", "limit", "`limit` must be a smaller number"),
+        ("sandboxes?cursor=zz", "cursor", "`cursor` must be the `next_cursor` of a list"),
+        ("sandboxes?label==x", "label", "`label` must look like key=value or key"),
+        ("diff?from=dev&path=rel", "path", "`path` "),
+        (
+            "sandboxes?lmit=5",
+            "lmit",
+            "`lmit` is not known here: expected one of `pool`, `label`, `cursor`, `limit`",
+        ),
+        ("sandboxes/ID?show_env=maybe", "show_env", "`show_env` must be `true` or `false`"),
+        ("sandboxes/ID/files", "path", "`path` must be in the query"),
+        (
+            "sandboxes/ID/files?path=a&beneth=/",
+            "beneth",
+            "`beneth` is not known here: expected one of `pool`",
+        ),
+        ("events?sandbox=dev&since=never", "since", "`since` is not known here: expected one of "),
+    ] {
+        let problem = value(ground.get(&format!("/v1/{}", query.replace("ID", &id))).await).await;
+        assert_eq!((&problem["kind"], &problem["field"]), (&json!("invalid"), &json!(field)), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().starts_with(detail), "{problem}");
+    }
+    let kept = ground.request(Method::DELETE, &format!("/v1/sandboxes/{id}?force=1")).send().await.unwrap();
+    assert_eq!(value(kept).await["field"], "force");
+    assert_eq!(ground.get(&format!("/v1/sandboxes/{id}")).await.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_words_is_told_where_it_belongs() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    for path in ["exec", "processes"] {
+        let body = json!({ "command": ["echo", "hi"] });
+        let problem = value(ground.post(&format!("/v1/sandboxes/{id}/{path}"), body).await).await;
+        assert!(
+            problem["detail"].as_str().unwrap().contains("a list of words goes into `argv`"),
+            "{problem}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plain_request_to_a_websocket_is_a_problem() {
+    let ground = Ground::new().await;
+    let id = ground.sandbox("dev").await;
+    for path in ["exec/socket", "ports/80/connect", "terminals/t1/socket"] {
+        let plain = ground.get(&format!("/v1/sandboxes/{id}/{path}")).await;
+        assert!(plain.status().is_client_error(), "{path}");
+        let problem = value(plain).await;
+        assert_eq!(problem["detail"], "this path is a WebSocket, and the request asks for none", "{path}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

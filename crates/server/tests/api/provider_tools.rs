@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::{
     Capabilities, Created, ExecOptions, Isolation, ProviderTool, ProviderToolAnswer, ProviderTools, Result,
-    Sandbox, SandboxImages, SandboxInfo, SandboxNamer, SandboxProvider, SandboxSnapshots, Usage, ValidSpec,
+    Sandbox, SandboxCowMounts, SandboxImages, SandboxInfo, SandboxNamer, SandboxProvider, SandboxSnapshots,
+    Usage, ValidSpec,
 };
 use eyot_native::NativeProvider;
 use serde_json::{Value, json};
@@ -83,6 +84,10 @@ impl SandboxProvider for Greeters {
 
     fn images(&self, names: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
         self.0.images(names)
+    }
+
+    fn cow_mounts(&self) -> Result<Arc<dyn SandboxCowMounts>> {
+        self.0.cow_mounts()
     }
 
     fn snapshots(&self) -> Result<Arc<dyn SandboxSnapshots>> {

@@ -1,5 +1,6 @@
 //! Snapshots over HTTP: take, list, look up and remove them; fork, roll back and compare.
 
+use eyot_image::testing::TestLayer;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -153,7 +154,7 @@ async fn a_sandbox_that_works_is_refused_unless_what_runs_may_be_stopped() {
     let ground = Ground::new().await;
     ground.sandbox("dev").await;
     assert_eq!(
-        ground.post("/v1/sandboxes/dev/processes", json!({ "command": "exec sleep 1000" })).await.status(),
+        ground.post("/v1/sandboxes/dev/processes", json!({ "argv": ["sleep", "1000"] })).await.status(),
         201
     );
     let refused = value(take(&ground, "dev", json!({ "name": "good" })).await).await;
@@ -219,4 +220,46 @@ async fn what_is_wrong_in_a_request_is_said_and_changes_nothing() {
     assert_eq!(names(&ground).await, [json!("good")]);
     let listed = value(ground.get("/v1/sandboxes").await).await;
     assert_eq!(listed["sandboxes"].as_array().unwrap().len(), 1, "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_is_an_image_for_others_and_needs_a_key_that_may_change_images() {
+    let ground = Ground::new().await;
+    let key = ground.api.keys().create(name("images"), vec![name("images")]).await.unwrap().secret;
+    let sent = async |key: &str, path: &str, body: Value| {
+        let request = ground.as_whom(key, Method::POST, path).header("content-type", "application/json");
+        request.body(body.to_string()).send().await.unwrap()
+    };
+    let root = TestLayer::default().file("bin/sh", "#!").bytes();
+    let import = ground.as_whom(&key, Method::POST, "/v1/images/import?name=base:1").body(root);
+    assert_eq!(import.send().await.unwrap().status(), 200);
+    let spec = |name: &str, image: &str| json!({ "spec": { "name": name, "image": image } });
+    assert_eq!(sent(&key, "/v1/sandboxes", spec("dev", "base:1")).await.status(), 201);
+    let file = "/v1/sandboxes/dev/files?path=a";
+    assert_eq!(ground.as_whom(&key, Method::PUT, file).body("one").send().await.unwrap().status(), 200);
+
+    let wrong = sent(&key, "/v1/commit", json!({ "from": "dev", "reference": "Not A Name" })).await;
+    assert_eq!((wrong.status().as_u16(), kind(wrong).await.as_str()), (400, "invalid"));
+    let made = sent(&key, "/v1/commit", json!({ "from": "dev", "reference": "app:1" })).await;
+    assert_eq!(made.status(), 201);
+    let made = value(made).await;
+    assert_eq!((&made["name"], &made["layers"], &made["stopped"]), (&json!("app:1"), &json!(2), &json!([])));
+    let listed = value(ground.as_whom(&key, Method::GET, "/v1/snapshots").send().await.unwrap()).await;
+    assert_eq!(listed["snapshots"], json!([]));
+    // Every key may make sandboxes of it.
+    assert_eq!(ground.post("/v1/sandboxes", spec("next", "app:1")).await.status(), 201);
+    assert_eq!(read(&ground, "next", "a").await, "one");
+
+    let refused = ground.post("/v1/commit", json!({ "from": "next", "reference": "app:1" })).await;
+    assert_eq!(refused.status(), 403);
+    assert!(value(refused).await["hint"].as_str().unwrap().contains("--image-key"));
+    assert_eq!(sent(&key, "/v1/sandboxes", json!({ "spec": { "name": "plain" } })).await.status(), 201);
+    let plain = sent(&key, "/v1/commit", json!({ "from": "plain", "reference": "app:2" })).await;
+    assert_eq!(plain.status(), 422);
+    assert!(value(plain).await["hint"].as_str().unwrap().contains("--image NAME"));
+    let missing = sent(&key, "/v1/commit", json!({ "from": "ours/next", "reference": "app:2" })).await;
+    assert!(missing.status().is_client_error());
+    let images = value(ground.get("/v1/images").await).await;
+    let names: Vec<&Value> = images["images"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, [&json!("app:1"), &json!("base:1")]);
 }

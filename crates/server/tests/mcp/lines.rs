@@ -79,7 +79,12 @@ async fn what_is_no_message_is_answered_and_the_session_goes_on() {
     assert_eq!(wire.receive().await["error"]["code"], -32700);
     wire.send("").await;
     wire.send(r#"{"jsonrpc":"2.0","id":8,"method":"no/such"}"#).await;
-    assert_eq!(wire.receive().await["error"]["code"], -32601);
+    let answer = wire.receive().await;
+    assert_eq!(answer["error"]["code"], -32601);
+    assert!(
+        answer["error"]["message"].as_str().unwrap().starts_with("there is no method `no/such` here"),
+        "{answer}"
+    );
     wire.send(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await;
     assert_eq!(wire.receive().await["id"], 9);
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::OfPool;
 use crate::api::access::{self, Access, Caller};
-use crate::api::extract::Params;
+use crate::api::query::Params;
 use crate::api::small_bodies;
 use crate::api::state::Api;
 use crate::problem::Refusal;
