@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use eyot::{
     CancellationToken, Command, Error, ErrorKind, ExecEvent, ExecOptions, ExecResult, ExecStream, PtySize,
@@ -319,6 +321,11 @@ fn print_result(sandbox: &Sandbox, result: &ExecResult, output: Output) -> Resul
         serde_json::to_value(&flat).map_err(|error| Failure::host("write the result", error.into()))?;
     value["outcome"] = serde_json::to_value(result.outcome)
         .map_err(|error| Failure::host("write the result", error.into()))?;
+    for (field, bytes) in [("stdout_base64", &result.stdout), ("stderr_base64", &result.stderr)] {
+        if std::str::from_utf8(bytes).is_err() {
+            value[field] = STANDARD.encode(bytes).into();
+        }
+    }
     value["output_open"] = result.output_open.into();
     value["may_still_be_running"] = result.may_still_be_running.into();
     value["sandbox_id"] = sandbox.id().as_str().into();

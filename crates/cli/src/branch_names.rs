@@ -1,9 +1,12 @@
 //! Snapshots of a pool of this host or of a server, and sandboxes by the names that commands take.
 
-use eyot::{CompareOptions, Error, ErrorKind, FileChanges, SandboxId, SandboxName, SnapshotInfo};
+use eyot::{
+    ApplyOptions, ApplyReport, CompareOptions, Error, ErrorKind, FileChanges, SandboxId, SandboxName,
+    SnapshotInfo,
+};
 use eyot_engine::{
-    ComparedPoint, DEFAULT_SANDBOX, ForkOptions, Forks, RollbackDone, RollbackOptions, SandboxPool,
-    SnapshotOptions, SnapshotTaken,
+    CommitOptions, ComparedPoint, DEFAULT_SANDBOX, ForkOptions, Forks, ImageCommitted, RollbackDone,
+    RollbackOptions, SandboxPool, SnapshotOptions, SnapshotTaken,
 };
 use eyot_providers::remote::RemoteServer;
 
@@ -57,6 +60,24 @@ impl BranchPool {
         }
     }
 
+    /// Writes the changes of a sandbox's copy of a folder into the folder. A server's folders are not this host's.
+    pub async fn apply(
+        &self,
+        sandbox: &str,
+        options: &ApplyOptions,
+        stop: bool,
+    ) -> Result<ApplyReport, Error> {
+        match self {
+            Self::Local(pool) => pool.apply(sandbox, options, stop).await,
+            Self::Remote { .. } => {
+                let message = "apply: a client of a server names no folder of the server's host";
+                Err(Error::new(ErrorKind::Unsupported, message).with_hint(
+                    "run `eyot apply` on that host, or copy the files: `eyot cp SANDBOX:PATH DIR`",
+                ))
+            }
+        }
+    }
+
     /// Makes sandboxes of a snapshot or of another sandbox.
     pub async fn fork(&self, options: ForkOptions) -> Result<Forks, Error> {
         match self {
@@ -70,6 +91,14 @@ impl BranchPool {
         }
     }
 
+    /// Makes an image of a snapshot or of a sandbox.
+    pub async fn commit(&self, options: CommitOptions) -> Result<ImageCommitted, Error> {
+        match self {
+            Self::Local(pool) => pool.commit(pool.commit_source(&options.from).await?, options, None).await,
+            Self::Remote { server, pool } => server.commit(pool.as_ref(), &options).await,
+        }
+    }
+
     /// Compares two sides; without the second, what a sandbox has changed since its last snapshot.
     pub async fn compare(
         &self,
@@ -77,17 +106,15 @@ impl BranchPool {
         to: Option<&str>,
         options: &CompareOptions,
     ) -> Result<FileChanges, Error> {
-        let named = |name: &str| ComparedPoint::Named(name.to_owned());
-        match self {
-            Self::Local(pool) => {
-                let (from, to) = match to {
-                    Some(to) => (named(from), named(to)),
-                    None => (ComparedPoint::BaseOf(from.to_owned()), ComparedPoint::Sandbox(from.to_owned())),
-                };
-                pool.compare(&from, &to, options).await
+        let (first, second) = (from.parse()?, to.map(str::parse).transpose()?);
+        match (self, second) {
+            (Self::Local(pool), Some(second)) => pool.compare(&first, &second, options).await,
+            (Self::Local(pool), None) => {
+                let base = ComparedPoint::BaseOf(from.to_owned());
+                pool.compare(&base, &ComparedPoint::Sandbox(from.to_owned()), options).await
             }
-            Self::Remote { server, pool } => {
-                server.diff(pool.as_ref(), &named(from), to.map(named).as_ref(), options).await
+            (Self::Remote { server, pool }, second) => {
+                server.diff(pool.as_ref(), &first, second.as_ref(), options).await
             }
         }
     }

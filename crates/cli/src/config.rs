@@ -17,16 +17,18 @@ use eyot_providers::row::ProviderRow;
 use serde::Deserialize;
 
 use crate::args::{NetworkArg, parse_pull};
-use crate::durations::{self, DeadlineArg};
 use crate::errors::{Failure, USAGE};
 use crate::usual_quotas::UsualQuotas;
 use crate::variables::refuse_misspelt;
 
 mod agents;
+mod defaults;
 mod provider_options;
 
 pub use agents::configure_models;
 use agents::{AgentSettings, ConfiguredPool, ModelProviders, check};
+use defaults::Span;
+pub use defaults::{Defaults, SetFields};
 pub use provider_options::ConfiguredOptions;
 
 /// The values of a variable in MiB.
@@ -98,7 +100,7 @@ pub enum Quota {
 
 /// A quota as it is written in a file.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a quota is a number that is not negative, or \"unlimited\"")]
 enum QuotaValue {
     Number(u64),
     Word(String),
@@ -194,76 +196,6 @@ impl RegistrySettings {
     }
 }
 
-/// The defaults of new sandboxes.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Defaults {
-    /// As `--image`.
-    pub image: Option<String>,
-    /// As `--pull`.
-    pub pull: Option<PullPolicy>,
-    /// As `--net`.
-    pub net: Option<NetworkArg>,
-    /// As `--user`.
-    pub user: Option<String>,
-    /// As `--memory-mib`.
-    pub memory_mib: Option<u64>,
-    /// As `--cpus`.
-    pub cpus: Option<f64>,
-    /// As `--pids`.
-    pub pids: Option<u64>,
-    /// As `--disk-mib`.
-    pub disk_mib: Option<u64>,
-    /// As `--timeout`, with its unit.
-    pub timeout: Option<Span>,
-    /// As `--max-output-bytes`.
-    pub max_output_bytes: Option<u64>,
-    /// As `--max-file-bytes`.
-    pub max_file_bytes: Option<u64>,
-    /// As `--ttl`, with its unit, or `never`.
-    pub ttl: Option<DeadlineArg>,
-    /// As `--idle-timeout`, with its unit, or `never`.
-    pub idle_timeout: Option<DeadlineArg>,
-}
-
-/// The fields that a spec sets, of those whose default cannot be told from a set value.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SetFields {
-    /// The spec sets the network.
-    pub network: bool,
-    /// The spec sets when to fetch the image.
-    pub pull: bool,
-    /// The spec sets the time to live, and be it to never.
-    pub ttl: bool,
-    /// The spec sets the idle timeout, and be it to never.
-    pub idle_timeout: bool,
-}
-
-/// A duration in milliseconds, which is written with its unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Span(u64);
-
-impl Span {
-    fn ms(self) -> u64 {
-        self.0
-    }
-}
-
-impl FromStr for Span {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        durations::parse_ms(text).map(Self)
-    }
-}
-
-impl TryFrom<String> for Span {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 impl Config {
     /// Loads the configuration of this machine, this user and this environment. A file that is named, here or by EYOT_CONFIG,
     /// takes the place of the machine's and the user's, and must be there.
@@ -332,6 +264,8 @@ impl Config {
             format!("line {}: {}", line.unwrap_or(1), error.message())
         })?;
         check(&config.models, &config.pools)?;
+        let in_file = |(key, _, reason)| format!("`{key}` of `[defaults]` {reason}");
+        config.defaults.check().map_err(in_file)?;
         match config.state.as_deref().filter(|state| !state.is_absolute()) {
             Some(state) => Err(format!("`state` must be absolute: {}", state.display())),
             None => Ok(config),
@@ -354,6 +288,8 @@ impl Config {
             ttl: variable(&lookup, "EYOT_TTL")?,
             idle_timeout: variable(&lookup, "EYOT_IDLE_TIMEOUT")?,
         };
+        let wrong = |(_, variable, reason)| Failure::usage(format!("the variable {variable} {reason}"));
+        defaults.check().map_err(wrong)?;
         let quotas = Quotas {
             max_sandboxes: plain(
                 &lookup,
@@ -414,54 +350,6 @@ impl Config {
     }
 }
 
-impl Defaults {
-    fn over(self, below: Self) -> Self {
-        Self {
-            image: self.image.or(below.image),
-            pull: self.pull.or(below.pull),
-            net: self.net.or(below.net),
-            user: self.user.or(below.user),
-            memory_mib: self.memory_mib.or(below.memory_mib),
-            cpus: self.cpus.or(below.cpus),
-            pids: self.pids.or(below.pids),
-            disk_mib: self.disk_mib.or(below.disk_mib),
-            timeout: self.timeout.or(below.timeout),
-            max_output_bytes: self.max_output_bytes.or(below.max_output_bytes),
-            max_file_bytes: self.max_file_bytes.or(below.max_file_bytes),
-            ttl: self.ttl.or(below.ttl),
-            idle_timeout: self.idle_timeout.or(below.idle_timeout),
-        }
-    }
-
-    /// Fills the fields that the spec leaves open. `set` names the fields that it sets although
-    /// they look like their default.
-    pub fn fill(&self, spec: &mut SandboxSpec, set: SetFields) {
-        let limits = &mut spec.limits;
-        limits.memory_mib = limits.memory_mib.or(self.memory_mib);
-        limits.cpus = limits.cpus.or(self.cpus);
-        limits.pids = limits.pids.or(self.pids);
-        limits.disk_mib = limits.disk_mib.or(self.disk_mib);
-        limits.timeout_ms = limits.timeout_ms.or(self.timeout.map(|span| span.0));
-        limits.max_output_bytes = limits.max_output_bytes.or(self.max_output_bytes);
-        limits.max_file_bytes = limits.max_file_bytes.or(self.max_file_bytes);
-        let lifecycle = &mut spec.lifecycle;
-        let deadline = |configured: Option<DeadlineArg>, is_set: bool| {
-            configured.filter(|_| !is_set).and_then(|DeadlineArg(after)| after)
-        };
-        lifecycle.ttl_ms = lifecycle.ttl_ms.or(deadline(self.ttl, set.ttl));
-        lifecycle.idle_timeout_ms =
-            lifecycle.idle_timeout_ms.or(deadline(self.idle_timeout, set.idle_timeout));
-        spec.image = spec.image.take().or_else(|| self.image.clone());
-        spec.user = spec.user.take().or_else(|| self.user.clone());
-        if let Some(network) = self.net.filter(|_| !set.network) {
-            spec.network = network.into();
-        }
-        if let Some(pull) = self.pull.filter(|_| !set.pull) {
-            spec.container.pull = pull;
-        }
-    }
-}
-
 fn user_file(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let folder = lookup("XDG_CONFIG_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let folder = folder.or_else(|| lookup("HOME").map(|home| Path::new(&home).join(".config")));
@@ -511,6 +399,7 @@ fn wrong_variable(name: &str, text: &str, reason: &dyn std::fmt::Display) -> Fai
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::durations::DeadlineArg;
     use crate::usual_quotas::HostSize;
     use eyot_providers::registry::rows;
 
@@ -539,6 +428,17 @@ mod tests {
 
     #[test]
     fn a_variable_wins_over_a_file_and_a_wrong_one_is_named() {
+        for (text, named) in [
+            ("pids = 7", "`pids` of `[defaults]` must be at least 8"),
+            ("cpus = 0.0", "`cpus`"),
+            ("user = \"\"", "`user`"),
+        ] {
+            let reason = Config::parse(&format!("[defaults]\n{text}\n")).unwrap_err();
+            assert!(reason.contains(named), "{reason}");
+        }
+        let wrong = Config::from_env(|name: &str| (name == "EYOT_PIDS").then(|| "7".to_owned()));
+        let wrong = format!("{:?}", wrong.unwrap_err());
+        assert!(wrong.contains("the variable EYOT_PIDS must be at least 8"), "{wrong}");
         let lookup = |name: &str| (name == "EYOT_PIDS").then(|| "9".to_owned());
         let below = Config::parse("[defaults]\npids = 20\ncpus = 1.5\n").unwrap();
         let config = Config::from_env(lookup).unwrap().over(below);

@@ -325,7 +325,12 @@ impl Context {
     pub async fn find(&self, named: &str) -> Result<(Arc<dyn SandboxProvider>, String), Failure> {
         self.refuse_if_it_ends_with_us("use of a sandbox of an earlier command")?;
         if let Some((pool, name)) = named.split_once('/') {
-            return match Pool::existing(SandboxName::parse(pool)?, self).await? {
+            let odd = |_| {
+                Error::invalid("name", format!("must be NAME, POOL/NAME or an id; got `{named}`"))
+                    .with_hint("`eyot ls` shows the names that there are")
+            };
+            let pool = SandboxName::parse(pool).map_err(odd)?;
+            return match Pool::existing(pool, self).await? {
                 Pool::Local(pool) => Ok((pool.as_provider(), name.to_owned())),
                 Pool::Remote { provider, .. } => Ok((provider, name.to_owned())),
             };

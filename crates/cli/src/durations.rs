@@ -29,6 +29,15 @@ pub fn parse_timeout_ms(text: &str) -> Result<u64, String> {
     parse_ms(text)
 }
 
+/// Parses a time that can't be left out for none.
+pub fn parse_some_ms(text: &str) -> Result<u64, String> {
+    let parsed = if text == "0" { Ok(0) } else { parse_ms(text) };
+    match parsed {
+        Ok(0) => Err("it can't be no time; write 30s, 10m or 1.5h".to_owned()),
+        parsed => parsed,
+    }
+}
+
 /// The time after which a sandbox ends, in milliseconds and longer than nothing. `None`: never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]

@@ -1,6 +1,8 @@
 //! Failures of a command: one sentence, a hint if there is one, and an exit code. `-v` also shows
 //! the source chain.
 
+mod flag_names;
+
 use std::error::Error as _;
 use std::io::{self, Write};
 
@@ -10,6 +12,7 @@ use eyot::{Error, ErrorKind};
 
 use crate::args::GlobalArgs;
 use crate::output::{escaped_json, printable, say};
+use flag_names::in_flags;
 
 /// Exit code: the arguments or the configuration are wrong.
 pub const USAGE: u8 = 2;
@@ -161,12 +164,14 @@ const WHAT_A_PROVIDER_CAN: &str = "`eyot providers` lists what each provider can
 pub struct Reporter {
     json: bool,
     verbose: bool,
+    /// The arguments of the command line.
+    words: Vec<String>,
 }
 
 impl Reporter {
     /// Makes a reporter in the form that the arguments ask for.
-    pub fn new(global: &GlobalArgs) -> Self {
-        Self { json: global.json, verbose: global.verbose > 0 }
+    pub fn new(global: &GlobalArgs, words: Vec<String>) -> Self {
+        Self { json: global.json, verbose: global.verbose > 0, words }
     }
 
     /// Reports the sentence and the hint, with `--json` also a line for programs, and with `-v` the
@@ -181,7 +186,8 @@ impl Reporter {
     }
 
     fn render(&self, error: &Error) -> String {
-        let mut text = format!("eyot: {}\n", printable(&error.to_string()));
+        let sentence = in_flags(error, &self.words);
+        let mut text = format!("eyot: {}\n", printable(&sentence));
         let usual = || (error.kind() == ErrorKind::Unsupported).then_some(WHAT_A_PROVIDER_CAN);
         let hint = error.hint().or_else(usual);
         if let Some(hint) = hint {
@@ -195,7 +201,7 @@ impl Reporter {
             }
         }
         if self.json {
-            text.push_str(&json_error(error.kind(), &error.to_string(), hint));
+            text.push_str(&json_error(error.kind(), &sentence, hint));
         }
         text
     }
@@ -213,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_one_sentence_and_a_hint_with_control_characters_made_harmless() {
-        let text = Reporter { json: false, verbose: false }.render(&error());
+        let text = Reporter { json: false, verbose: false, words: Vec::new() }.render(&error());
         assert_eq!(
             text,
             "eyot: open sandbox `x\\u{1b}[2J`: not found\nhint: `eyot ls` shows what there is\n"
@@ -223,13 +229,15 @@ mod tests {
     #[test]
     fn the_source_chain_is_shown_only_when_asked_for() {
         assert!(
-            Reporter { json: false, verbose: true }.render(&error()).contains("caused by: secret path\n")
+            Reporter { json: false, verbose: true, words: Vec::new() }
+                .render(&error())
+                .contains("caused by: secret path\n")
         );
     }
 
     #[test]
     fn with_json_the_last_line_is_an_object_with_kind_message_and_hint() {
-        let text = Reporter { json: true, verbose: false }.render(&error());
+        let text = Reporter { json: true, verbose: false, words: Vec::new() }.render(&error());
         let value: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert_eq!(value["error"]["kind"], "not_found");
         assert_eq!(value["error"]["hint"], "`eyot ls` shows what there is");

@@ -28,6 +28,7 @@ mod output;
 mod parent;
 mod partial;
 mod pools;
+mod port_note;
 mod provider;
 mod provider_hint;
 mod redaction;
@@ -53,12 +54,13 @@ fn main() {
         std::process::exit(code);
     }
     let words = args::with_signal_option(std::env::args_os());
+    let written =
+        || -> Vec<String> { std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect() };
     let cli = Cli::try_parse_from(words).unwrap_or_else(|error| {
-        let words: Vec<String> =
-            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into()).collect();
+        let words = written();
         errors::exit_with(&args::with_our_word(error, &words), &words)
     });
-    let reporter = errors::Reporter::new(&cli.global);
+    let reporter = errors::Reporter::new(&cli.global, written());
     let code = match commands::run(cli) {
         Ok(code) => code,
         Err(failure) => report(&reporter, &failure),

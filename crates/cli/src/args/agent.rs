@@ -63,7 +63,7 @@ pub struct AgentLsArgs {
 #[derive(Debug, Args)]
 pub struct AgentWorkArgs {
     /// The task
-    #[arg(value_name = "TASK")]
+    #[arg(value_name = "TASK", value_parser = parse_task)]
     pub task: Option<String>,
     /// Use the agent in agents/NAME.md [default with --continue: the same agent as before]
     #[arg(long, value_name = "NAME")]
@@ -84,13 +84,13 @@ pub struct AgentWorkArgs {
     #[arg(long, value_name = "TEXT")]
     pub instructions: Option<String>,
     /// Stop after this many turns of the model
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_turns: Option<u64>,
     /// Stop after this many tokens, read and written together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
     /// Stop when the tokens have cost this much, in dollars; models without known prices count as free
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_cost, allow_negative_numbers = true)]
     pub max_cost: Option<f64>,
     /// Stop after this long
     #[arg(long, value_name = "DURATION", value_parser = durations::parse_timeout_ms)]
@@ -113,6 +113,16 @@ fn parse_mcp_url(text: &str) -> Result<String, String> {
             .to_owned());
     }
     Ok(text.to_owned())
+}
+
+/// Parses a price in dollars.
+fn parse_cost(text: &str) -> Result<f64, String> {
+    let cost = text.parse().ok().filter(|cost: &f64| cost.is_finite() && *cost > 0.0);
+    cost.ok_or_else(|| "must be a price above 0, such as 0.50".to_owned())
+}
+
+fn parse_task(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("a task has words".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The arguments of `snapshot`, `fork`, `rollback` and `diff`.
+//! The arguments of `snapshot`, `fork`, `commit`, `rollback`, `diff` and `apply`.
 
 use clap::{Args, Subcommand};
 use eyot::{SandboxName, SandboxPath};
@@ -16,7 +16,7 @@ Examples:
   eyot rollback dev before-upgrade              go back to them
   eyot fork before-upgrade -n 3                 three that begin with them
 
-A snapshot keeps files, not processes. Persistent workspaces, mounts and what lies in memory are no \
+A snapshot keeps files, not processes. Persistent workspaces, mounts (not copies) and what lies in memory are no \
 part of it. A sandbox that works is refused unless `--stop` ends what runs, as `eyot sleep` does; its \
 services start again.";
 
@@ -44,6 +44,21 @@ Examples:
 The forks have the spec of the sandbox: its limits, variables and mounts. Their names are printed, one \
 a line.";
 
+const COMMIT_EXAMPLES: &str = "\
+Examples:
+  eyot create dev --image node:22
+  eyot exec dev -u root -- npm install -g typescript
+  eyot commit dev node-ts:1                     an image of its present files
+  eyot create other --image node-ts:1
+  eyot commit before-upgrade app:1.2            an image of a snapshot
+  eyot image ls
+  eyot image rm node-ts:1
+
+The image is the one that the sandbox was made from, with one layer more; its variables, user, working \
+directory and entrypoint stay. Files of persistent workspaces and mounts, variables of the sandbox and \
+processes are no part of it. A sandbox of the host's programs, without `--image`, can't be committed. An \
+image that has the name loses it.";
+
 const ROLLBACK_EXAMPLES: &str = "\
 Examples:
   eyot rollback dev before-upgrade
@@ -60,6 +75,17 @@ Examples:
   eyot diff dev --text                          with the lines that changed
 
 A is added, C is changed, D is removed. Only the content, the kind and the mode of files count.";
+
+const APPLY_EXAMPLES: &str = "\
+Examples:
+  eyot create dev --mount .:/workspace:cow      the sandbox changes a copy
+  eyot diff dev --path /workspace --text        what it has changed
+  eyot apply dev --dry-run                      what it would write, or why not
+  eyot apply dev                                write it into this folder
+  eyot apply dev /workspace                     of several copies, this one
+
+All changes are written, or none: if the host has changed one of the same files since the sandbox was made, nothing is, \
+and the files are listed. Look at the changes first: `.git/hooks`, `.git/config` and build files are run by programs of this host.";
 
 /// `eyot snapshot`
 #[derive(Debug, Args)]
@@ -130,6 +156,20 @@ pub struct ForkArgs {
     pub stop: StopArg,
 }
 
+/// `eyot commit`
+#[derive(Debug, Args)]
+#[command(after_help = COMMIT_EXAMPLES)]
+pub struct CommitArgs {
+    /// A snapshot or, if there is none of that name, a sandbox
+    #[arg(value_name = "SNAPSHOT|SANDBOX")]
+    pub from: String,
+    /// The name of the image, such as `app:1`
+    #[arg(value_name = "REFERENCE")]
+    pub reference: String,
+    #[command(flatten)]
+    pub stop: StopArg,
+}
+
 /// `eyot rollback`
 #[derive(Debug, Args)]
 #[command(after_help = ROLLBACK_EXAMPLES)]
@@ -140,6 +180,23 @@ pub struct RollbackArgs {
     /// The snapshot of its pool, by name or id
     #[arg(value_name = "SNAPSHOT")]
     pub snapshot: String,
+    #[command(flatten)]
+    pub stop: StopArg,
+}
+
+/// `eyot apply`
+#[derive(Debug, Args)]
+#[command(after_help = APPLY_EXAMPLES)]
+pub struct ApplyArgs {
+    /// The sandbox: NAME, POOL/NAME or its id
+    #[arg(value_name = "SANDBOX")]
+    pub sandbox: String,
+    /// The place of the copy in the sandbox; by default the only one
+    #[arg(value_name = "DST", value_parser = SandboxPath::parse)]
+    pub target: Option<SandboxPath>,
+    /// Only say what would be written, and what is in the way
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub stop: StopArg,
 }

@@ -52,7 +52,15 @@ pub fn with_our_word(mut error: Error, words: &[String]) -> Error {
         }
         // Both commands and a sandbox may follow it.
         ErrorKind::ArgumentConflict if called == Some("snapshot") => {
-            suggest(&mut error, "--name names the snapshot: `eyot snapshot SANDBOX --name NAME`".to_owned());
+            let after = words.iter().skip_while(|word| *word != "snapshot").skip(1);
+            let mut after = after.filter(|word| !word.starts_with('-'));
+            let word = match (after.next().map(String::as_str), after.next()) {
+                (Some("create" | "take" | "save" | "new"), Some(sandbox)) => {
+                    format!("the sandbox's name alone takes one: `eyot snapshot {sandbox}`")
+                }
+                _ => "--name names the snapshot: `eyot snapshot SANDBOX --name NAME`".to_owned(),
+            };
+            suggest(&mut error, word);
         }
         _ => {}
     }
@@ -85,7 +93,9 @@ fn suggest_option(error: &mut Error, called: Option<&str>, words: &[String]) {
     let command = called_command(&program, words);
     // The parser's own line is made up of what was typed and of what it took the option for.
     error.insert(ContextKind::Usage, ContextValue::StyledStr(command.clone().render_usage()));
-    if let Some(word) = ours_of_option(called, &option) {
+    if let Some((option, value)) = negative(words) {
+        suggest(error, format!("`{option}` takes no negative value: `{value}` was read as an option"));
+    } else if let Some(word) = ours_of_option(called, &option) {
         suggest(error, word.to_owned());
     } else if let Some(nearest) = nearest_option(command, &option) {
         error.insert(ContextKind::SuggestedArg, ContextValue::String(nearest));
@@ -93,6 +103,17 @@ fn suggest_option(error: &mut Error, called: Option<&str>, words: &[String]) {
         let name = command.get_bin_name().unwrap_or("eyot");
         suggest(error, format!("`{name} --help` lists its options"));
     }
+}
+
+/// Finds an option that a negative number follows, as in `-m -5`.
+fn negative(words: &[String]) -> Option<(&str, &str)> {
+    let is_option = |word: &str| word.starts_with('-');
+    let is_number = |word: &str| {
+        let digits = word.strip_prefix('-').map(|rest| rest.trim_start_matches('.'));
+        digits.is_some_and(|digits| digits.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    let pair = words.windows(2).find(|pair| is_option(&pair[0]) && is_number(&pair[1]))?;
+    Some((&pair[0], &pair[1]))
 }
 
 /// Finds the command, or the command of a command, that the arguments name.
@@ -235,9 +256,9 @@ fn ours_of_command(command: &str) -> Option<&'static str> {
         "connect" => "`eyot sh NAME` opens a shell in a sandbox",
         "spawn" => "`eyot create NAME` creates a sandbox",
         "new" => "`eyot create NAME` creates a sandbox",
-        "rename" => "a sandbox keeps its name; `eyot create NAME` creates another",
-        "commit" | "save" | "export" => {
-            "`eyot snapshot NAME` keeps the files of a sandbox; `eyot exec NAME -- tar c PATH > FILE` saves files of a sandbox; `eyot backup FILE` all there is"
+        "rename" => "a sandbox keeps its name; `eyot fork OLD --name NEW` makes another one with its files",
+        "save" | "export" => {
+            "`eyot commit NAME REFERENCE` makes an image; `eyot snapshot NAME` keeps the files of a sandbox; `eyot exec NAME -- tar c PATH > FILE` saves files of a sandbox; `eyot backup FILE` all there is"
         }
         "login" | "auth" => {
             "a server's key is in the variable EYOT_API_KEY; `docker login` is for registries"

@@ -107,11 +107,15 @@ pub struct McpAccessArgs {
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub allow_origin: Vec<AllowedOrigin>,
     /// End a session that was not used for this long
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms, default_value = "1h", requires = "http")]
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_some_ms, default_value = "1h", requires = "http")]
     pub session_timeout: u64,
     /// The most sessions at once
-    #[arg(long, value_name = "N", default_value_t = 100, requires = "http")]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_sessions, requires = "http")]
     pub max_sessions: usize,
+}
+
+fn parse_sessions(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|most| *most > 0).ok_or_else(|| "must be a number from 1".to_owned())
 }
 
 fn parse_pool(text: &str) -> Result<SandboxName, String> {

@@ -40,7 +40,7 @@ use crate::build_info::VERSION_IN_WORDS;
 pub use agent::{AgentArgs, AgentCommand, AgentLsArgs, AgentWorkArgs};
 pub use backup::{BackupArgs, RestoreArgs};
 pub use bench::{BenchArgs, BenchImage};
-pub use branches::{DiffArgs, ForkArgs, RollbackArgs, SnapshotArgs, SnapshotCommand};
+pub use branches::{ApplyArgs, CommitArgs, DiffArgs, ForkArgs, RollbackArgs, SnapshotArgs, SnapshotCommand};
 pub use docker::with_our_word;
 pub use events::EventsArgs;
 pub use exec::{ExecArgs, RunArgs, ShArgs, TerminalArgs};
@@ -58,7 +58,7 @@ pub use server::{KeysArgs, KeysCommand, PreviewArgs, ServeArgs};
 pub use shell_support::{CompletionsArgs, HelpArgs, ManArgs, VersionArgs};
 pub use side::Side;
 pub use signal_words::with_signal_option;
-pub use spec::SpecArgs;
+pub use spec::{SpecArgs, idle_action_without_timeout};
 pub use tools::{BrowseArgs, CallArgs, ToolsArgs, TransferArgs, WorkspaceOptionsArg};
 pub use top::{TopArgs, TopSort};
 pub use update::{ChangeArgs, UpdateArgs};
@@ -105,7 +105,7 @@ pub struct GlobalArgs {
     #[arg(value_parser = values::provider_parser(), help = values::provider_help())]
     pub provider: Option<&'static ProviderRow>,
     /// An option of the provider; may be repeated. `eyot providers` lists them
-    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = values::parse_pair)]
+    #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = values::parse_provider_option)]
     pub provider_option: Vec<(String, String)>,
     /// Use the sandboxes of an Eyot server: http://HOST:PORT, https://… (EYOT_CA_CERT: trusted instead of the system) or unix:/PATH; its key is in EYOT_API_KEY [env: EYOT_SERVER]
     #[arg(long, global = true, value_name = "URL")]
@@ -242,8 +242,10 @@ commands! {
     "Branches" {
         Snapshot(SnapshotArgs), "snapshot", "Keep the files of a sandbox as they are; list and remove what is kept";
         Fork(ForkArgs), "fork", "Make sandboxes from a snapshot or from another sandbox";
+        Commit(CommitArgs), "commit", "Make an image of a snapshot or of a sandbox as it is now";
         Rollback(RollbackArgs), "rollback", "Give a sandbox the files of a snapshot again";
         Diff(DiffArgs), "diff", "List the files that differ between snapshots and sandboxes";
+        Apply(ApplyArgs), "apply", "Write what a sandbox has changed in a copy of a folder back into the folder";
     }
     "Network" {
         Net(NetArgs), "net", "Show and change where a sandbox may connect to";

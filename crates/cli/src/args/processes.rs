@@ -158,6 +158,9 @@ pub struct WaitArgs {
     /// The process, such as p1
     #[arg(value_name = "PROCESS", value_parser = parse_process)]
     pub process: ProcessId,
+    /// Wait no longer than this, such as 30s; the process goes on, and the exit code is 124
+    #[arg(long, value_name = "DURATION", value_parser = durations::parse_timeout_ms)]
+    pub timeout: Option<u64>,
 }
 
 fn parse_process(text: &str) -> Result<ProcessId, String> {

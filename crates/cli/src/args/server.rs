@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use eyot::SandboxName;
+use eyot_server::PREVIEW_TTL_MS;
 use eyot_server::api::{AllowedHost, AllowedOrigin, PreviewDomain, ServeLimits};
 
 use super::tools::parse_name;
@@ -196,12 +197,22 @@ pub struct PreviewArgs {
     #[arg(long)]
     pub public: bool,
     /// End the preview after this long: 30m, 12h, 7d [default: 12h]
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse_ms)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_preview_ttl)]
     pub ttl: Option<u64>,
     /// Print the address below the server's own host name, for clients that cannot resolve names
     /// below localhost
     #[arg(long)]
     pub path: bool,
+}
+
+/// Parses the time that a preview is open, from a second to a week.
+fn parse_preview_ttl(text: &str) -> Result<u64, String> {
+    let wrong = |how: &str| format!("`{text}` is too {how} for a preview: write from 1s to 7d");
+    match durations::parse_ms(text)? {
+        ms if ms < *PREVIEW_TTL_MS.start() => Err(wrong("short")),
+        ms if ms > *PREVIEW_TTL_MS.end() => Err(wrong("long")),
+        ms => Ok(ms),
+    }
 }
 
 /// `eyot keys`

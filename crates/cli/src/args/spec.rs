@@ -51,11 +51,11 @@ pub struct SpecArgs {
     /// With egress, refuse this address even if a rule allows it
     #[arg(long, value_name = "RULE")]
     pub deny: Vec<EgressRule>,
-    /// Mount a folder of the host; read-only unless it ends in :rw
-    #[arg(long, value_name = "SRC:DST[:rw]", value_parser = parse_mount)]
+    /// Mount a folder of the host; read-only unless it ends in :rw, or in :cow for a copy that the sandbox changes
+    #[arg(long, value_name = "SRC:DST[:rw|:cow]", value_parser = parse_mount)]
     pub mount: Vec<Mount>,
     /// Mount a folder of the host, as Docker spells it
-    #[arg(long, short = 'v', value_name = "SRC:DST:ro|rw", value_parser = parse_volume)]
+    #[arg(long, short = 'v', value_name = "SRC:DST:ro|rw|cow", value_parser = parse_volume)]
     pub volume: Vec<Mount>,
     /// A variable for every command; K alone takes the value from eyot's environment
     #[arg(long, short, value_name = "K=V", value_parser = parse_env)]
@@ -153,6 +153,12 @@ pub struct SpecArgs {
     /// Begin with a SandboxSpec in JSON
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
+}
+
+/// Refuses an `--on-idle` that would never happen.
+pub fn idle_action_without_timeout() -> Failure {
+    let message = "--on-idle says what happens at the idle timeout, and there is none";
+    Failure::usage(message).hint("add --idle-timeout 10m, say")
 }
 
 impl SpecArgs {
@@ -275,8 +281,7 @@ impl SpecArgs {
         if self.on_idle.is_none() || spec.lifecycle.idle_timeout_ms.is_some() {
             return Ok(());
         }
-        let message = "--on-idle says what happens at the idle timeout, and there is none";
-        Err(Failure::usage(message).hint("add --idle-timeout 10m, say"))
+        Err(idle_action_without_timeout())
     }
 
     fn add_manifest(&self, spec: &mut SandboxSpec) -> Result<(), Failure> {

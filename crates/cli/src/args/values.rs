@@ -13,7 +13,7 @@ use eyot_providers::registry::{default_row, find, in_words, names, rows};
 use eyot_providers::row::ProviderRow;
 
 use crate::errors::Failure;
-use crate::sizes::parse_mib;
+use crate::sizes::{parse_mib, shown_mib};
 
 /// A network that a sandbox may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
@@ -58,6 +58,7 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
         mib if mib < Limits::MIN_MEMORY_MIB => {
             Err(format!("`{text}` is too little for a sandbox; the least is {}m", Limits::MIN_MEMORY_MIB))
         }
+        mib if mib > MAX_MIB => Err(format!("`{text}` is too much; the most is {}", shown_mib(MAX_MIB))),
         mib => Ok(mib),
     }
 }
@@ -68,9 +69,13 @@ pub fn parse_disk(text: &str) -> Result<u64, String> {
         0..MIN_DISK_MIB => {
             Err(format!("`{text}` is too little for a file system; the least is {MIN_DISK_MIB}m"))
         }
+        mib if mib > MAX_MIB => Err(format!("`{text}` is too much; the most is {}", shown_mib(MAX_MIB))),
         mib => Ok(mib),
     }
 }
+
+/// The most memory or disk space, in MiB: 8 TiB.
+const MAX_MIB: u64 = 8 << 20;
 
 /// The least limit of disk space, in MiB: a file system of its own needs so much.
 const MIN_DISK_MIB: u64 = 8;
@@ -85,11 +90,12 @@ pub fn parse_cpus(text: &str) -> Result<f64, String> {
 
 /// Parses a limit of processes.
 pub fn parse_pids(text: &str) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| (Limits::MIN_PIDS..=Limits::MAX).contains(number));
+    let number = text.parse().ok().filter(|number| (Limits::MIN_PIDS..=Limits::MAX_PIDS).contains(number));
     number.ok_or_else(|| {
         format!(
-            "`{text}` is not a number of processes; the least is {}, so write 64 or 512",
-            Limits::MIN_PIDS
+            "`{text}` is not a number of processes; the least is {}, the most {}, so write 64 or 512",
+            Limits::MIN_PIDS,
+            Limits::MAX_PIDS
         )
     })
 }
@@ -172,22 +178,25 @@ pub fn parse_env_file(text: &str) -> Result<Vec<EnvArg>, String> {
         .collect()
 }
 
-/// Parses `SRC:DST`, `SRC:DST:ro` or `SRC:DST:rw`. The source may be relative. It may have colons;
+/// Parses `SRC:DST`, `SRC:DST:ro`, `SRC:DST:rw` or `SRC:DST:cow`. The source may be relative. It may have colons;
 /// the target may not.
 pub fn parse_mount(text: &str) -> Result<Mount, String> {
-    let (rest, writable) = match text.rsplit_once(':') {
-        Some((rest, "rw")) => (rest, true),
-        Some((rest, "ro")) => (rest, false),
-        _ => (text, false),
+    let (rest, writable, cow) = match text.rsplit_once(':') {
+        Some((rest, "rw")) => (rest, true, false),
+        Some((rest, "cow")) => (rest, false, true),
+        Some((rest, "ro")) => (rest, false, false),
+        _ => (text, false, false),
     };
     let Some((source, target)) = rest.rsplit_once(':').filter(|(source, _)| !source.is_empty()) else {
-        return Err(of_fields(text).unwrap_or_else(|| "must be SRC:DST or SRC:DST:rw".to_owned()));
+        return Err(
+            of_fields(text).unwrap_or_else(|| "must be SRC:DST, SRC:DST:rw or SRC:DST:cow".to_owned())
+        );
     };
     if let Some(refusal) = unknown_access(text) {
         return Err(refusal);
     }
     let target = SandboxPath::parse(target).map_err(|error| error.to_string())?;
-    Ok(Mount { source: absolute(Path::new(source))?, target, writable })
+    Ok(Mount { source: absolute(Path::new(source))?, target, writable, cow })
 }
 
 /// Says how a mount is written that Docker writes as fields: `type=bind,src=SRC,dst=DST,readonly`.
@@ -201,7 +210,7 @@ fn of_fields(text: &str) -> Option<String> {
     Some(with_access(&format!("{source}:{target}")))
 }
 
-/// Parses `SRC:DST:ro` or `SRC:DST:rw`. Without the last part Docker means `rw` and `--mount` means
+/// Parses `SRC:DST:ro`, `SRC:DST:rw` or `SRC:DST:cow`. Without the last part Docker means `rw` and `--mount` means
 /// `ro`, a source without a slash is a volume's name to Docker, and its other options are not ours:
 /// all are refused.
 pub fn parse_volume(text: &str) -> Result<Mount, String> {
@@ -218,15 +227,15 @@ pub fn parse_volume(text: &str) -> Result<Mount, String> {
         ));
     }
     match text.rsplit_once(':') {
-        Some((_, "ro" | "rw")) => parse_mount(text),
+        Some((_, "ro" | "rw" | "cow")) => parse_mount(text),
         _ => Err(unknown_access(text).unwrap_or_else(|| with_access(text))),
     }
 }
 
-/// Refuses what follows the target, if it is neither `ro` nor `rw`.
+/// Refuses what follows the target, if it is none of `ro`, `rw` and `cow`.
 fn unknown_access(text: &str) -> Option<String> {
     let (rest, options) = text.rsplit_once(':')?;
-    let is_known = matches!(options, "ro" | "rw") || options.contains('/') || !rest.contains(":/");
+    let is_known = matches!(options, "ro" | "rw" | "cow") || options.contains('/') || !rest.contains(":/");
     (!is_known).then(|| format!("`{options}` is not an option of a mount; {}", with_access(rest)))
 }
 
@@ -240,7 +249,9 @@ fn without_access(volume: &str) -> &str {
 
 /// Says how a volume is written with what the sandbox may do.
 fn with_access(volume: &str) -> String {
-    format!("write {volume}:ro, or {volume}:rw if the sandbox may change the folder")
+    format!(
+        "write {volume}:ro, or {volume}:rw if the sandbox may change the folder, or {volume}:cow if it is to change a copy"
+    )
 }
 
 /// Parses the port to publish. Docker's `HOST:PORT` is refused: the Engine chooses the host's port.
@@ -285,6 +296,11 @@ pub fn parse_pair(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("must be K=V, such as team=web".to_owned()),
     }
+}
+
+/// Parses an option of a provider, `KEY=VALUE`.
+pub fn parse_provider_option(text: &str) -> Result<(String, String), String> {
+    parse_pair(text).map_err(|_| "must be KEY=VALUE, such as image=debian:12".to_owned())
 }
 
 /// Parses `DST=SRC`: a path in the working directory, and a file of the host.
@@ -368,6 +384,8 @@ mod tests {
         assert_eq!((read_only.target.as_str(), read_only.writable), ("/src", false));
         assert!(parse_mount("/:/src:rw").unwrap().writable);
         assert!(!parse_mount("/:/src:ro").unwrap().writable);
+        let copied = parse_mount("/:/src:cow").unwrap();
+        assert!(copied.cow && !copied.writable && parse_volume("/:/src:cow").unwrap() == copied);
         assert!(parse_mount(".:/src").unwrap().source.is_absolute());
         for wrong in ["/a", "/:relative", ":/x", "/does-not-exist-anywhere:/x", ""] {
             assert!(parse_mount(wrong).is_err(), "{wrong}");

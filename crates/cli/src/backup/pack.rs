@@ -76,7 +76,9 @@ fn is_kept(path: &str, ids: &HashSet<&str>, state: &Path) -> bool {
         [folder] => FOLDERS.contains(folder),
         ["sandboxes", id] => ids.contains(id),
         // The overlay's own, made anew at each wake.
-        ["sandboxes", _, "work"] => false,
+        ["sandboxes", _, "work" | "cow-work"] => false,
+        // The folder of the host that it tells of is no part of the backup.
+        ["sandboxes", _, "apply.json"] => false,
         // Of whoever was killed while they wrote it.
         ["sandboxes", _, "ready.new" | "sandbox.json.new"] => false,
         ["names" | "blocks", _] => {

@@ -182,6 +182,7 @@ fn may_be_there(path: &OsStr, kind: &Kind) -> bool {
     let is_guests = matches!(
         parts.as_slice(),
         [b"sandboxes", _, b"upper", _, ..]
+            | [b"sandboxes" | b"snapshots", _, b"cow", _, _, ..]
             | [b"workspaces", _, _, ..]
             | [b"layers", _, _, ..]
             | [b"snapshots", _, b"files", _, ..]

@@ -25,6 +25,11 @@ pub async fn run(args: &AdoptArgs, context: &Context) -> Result<u8, Failure> {
             context.provider_settings.row.name
         ));
     }
+    if adopted.lacks_variables {
+        context.output.note(
+            "its variables can't be read, since another state folder has encrypted them; to give some to a command: eyot exec -e",
+        );
+    }
     if context.output.json {
         context.output.value(&adopted)?
     } else {

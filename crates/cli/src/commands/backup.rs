@@ -102,8 +102,13 @@ impl BackupTarget {
 }
 
 fn there_already(file: &Path) -> Failure {
-    let message = format!("write `{}`: there is a file already", file.display());
-    Error::new(ErrorKind::AlreadyExists, message).with_hint("name another one, or remove it").into()
+    let (what, hint) = if file.is_dir() {
+        ("it is a directory", "name a file in it")
+    } else {
+        ("there is a file already", "name another one, or remove it")
+    };
+    let message = format!("write `{}`: {what}", file.display());
+    Error::new(ErrorKind::AlreadyExists, message).with_hint(hint).into()
 }
 
 fn write(

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::pools::Pool;
+use crate::port_note::note_if_nothing_listens;
 use crate::signals::Signals;
 
 pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
@@ -47,16 +48,6 @@ pub async fn run(args: &BrowseArgs, context: &Context) -> Result<u8, Failure> {
             2 => Ok(0),
             signal => Err(Failure::Interrupted(signal)),
         },
-    }
-}
-
-/// Notes that the port has no server yet. One that starts later is shown, too.
-async fn note_if_nothing_listens(sandbox: &Sandbox, name: &str, port: u16, output: Output) {
-    if sandbox.dial(port).await.is_err() {
-        output.note(&format!(
-            "nothing listens on port {port} of `{name}` yet; start a server there, such as: \
-             eyot start {name} -- python3 -m http.server {port}"
-        ));
     }
 }
 

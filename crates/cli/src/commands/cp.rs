@@ -1,5 +1,7 @@
 //! `eyot cp`: copies files and trees into, out of and between sandboxes.
 
+use std::os::unix::fs::FileTypeExt as _;
+
 use eyot::{Error, ErrorKind, Sandbox};
 
 use crate::args::{CpArgs, Side};
@@ -31,7 +33,7 @@ pub async fn run(args: CpArgs, context: &Context) -> Result<u8, Failure> {
         to.remove_incomplete().await;
     }
     let copied = copied.map_err(|failure| name_the_sides(failure, &source, &destination))?;
-    report(&copied, context.output)
+    report(&copied, context.output).map_err(|failure| name_the_sides(failure, &source, &destination))
 }
 
 /// Checks that one side is in a sandbox, and that a result has somewhere to go.
@@ -57,7 +59,17 @@ fn check_source(source: &Side) -> Result<(), Failure> {
         let hint = "it is a path of this host; a file of a sandbox is NAME:PATH";
         if is_missing { failure.hint(hint) } else { failure }
     };
-    std::fs::metadata(path).map(drop).map_err(failed)
+    let file = std::fs::metadata(path).map_err(failed)?;
+    // What a shell makes of `<(command)` is a pipe, too.
+    let is_the_shells = ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|of| path.starts_with(of));
+    let kind = file.file_type();
+    if is_the_shells || !(kind.is_fifo() || kind.is_socket()) {
+        return Ok(());
+    }
+    let message = format!("read `{}`: it is a pipe or a socket", path.display());
+    Err(Error::new(ErrorKind::Invalid, message)
+        .with_hint("to copy what comes out of it: eyot cp - NAME:PATH < FILE")
+        .into())
 }
 
 async fn open(side: &Side, context: &Context) -> Result<Option<Sandbox>, Failure> {
@@ -101,13 +113,26 @@ fn name_the_sides(failure: Failure, source: &Side, destination: &Side) -> Failur
     }
 }
 
+/// The most of the entries left out that are named, where somebody reads.
+const NAMED: usize = 20;
+
 /// Reports the copy. It fails if anything was left out, though everything else was copied.
 fn report(copied: &CopyResult, output: Output) -> Result<u8, Failure> {
     if output.json {
         output.value(copied)?;
+    } else {
+        for skipped in copied.skipped.iter().take(NAMED) {
+            output.complain(&Error::new(ErrorKind::Permission, format!("left out {skipped}")));
+        }
     }
-    for skipped in &copied.skipped {
-        output.complain(&Error::new(ErrorKind::Permission, format!("left out {skipped}")));
-    }
-    Ok(if copied.skipped.is_empty() { 0 } else { FAILED })
+    let message = match copied.skipped.len() {
+        0 => return Ok(0),
+        1 => "one entry was left out; everything else was copied".to_owned(),
+        many => format!("{many} entries were left out; everything else was copied"),
+    };
+    let left_out = Error::new(ErrorKind::Permission, message);
+    let is_cut = !output.json && copied.skipped.len() > NAMED;
+    let left_out =
+        if is_cut { left_out.with_hint("with --json the answer names them all") } else { left_out };
+    Err(Failure::with_code(left_out, FAILED))
 }

@@ -1,6 +1,8 @@
 //! `eyot create`: creates a sandbox that stays.
 
-use eyot::{DiskEnforcement, Enforcement, Error, ErrorKind, LimitsEnforced, Mount, Sandbox};
+use eyot::{
+    Capability, DiskEnforcement, Enforcement, Error, ErrorKind, LimitsEnforced, Mount, NetworkMode, Sandbox,
+};
 
 use crate::args::{CreateArgs, SpecArgs};
 use crate::context::Context;
@@ -44,7 +46,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Says which of the limits that were asked for do not hold here.
+/// Says which of the limits that were asked for do not hold here, and that no rules hold where it may connect to.
 pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, context: &Context) {
     let LimitsEnforced { memory, cpus, pids, disk } = sandbox.isolation().limits;
     let limits = [
@@ -62,6 +64,19 @@ pub fn note_unheld(asked: &SpecArgs, sandbox: &Sandbox, context: &Context) {
         };
         context.output.note(&format!(
             "the limit --{limit} is not enforced {here}; with --require {limit} the create fails instead"
+        ));
+    }
+    note_network_without_rules(sandbox, context);
+}
+
+fn note_network_without_rules(sandbox: &Sandbox, context: &Context) {
+    if sandbox.info().spec.network == NetworkMode::Egress
+        && !sandbox.capabilities().has(Capability::NetworkEgress)
+    {
+        let provider = &sandbox.info().provider;
+        context.output.note(&format!(
+            "{provider} has no rules for networks: with `egress` it reaches all that its host's network reaches, private \
+             addresses too"
         ));
     }
 }

@@ -1,6 +1,6 @@
 //! `eyot diff`: lists the files that differ between two snapshots or sandboxes.
 
-use eyot::{ChangeKind, CompareOptions};
+use eyot::{ChangeKind, CompareOptions, FileChange};
 
 use crate::args::DiffArgs;
 use crate::branch_names::in_pool;
@@ -18,12 +18,8 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<u8, Failure> {
         context.output.value(&found)?;
         return Ok(0);
     }
-    let line = |change: &eyot::FileChange| {
-        let letter = match change.change {
-            ChangeKind::Added => 'A',
-            ChangeKind::Changed => 'C',
-            ChangeKind::Removed => 'D',
-        };
+    let line = |change: &FileChange| {
+        let letter = letter(change.change);
         match &change.text {
             Some(text) => text.lines().map(|line| format!("{}\n", for_stdout(line))).collect(),
             None => format!("{letter} {}\n", for_stdout(&change.path)),
@@ -37,4 +33,13 @@ pub async fn run(args: DiffArgs, context: &Context) -> Result<u8, Failure> {
             .note(&format!("there are more than these {most}; --path DIR lists those of a directory"));
     }
     Ok(0)
+}
+
+/// Returns the letter that stands for a kind of change.
+pub(super) fn letter(change: ChangeKind) -> char {
+    match change {
+        ChangeKind::Added => 'A',
+        ChangeKind::Changed => 'C',
+        ChangeKind::Removed => 'D',
+    }
 }

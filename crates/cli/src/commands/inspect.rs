@@ -144,7 +144,11 @@ fn describe_spec(page: &mut InspectPage, info: &SandboxInfo, facts: &Value) {
         }
     }
     for mount in &info.spec.mounts {
-        let how = if mount.writable { "read-write" } else { "read-only" };
+        let how = match (mount.writable, mount.cow) {
+            (_, true) => "a copy on write",
+            (true, false) => "read-write",
+            (false, false) => "read-only",
+        };
         page.line("mount", format!("{} on {} ({how})", mount.source.display(), mount.target));
     }
     for env in [&facts["spec"]["env"], &facts["spec"]["manifest"]["env"]] {

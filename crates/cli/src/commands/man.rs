@@ -40,5 +40,16 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     let man = Man::new(command.clone()).title(title(command).to_uppercase());
     man.source(concat!("eyot ", env!("CARGO_PKG_VERSION"))).manual("Eyot").render(&mut page)?;
-    Ok(page)
+    Ok(in_ascii(&String::from_utf8_lossy(&page)).into_bytes())
+}
+
+/// Writes each letter beyond ASCII as an escape of roff: not every `man` reads UTF-8.
+fn in_ascii(page: &str) -> String {
+    page.chars().fold(String::with_capacity(page.len()), |mut text, letter| {
+        match letter {
+            letter if letter.is_ascii() => text.push(letter),
+            letter => text.push_str(&format!("\\[u{:04X}]", u32::from(letter))),
+        }
+        text
+    })
 }

@@ -3,10 +3,12 @@
 
 mod adopt;
 mod agent;
+mod apply;
 mod backup;
 mod bench;
 mod browse;
 mod call;
+mod commit;
 mod completions;
 mod cp;
 mod create;
@@ -178,6 +180,8 @@ async fn with_sandboxes(command: CliCommand, context: &Context) -> Result<u8, Fa
         CliCommand::Rm(args) => rm::run(&args, context).await,
         CliCommand::Snapshot(args) => snapshot::run(args, context).await,
         CliCommand::Fork(args) => fork::run(args, context).await,
+        CliCommand::Apply(args) => apply::run(args, context).await,
+        CliCommand::Commit(args) => commit::run(args, context).await,
         CliCommand::Rollback(args) => rollback::run(args, context).await,
         CliCommand::Diff(args) => diff::run(args, context).await,
         CliCommand::Dial(args) => dial::run(&args, context).await,

@@ -1,11 +1,13 @@
 //! `eyot preview`: opens a port of a server's sandbox as an address for others.
 
+use eyot::Sandbox;
 use eyot::wire::PreviewBody;
 
 use crate::args::PreviewArgs;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::printable;
+use crate::port_note::note_if_nothing_listens;
 
 pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
     let server = context.server()?.ok_or_else(|| {
@@ -32,6 +34,10 @@ pub async fn run(args: &PreviewArgs, context: &Context) -> Result<u8, Failure> {
     }
     if args.public && !context.output.json {
         context.output.note("anyone with the address can open it until it expires or the server stops; after a restart, ask for a new one");
+    }
+    // One that sleeps wakes when somebody opens the address, and its services start then.
+    if let Ok(sandbox) = Sandbox::open(provider.as_ref(), &args.name).await {
+        note_if_nothing_listens(&sandbox, &args.name, args.port, context.output).await;
     }
     Ok(0)
 }

@@ -6,7 +6,7 @@ use eyot::wire::{PatchLifecycle, PatchSandbox};
 use eyot::{Error, ErrorKind, Sandbox, SandboxInfo, SandboxProvider};
 use eyot_engine::Changes;
 
-use crate::args::{ChangeArgs, UpdateArgs};
+use crate::args::{ChangeArgs, UpdateArgs, idle_action_without_timeout};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::redaction;
@@ -16,6 +16,7 @@ pub async fn run(args: &UpdateArgs, context: &Context) -> Result<u8, Failure> {
     let (provider, name) = context.find(&args.name).await?;
     let info = provider.info(&name).await.map_err(|error| context.explained(error, &args.name))?;
     let patch = patch(&args.changes);
+    refuse_idle_action_without_timeout(&args.changes, &info, &patch)?;
     match context.server()? {
         Some(server) => server.change(&info.id, &patch).await?,
         None => change(&info, patch, provider.as_ref(), context).await?,
@@ -29,6 +30,19 @@ pub async fn run(args: &UpdateArgs, context: &Context) -> Result<u8, Failure> {
         context.output.text(&format!("{}\n", args.name))?
     }
     Ok(0)
+}
+
+/// Refuses what would never happen, as a create does.
+fn refuse_idle_action_without_timeout(
+    args: &ChangeArgs,
+    info: &SandboxInfo,
+    patch: &PatchSandbox,
+) -> Result<(), Failure> {
+    let lifecycle = patch.lifecycle.as_ref().map(|patch| patch.clone().applied(info.spec.lifecycle.clone()));
+    if args.on_idle.is_none() || lifecycle.is_none_or(|lifecycle| lifecycle.idle_timeout_ms.is_some()) {
+        return Ok(());
+    }
+    Err(idle_action_without_timeout())
 }
 
 fn patch(args: &ChangeArgs) -> PatchSandbox {

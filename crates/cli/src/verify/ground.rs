@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use eyot::conformance::{Fixture, ReusedSandboxes};
 use eyot::{Error, ErrorKind, Lifecycle, Result, Sandbox, SandboxProvider, SandboxSpec};
+use eyot_archive::remove_tree;
 use eyot_probes::World;
 use eyot_providers::row::ProviderTests;
 use tempfile::TempDir;
@@ -69,7 +70,8 @@ impl VerifyGround {
                 _ => {}
             }
         }
-        std::fs::remove_dir_all(self.folder.path()).map_err(|error| {
+        // What snapshots keep may be closed to its owner.
+        remove_tree(self.folder.path()).map_err(|error| {
             Error::new(ErrorKind::Internal, "remove the folder that was verified in: failed")
                 .with_source(error)
         })

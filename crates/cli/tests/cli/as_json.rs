@@ -47,6 +47,15 @@ fn every_record_of_a_sandbox_names_its_pool() {
 }
 
 #[test]
+fn output_that_is_no_text_comes_as_base64_beside_its_text() {
+    let machine = Machine::with_sandbox();
+    let odd = machine.run(&["--json", "exec", "box", "--", "printf", r"\xff\x00\x01"]).json();
+    assert_eq!((&odd["stdout_base64"], &odd["stderr_base64"]), (&json!("/wAB"), &Value::Null));
+    let text = machine.run(&["--json", "exec", "box", "--", "echo", "text"]).json();
+    assert_eq!((&text["stdout"], &text["stdout_base64"]), (&json!("text\n"), &Value::Null));
+}
+
+#[test]
 fn a_removal_says_what_was_removed_and_nothing_if_that_was_nothing() {
     let machine = Machine::new();
     for name in ["a", "b"] {

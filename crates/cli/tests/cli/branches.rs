@@ -1,5 +1,6 @@
 //! Snapshots, forks, rollbacks and differences, as somebody types them.
 
+use eyot_image::testing::{TestImage, TestLayer};
 use serde_json::json;
 
 use super::in_memory::Session;
@@ -82,6 +83,47 @@ fn a_sandbox_that_works_is_refused_unless_what_runs_may_be_stopped() {
 }
 
 #[test]
+fn an_image_is_made_of_a_sandbox_and_of_a_snapshot() {
+    let machine = Machine::new();
+    let layer = TestLayer::default().file("bin/sh", "#!").file("etc/gone", "x");
+    let base = TestImage::new(&[layer]).with_config(json!({ "Env": ["A=1"], "WorkingDir": "/app" }));
+    base.write_layout(&machine.path("layout"), Some("base:1")).unwrap();
+    machine.run(&["image", "import", &machine.path_text("layout")]).success();
+    machine.run(&["create", "dev", "--image", "base:1"]).success();
+    machine.run(&["write", "dev", "a", "--content", "one"]).success();
+    machine.run(&["snapshot", "dev", "--name", "good"]).success();
+    machine.run(&["write", "dev", "a", "--content", "two"]).success();
+    assert_eq!(machine.run(&["commit", "dev", "app:2"]).success(), "app:2\n");
+    let made = machine.run(&["commit", "good", "app:1", "--json"]).json();
+    assert_eq!((&made["name"], &made["layers"], &made["stopped"]), (&json!("app:1"), &json!(2), &json!([])));
+    machine.run(&["rm", "dev"]).success();
+    machine.run(&["snapshot", "rm", "good"]).success();
+    assert_eq!(std::fs::read_dir(machine.state().join("snapshots")).unwrap().count(), 0, "layers are left");
+    for (image, text) in [("app:1", "one"), ("app:2", "two")] {
+        let name = image.replace(':', "-");
+        machine.run(&["create", &name, "--image", image]).success();
+        assert_eq!(machine.run(&["read", &name, "a"]).success(), text);
+        assert_eq!(machine.run(&["inspect", &name, "--json"]).json()["workdir"], "/app");
+    }
+
+    machine.run(&["create", "plain"]).success();
+    for (arguments, part) in [
+        (&["commit", "plain", "app:3"][..], "`eyot create --image NAME`"),
+        (&["commit", "app-1", "Not A Name"], "names have no capital letters"),
+        (&["commit", "app-1", "host"], "this host's own programs"),
+        (&["commit", "nobody", "app:3"], "nor a sandbox `nobody`"),
+        (&["commit", "app-1"], "<REFERENCE>"),
+        (&["--provider", "memory", "commit", "app-1", "app:3"], "eyot:"),
+    ] {
+        let ran = machine.run(arguments);
+        assert!(ran.code != Some(0) && ran.stderr.contains(part), "{arguments:?}: {ran:?}");
+    }
+    assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "app:1\napp:2\nbase:1\n");
+    let kept = std::fs::read_dir(machine.state().join("snapshots")).unwrap().count();
+    assert_eq!(kept, 0, "a refused commit took a snapshot");
+}
+
+#[test]
 fn services_start_again_after_a_snapshot_and_are_no_work() {
     let machine = Machine::new();
     machine.run(&["pool", "create", "p", "web", "--service", "exec sleep 1000"]).success();
@@ -98,8 +140,8 @@ fn names_that_are_not_there_or_taken_are_refused_with_what_to_do() {
         (&["snapshot", "dev", "--name", "one"][..], "the name `one` is in use"),
         (&["snapshot", "nobody"], "no sandbox `nobody`"),
         (&["rollback", "dev", "nothing"], "`eyot snapshot ls`"),
-        (&["fork", "nothing"], "no sandbox `nothing`"),
-        (&["diff", "one", "nothing"], "no sandbox `nothing`"),
+        (&["fork", "nothing"], "nor a sandbox `nothing`"),
+        (&["diff", "one", "nothing"], "nor a sandbox `nothing`"),
         (&["snapshot", "rm", "nothing"], "no snapshot `nothing`"),
         (&["fork", "dev", "-n", "65"], "from 1 to 64"),
         (&["--provider", "memory", "snapshot", "dev"], "eyot:"),

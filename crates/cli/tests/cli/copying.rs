@@ -151,6 +151,43 @@ fn f4_links_that_lead_out_and_fifos_are_left_out_named_and_a_failure() {
 }
 
 #[test]
+fn a_pipe_of_the_host_is_refused_at_once_unless_a_shell_made_it() {
+    let machine = Machine::with_sandbox();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        machine.path("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let refused = machine.run(&["cp", &machine.path_text("pipe"), "box:x"]);
+    assert!(refused.failure(125).contains("it is a pipe or a socket"), "{refused:?}");
+    machine.run_with_input(&["cp", "/dev/stdin", "box:y"], b"given").success();
+    assert_eq!(machine.run(&["read", "box", "y"]).success(), "given");
+    machine.run(&["cp", "/dev/null", "box:y"]).success();
+    assert_eq!(machine.run(&["read", "box", "y"]).success(), "");
+}
+
+#[test]
+fn many_entries_left_out_are_counted_and_json_names_all_and_fails_in_json() {
+    let machine = Machine::with_sandbox();
+    let make = "mkdir t && cd t && for i in $(seq 30); do ln -s /etc/passwd out$i; done";
+    machine.run(&["exec", "box", "--", "sh", "-c", make]).success();
+    let plain = machine.run(&["cp", "box:t", &machine.path_text("plain")]);
+    let said = &plain.stderr;
+    assert_eq!(plain.code, Some(125), "{said}");
+    assert_eq!(said.matches("leads out of the tree").count(), 20, "{said}");
+    assert!(said.contains("30 entries were left out") && said.contains("--json"), "{said}");
+    let json = machine.run(&["--json", "cp", "box:t", &machine.path_text("json")]);
+    let copied: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(copied["skipped"].as_array().unwrap().len(), 30);
+    assert_eq!(json.code, Some(125), "{}", json.stderr);
+    let error: serde_json::Value = serde_json::from_str(json.stderr.lines().last().unwrap()).unwrap();
+    assert!(error["error"].to_string().contains("30 entries were left out"), "{error}");
+}
+
+#[test]
 fn f4_nothing_is_written_through_a_link_of_the_host_that_is_in_the_way() {
     let machine = Machine::with_sandbox();
     machine.write("canary/f", "alive");

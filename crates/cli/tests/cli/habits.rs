@@ -110,7 +110,7 @@ fn a_folder_is_mounted_where_commands_start_in_one_line() {
     let file = format!("{}:/app", machine.path_text("project/x.sh"));
     for workdir in ["/app", "/app/below"] {
         let ran = machine.run(&["run", "--mount", &file, "-w", workdir, "true"]);
-        assert!(ran.failure(125).contains("`mounts.target` is where commands start"), "{ran:?}");
+        assert!(ran.failure(125).contains("the target of --mount is where commands start"), "{ran:?}");
     }
     let kept = ["run", "--mount", &at("/workspace"), "--workspace", "kept", "true"];
     assert!(machine.run(&kept).failure(125).contains("must not be in a persistent workspace"));
@@ -173,7 +173,7 @@ fn an_option_of_docker_that_means_something_else_names_ours() {
         (&["image", "remove", "node:22"], "`eyot image rm IMAGE`"),
         (&["pool", "destroy", "team"], "`eyot pool rm POOL`"),
         (&["workspace", "delete", "w"], "`eyot workspace rm ID`"),
-        (&["commit", "dev"], "eyot exec NAME -- tar c"),
+        (&["export", "dev"], "eyot exec NAME -- tar c"),
         (&["images"], "eyot image ls"),
         (&["serve", "--port", "8080"], "--listen names the address"),
         (&["serve", "--host", "0.0.0.0"], "--listen names the address"),
@@ -353,7 +353,10 @@ fn update_changes_the_deadlines_of_a_live_sandbox() {
     assert_eq!(machine.run(&["update", "dev", "--ttl", "1.5d", "--idle-timeout", "30m"]).success(), "dev\n");
     let page = machine.run(&["inspect", "dev"]).success();
     assert!(page.contains("ttl              1d 12h") && page.contains("idle timeout     30m"), "{page}");
-    machine.run(&["update", "dev", "--idle-timeout", "never", "--on-idle", "sleep"]).success();
+    machine.run(&["update", "dev", "--on-idle", "sleep"]).success();
+    machine.run(&["update", "dev", "--idle-timeout", "never"]).success();
+    // What would never happen.
+    assert!(refused(&machine, &["update", "dev", "--on-idle", "destroy"]).contains("at the idle timeout"));
     let lifecycle = machine.run(&["--json", "inspect", "dev"]).json()["spec"]["lifecycle"].take();
     assert_eq!((&lifecycle["ttl_ms"], &lifecycle["on_idle"]), (&129_600_000.into(), &"sleep".into()));
     assert!(lifecycle["idle_timeout_ms"].is_null(), "{lifecycle}");
@@ -437,6 +440,22 @@ fn a_wrong_value_names_the_option_and_what_it_takes() {
             "--mount",
             "`rx` is not an option of a mount; write /:/x:ro",
         ),
+        (&["run", "-m", "-5", "true"], "`-m`", "takes no negative value: `-5` was read as an option"),
+        (&["create", "--cpus", "-.5"], "`--cpus`", "takes no negative value"),
+        (&["create", "-m", "-2g"], "`-m`", "takes no negative value"),
+        (
+            &["--provider-option", "bogus", "ls"],
+            "--provider-option",
+            "must be KEY=VALUE, such as image=debian:12",
+        ),
+        (&["create", "--pids", "99999999"], "--pids", "the most 4194304"),
+        (&["create", "--disk", "100000g"], "--disk", "the most is 8192 GiB"),
+        (&["create", "-m", "1000000g"], "--memory", "the most is 8192 GiB"),
+        (&["agent", "--max-cost", "nan", "--model", "a/b", "x"], "--max-cost", "a price above 0"),
+        (&["agent", "--max-cost", "-1", "--model", "a/b", "x"], "--max-cost", "a price above 0"),
+        (&["agent", "--model", "a/b", " "], "[TASK]", "a task has words"),
+        (&["mcp", "--http", "7280", "--session-timeout", "0s"], "--session-timeout", "it can't be no time"),
+        (&["mcp", "--http", "7280", "--max-sessions", "0"], "--max-sessions", "a number from 1"),
         (&["browse", "dev", "http"], "PORT", "a number from 1 to 65535"),
         (&["dial", "dev", "0"], "PORT", "a number from 1 to 65535"),
         (

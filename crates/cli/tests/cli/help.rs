@@ -2,11 +2,13 @@
 
 use super::machine::Machine;
 
-const COMMANDS: [&str; 53] = [
+const COMMANDS: [&str; 55] = [
     "snapshot",
     "fork",
+    "commit",
     "rollback",
     "diff",
+    "apply",
     "run",
     "create",
     "ls",
@@ -102,7 +104,8 @@ fn help_and_completions_touch_neither_state_nor_configuration() {
         assert!(script.contains("inspect") && !script.contains("--simulate"), "{shell}");
     }
     assert!(machine.run(&["man"]).success().contains(".TH EYOT 1"));
-    assert!(machine.run(&["man", "run"]).success().contains("Examples:"));
+    let page = machine.run(&["man", "run"]).success();
+    assert!(page.contains("Examples:") && page.is_ascii());
     assert!(!machine.state().exists());
 }
 

@@ -9,6 +9,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+/// The time after which a command that should have ended is killed, so that its test fails and the others go on.
+const DEADLINE: Duration = Duration::from_secs(300);
+
 pub struct Machine {
     folder: TempDir,
 }
@@ -68,7 +71,7 @@ impl Machine {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(arguments).output().unwrap())
+        Ran::from(end_of(self.spawn(&mut self.command(arguments))))
     }
 
     pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
@@ -77,7 +80,7 @@ impl Machine {
         let input = input.to_vec();
         // On a thread of its own: the command may answer before it has read everything, or not read at all.
         let writing = std::thread::spawn(move || stdin.write_all(&input));
-        let output = child.wait_with_output().unwrap();
+        let output = end_of(child);
         drop(writing.join().unwrap());
         Ran::from(output)
     }
@@ -183,4 +186,20 @@ impl Ran {
 /// Returns the `eyot` to test: that of the build, or a copy of it that another user can reach.
 fn program() -> std::ffi::OsString {
     std::env::var_os("EYOT_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_eyot").into())
+}
+
+/// Waits for a command's end, and kills it at the deadline.
+fn end_of(child: Child) -> Output {
+    let pid = Pid::from_child(&child);
+    let (ended, end) = std::sync::mpsc::channel::<()>();
+    let watcher = std::thread::spawn(move || {
+        if end.recv_timeout(DEADLINE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("killed: it ran for {} s", DEADLINE.as_secs());
+            kill_process(pid, Signal::KILL).unwrap();
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended);
+    watcher.join().unwrap();
+    output
 }

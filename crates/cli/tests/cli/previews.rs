@@ -60,11 +60,16 @@ fn an_address_leads_to_the_port_below_a_name_of_its_own_and_below_a_path() {
     let eyot = |arguments: &[&str]| machine.run(&[&["--server", &server.url], arguments].concat());
     eyot(&["create", "--name", "web"]).success();
     eyot(&["exec", "web", "--", "sh", "-c", "echo hello > index.html"]).success();
+    let early = eyot(&["preview", "web", "8000"]);
+    assert!(early.stderr.contains("nothing listens on port 8000 of `web` yet"), "{early:?}");
+    assert_eq!(early.code, Some(0), "{early:?}");
     eyot(&["start", "web", "--", "python3", "-m", "http.server", "8000", "--bind", "127.0.0.1"]).success();
     let listens = "until (exec 3<>/dev/tcp/127.0.0.1/8000) 2>/dev/null; do sleep 0.05; done";
     eyot(&["exec", "web", "--", "bash", "-c", listens]).success();
 
-    let host = eyot(&["preview", "web", "8000"]).success();
+    let ready = eyot(&["preview", "web", "8000"]);
+    assert!(!ready.stderr.contains("nothing listens"), "{ready:?}");
+    let host = ready.success();
     assert!(host.starts_with("http://8000-sb-") && host.contains(".localhost:"), "{host}");
     let path = eyot(&["preview", "web", "8000", "--path"]).success();
     assert!(path.starts_with(&format!("{}/preview/sb_", server.url)), "{path}");

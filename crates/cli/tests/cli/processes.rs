@@ -84,6 +84,17 @@ fn a_process_has_the_input_the_terminal_and_the_deadline_that_are_asked_for() {
 }
 
 #[test]
+fn who_waits_no_longer_than_so_long_is_told_and_the_process_goes_on() {
+    let machine = Machine::with_sandbox();
+    machine.run(&["start", "box", "--", "sleep", "1000"]).success();
+    let waited = machine.run(&["wait", "--timeout", "100ms", "box", "p1"]);
+    assert_eq!(waited.code, Some(124), "{waited:?}");
+    assert!(waited.stderr.contains("p1 in `box`: it has not ended after 100ms"), "{}", waited.stderr);
+    assert!(machine.run(&["ps", "box"]).success().contains("running"));
+    assert_eq!(machine.run(&["wait", "--timeout", "-1s", "box", "p1"]).code, Some(2));
+}
+
+#[test]
 fn a_process_that_is_not_there_is_one_sentence() {
     let machine = Machine::with_sandbox();
     machine.run(&["logs", "box", "p9"]).failure(125);

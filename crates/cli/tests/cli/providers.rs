@@ -64,7 +64,10 @@ fn an_unknown_provider_is_refused_with_those_there_are() {
     let said = |words: &str| ran.stderr.contains(words);
     assert!(ran.code == Some(2) && said("dokcer") && said("native, docker, memory"), "{ran:?}");
     let ran = Ran::from(machine.command(&["ls"]).env("EYOT_PROVIDER", "cloud").output().unwrap());
-    assert!(ran.failure(2).contains("use native, docker, memory, e2b or kubernetes"), "{ran:?}");
+    assert!(
+        ran.failure(2).contains("use native, docker, memory, e2b, cloudflare, modal, daytona or kubernetes"),
+        "{ran:?}"
+    );
     machine.write("home/.config/eyot/config.toml", "provider = \"dokcer\"\n");
     let ran = machine.run(&["ls"]);
     let said = ran.failure(2);

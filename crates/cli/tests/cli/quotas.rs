@@ -75,7 +75,7 @@ fn a5_a_server_without_configuration_holds_quotas_at_their_edges() {
     assert_eq!(limits["pids"], processes_of_one(), "{limits}");
     refused(&server, &json!({ "memory_mib": memory - part + 1 }), &[part, memory]);
     refused(&server, &json!({ "disk_mib": 1_u64 << 50 }), &[1 << 50]);
-    refused(&server, &json!({ "pids": 1_u64 << 50 }), &[1 << 50]);
+    refused(&server, &json!({ "pids": 1_u64 << 22 }), &[1 << 22]);
     remove(&server, &usual);
 }
 
@@ -86,7 +86,7 @@ fn a5_a_quota_is_taken_away_by_the_word_and_by_no_other() {
     let server = Server::start(&machine, &[], &[], &env);
     let id = made(&server, &json!({ "memory_mib": memory_quota() + 1 }));
     remove(&server, &id);
-    refused(&server, &json!({ "pids": 1_u64 << 50 }), &[1 << 50]);
+    refused(&server, &json!({ "pids": 1_u64 << 22 }), &[1 << 22]);
     let mut wrong = machine.command(&["serve", "--listen", "127.0.0.1:0"]);
     let wrong = machine.spawn(wrong.env("EYOT_POOL_DISK_MIB", "none")).wait_with_output().unwrap();
     let said = String::from_utf8(wrong.stderr).unwrap();

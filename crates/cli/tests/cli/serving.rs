@@ -1,15 +1,13 @@
 //! `eyot serve` as a process: its end, its secrets, and thousands of connections without a request.
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::Path;
 
-use eyot_image::testing::{TestImage, TestLayer};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::json;
 
-use crate::machine::Machine;
+use crate::machine::{Machine, Ran};
 use crate::server::{Connection, Server, figure};
 
 fn exec(command: &str) -> String {
@@ -42,71 +40,6 @@ fn on_sigterm_a_command_under_way_ends_with_its_answer_and_nobody_else_gets_in()
     assert_eq!(server.ended().0, Some(0));
 }
 
-/// Gives the sandboxes of a key no disks of their own, because no slot has one.
-const WITHOUT_DISKS: (&str, &str) = ("EYOT_POOL_DISK_MIB", "unlimited");
-
-/// Lists the half-made sandboxes of a state folder.
-fn slots(machine: &Machine) -> Vec<std::ffi::OsString> {
-    let folder = std::fs::read_dir(machine.state().join("slots")).unwrap();
-    folder.map(|entry| entry.unwrap().file_name()).collect()
-}
-
-#[test]
-fn the_slots_of_a_server_are_not_listed_and_gone_when_it_has_ended() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let machine = Machine::new();
-    let mut server = Server::start(&machine, &[], &["--slots", "2"], &[WITHOUT_DISKS]);
-    let first = server.sandbox();
-    wait_for_slots(&machine, 2);
-    let second = server.sandbox();
-    let mut listed: Vec<String> = machine.run(&["ls", "-q"]).success().lines().map(str::to_owned).collect();
-    listed.sort();
-    let mut made = vec![first, second];
-    made.sort();
-    assert_eq!(listed, made);
-    server.signal(Signal::TERM);
-    assert_eq!(server.ended().0, Some(0));
-    assert_eq!(slots(&machine), [""; 0]);
-}
-
-/// Waits until a server has made this many slots.
-fn wait_for_slots(machine: &Machine, count: usize) {
-    let changes = inotify::init(CreateFlags::CLOEXEC).unwrap();
-    let folder = machine.state().join("slots");
-    inotify::add_watch(&changes, folder, WatchFlags::CREATE | WatchFlags::MOVED_TO).unwrap();
-    while slots(machine).len() < count {
-        let soon = Timespec { tv_sec: 20, tv_nsec: 0 };
-        let changed = poll(&mut [PollFd::new(&changes, PollFlags::IN)], Some(&soon)).unwrap();
-        assert_eq!(changed, 1, "no slots were made");
-        rustix::io::read(&changes, &mut [0; 4096]).unwrap();
-    }
-}
-
-#[test]
-fn an_image_is_removed_while_a_server_keeps_slots() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let machine = Machine::new();
-    let image = TestImage::new(&[TestLayer::default().file("bin/sh", "#!")]);
-    image.write_layout(&machine.path("layout"), Some("app:1")).unwrap();
-    machine.run(&["image", "import", &machine.path_text("layout")]).success();
-    let server = Server::start(&machine, &[], &["--slots", "2"], &[WITHOUT_DISKS]);
-    let of_image = json!({ "spec": { "image": "app:1", "name": "of-image" } }).to_string();
-    server.sandbox();
-    wait_for_slots(&machine, 2);
-    assert_eq!(server.ask("POST", "/v1/sandboxes", &of_image).0, 201);
-    assert!(machine.run(&["image", "rm", "app:1"]).failure(125).contains("ours/of-image"));
-    machine.run(&["rm", "ours/of-image"]).success();
-    assert_eq!(machine.run(&["--json", "image", "rm", "app:1"]).json()["layers"], 1);
-    assert_eq!(machine.run(&["image", "ls", "-q"]).success(), "");
-    assert_eq!(server.ask("POST", "/v1/sandboxes", &of_image).0, 404);
-    let id = server.sandbox();
-    assert_eq!(server.ask("POST", &format!("/v1/sandboxes/{id}/exec"), &exec("true")).0, 200);
-}
-
 #[test]
 fn more_slots_than_64_are_refused_and_so_are_slots_of_another_provider() {
     let machine = Machine::new();
@@ -115,6 +48,51 @@ fn more_slots_than_64_are_refused_and_so_are_slots_of_another_provider() {
     assert!(ran.stderr.contains("`65` is not a number of slots; write one from 0 to 64"), "{ran:?}");
     let ran = machine.run(&["--provider", "docker", "serve", "--slots", "64"]);
     assert!(ran.failure(2).contains("only the provider native has slots"), "{ran:?}");
+}
+
+#[test]
+fn a_command_of_a_key_that_is_revoked_says_so() {
+    let machine = Machine::new();
+    let server = Server::start(&machine, &[], &[], &[]);
+    let id = server.sandbox();
+    let url = format!("http://{}", server.address);
+    let mut command =
+        machine.command(&["--server", &url, "exec", &id, "--", "sh", "-c", "echo begun; sleep 1000"]);
+    let mut running = machine.spawn(command.env("EYOT_API_KEY", &server.key));
+    let mut begun = String::new();
+    BufReader::new(running.stdout.take().unwrap()).read_line(&mut begun).unwrap();
+    assert_eq!(begun, "begun\n");
+    machine.run(&["keys", "revoke", "ours"]).success();
+    let ended = Ran::from(running.wait_with_output().unwrap());
+    assert!(ended.failure(125).contains("the key was revoked"), "{ended:?}");
+}
+
+#[test]
+fn what_follows_by_a_key_that_is_revoked_says_so() {
+    let machine = Machine::new();
+    let server = Server::start(&machine, &[], &[], &[]);
+    let id = server.sandbox();
+    let url = format!("http://{}", server.address);
+    let asked = |words: &[&str]| {
+        let mut command = machine.command(&[&["--server", &url][..], words].concat());
+        machine.spawn(command.env("EYOT_API_KEY", &server.key))
+    };
+    let process = Ran::from(
+        asked(&["start", &id, "--", "sh", "-c", "echo begun; sleep 1000"]).wait_with_output().unwrap(),
+    );
+    let process = process.success();
+    let following = [asked(&["logs", "-f", &id, process.trim()]), asked(&["events", "--follow"])];
+    let begun = following.map(|mut following| {
+        let mut output = BufReader::new(following.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
+        (following, output)
+    });
+    machine.run(&["keys", "revoke", "ours"]).success();
+    for (following, _output) in begun {
+        let ended = Ran::from(following.wait_with_output().unwrap());
+        assert_eq!(ended.code, Some(125), "{ended:?}");
+        assert!(ended.stderr.contains("eyot: the key was revoked"), "{ended:?}");
+    }
 }
 
 #[test]

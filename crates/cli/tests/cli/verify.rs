@@ -12,11 +12,23 @@ fn a_row_is_tried_by_its_id_and_nothing_is_left() {
         report["rows"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(rows, ["K5", "K10"]);
     assert_eq!(report["summary"]["fail"], 0);
+    assert_nothing_is_left(&machine);
+}
+
+fn assert_nothing_is_left(machine: &Machine) {
     let left = std::fs::read_dir(machine.state())
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().into_string().ok());
     assert!(!left.into_iter().any(|name| name.starts_with("verify-")));
     machine.assert_empty();
+}
+
+#[test]
+fn what_a_case_has_closed_to_its_owner_is_removed_as_well() {
+    let machine = Machine::new();
+    let ran = machine.run(&["verify", "--filter", "what_was_closed_inside"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_nothing_is_left(&machine);
 }
 
 #[test]

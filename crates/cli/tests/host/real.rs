@@ -234,7 +234,7 @@ fn a_state_folder_of_somebody_else() -> Result<(), String> {
     scene.ends_everywhere_with(
         "not-yours",
         "the state folder belongs to somebody else (uid 4321; you are uid 0)",
-        "EYOT_STATE=$(mktemp -d ",
+        "instead of --state",
     );
     Ok(())
 }

@@ -105,7 +105,11 @@ fn percent_cell(percent: Option<f64>) -> String {
 }
 
 fn mebibytes(bytes: Option<u64>) -> String {
-    bytes.map_or_else(unknown, |bytes| format!("{:.1}M", bytes as f64 / f64::from(1 << 20)))
+    let shown = |bytes: u64| match bytes as f64 / f64::from(1 << 20) {
+        mebibytes if mebibytes < 1024.0 => format!("{mebibytes:.1}M"),
+        mebibytes => format!("{:.1}G", mebibytes / 1024.0),
+    };
+    bytes.map_or_else(unknown, shown)
 }
 
 fn unknown() -> String {
