@@ -13,7 +13,8 @@ const SHOWN = 300;
 const KINDS: Record<string, string> = {
   created: "created", woke: "woke", slept: "slept", destroyed: "destroyed", exec_started: "command started",
   exec_ended: "command ended", file_written: "file written", transferred: "transferred", port_opened: "port opened",
-  egress_decided: "egress", reconciled: "put right",
+  egress_decided: "egress", reconciled: "put right", snapshot_taken: "snapshot taken", snapshot_removed: "snapshot removed",
+  rolled_back: "gone back",
 };
 
 /** The command of a terminal that names none: `SHELL` in crates/server/src/api/terminals.rs. */

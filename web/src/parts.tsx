@@ -67,7 +67,7 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
 }
 
 /** What a dialog does when it is confirmed: it closes when that is done, and shows what that fails with. */
-function useAct(act: () => Promise<void>, close: () => void) {
+export function useAct(act: () => Promise<void>, close: () => void) {
   const [isBusy, busy] = useState(false);
   const [error, fail] = useState<unknown>();
   const done = async (event: Event) => {

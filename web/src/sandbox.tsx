@@ -13,14 +13,15 @@ import { nameOf } from "./names.js";
 import { Empty, Failure, Loading, useTitle } from "./parts.js";
 import { Ports } from "./ports.js";
 import { Processes } from "./processes.js";
+import { Snapshots } from "./snapshots.js";
 import { Terminals } from "./terminals.js";
 import type { Event, Sandbox } from "./types.js";
 import { UsageView } from "./usage.js";
 
-export const VIEWS = ["files", "terminal", "processes", "ports", "events", "usage"] as const;
+export const VIEWS = ["files", "terminal", "processes", "ports", "snapshots", "events", "usage"] as const;
 export type View = (typeof VIEWS)[number];
 
-const TITLES: Record<View, string> = { files: "Files", terminal: "Terminal", processes: "Processes", ports: "Ports", events: "Events", usage: "Usage" };
+const TITLES: Record<View, string> = { files: "Files", terminal: "Terminal", processes: "Processes", ports: "Ports", snapshots: "Snapshots", events: "Events", usage: "Usage" };
 
 export function SandboxView({ id, view }: { id: string; view: View }) {
   const { value: sandbox, failure, again } = useLoaded((signal) => json<Sandbox>(ofSandbox(id), { signal }), [id]);
@@ -94,11 +95,13 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
           <SleepWake sandbox={sandbox} verb="wake" label="Wake" kind="primary" done={again} />
         </Empty>
       ) : (
-        <div class="view" key={sandbox.life}>
+        // Snapshots put the sandbox to sleep and wake it: what the view asks and says must outlast that.
+        <div class="view" key={view === "snapshots" ? view : sandbox.life}>
           {view === "files" ? <Files sandbox={sandbox} /> : null}
           {view === "terminal" ? <Terminals sandbox={sandbox} /> : null}
           {view === "processes" ? <Processes sandbox={sandbox} /> : null}
           {view === "ports" ? <Ports sandbox={sandbox} /> : null}
+          {view === "snapshots" ? <Snapshots sandbox={sandbox} /> : null}
           {view === "events" ? <Events pools={[]} sandbox={sandbox} /> : null}
           {view === "usage" ? <UsageView sandbox={sandbox} round={round} /> : null}
         </div>

@@ -2,6 +2,7 @@
 
 import { diffLines } from "diff";
 import { useMemo } from "preact/hooks";
+import { type DiffLine, Lines } from "./difflines.js";
 import { plain, took } from "./format.js";
 import { LongText, OUTPUT_FOLD, sizeOf } from "./longtext.js";
 import { type CallItem, pretty } from "./transcript.js";
@@ -89,11 +90,6 @@ export function Folded({ title, text, kind = "output" }: { title: string; text: 
   return <details class="folded"><summary>{title}</summary><LongText kind={kind} text={text} fold={{ lines: 400, chars: 60_000 }} /></details>;
 }
 
-interface DiffLine {
-  sign: "+" | "-" | " ";
-  text: string;
-}
-
 /** Returns the lines that a change takes out, puts in and leaves. */
 function linesOf(before: string, after: string): DiffLine[] {
   const short = before.split("\n", COMPARED_LINES).length < COMPARED_LINES && after.split("\n", COMPARED_LINES).length < COMPARED_LINES;
@@ -106,9 +102,6 @@ function linesOf(before: string, after: string): DiffLine[] {
   });
 }
 
-const SIGN_WORDS = { "+": "put in: ", "-": "taken out: ", " ": "" } as const;
-const SIGN_CLASSES = { "+": "in", "-": "out", " ": "same" } as const;
-
 /** A change as a diff. */
 function Change({ before, after }: { before: string; after: string }) {
   const lines = useMemo(() => linesOf(before, after), [before, after]);
@@ -120,8 +113,4 @@ function Change({ before, after }: { before: string; after: string }) {
       {rest.length > 0 ? <details class="folded"><summary>Show all ({lines.length} lines)</summary><Lines lines={rest} /></details> : null}
     </div>
   );
-}
-
-function Lines({ lines }: { lines: DiffLine[] }) {
-  return <>{lines.map(({ sign, text }, at) => <div key={at} class={`diff-line ${SIGN_CLASSES[sign]}`}><span class="sign" aria-hidden="true">{sign}</span><span class="hidden">{SIGN_WORDS[sign]}</span><span>{text}</span></div>)}</>;
 }

@@ -38,6 +38,36 @@ export interface Image {
   complete: boolean;
 }
 
+/** The files of a sandbox as they were at one moment. */
+export interface Snapshot {
+  id: string;
+  name: string | null;
+  sandbox: string;
+  sandbox_name: string;
+  /** The one that the sandbox's files came from, which may be gone. */
+  parent: string | null;
+  created_ms: number;
+  /** The bytes that it adds to its parent; `null`: not counted yet. */
+  own_bytes: number | null;
+}
+
+/** A file, directory or link as one side of a comparison has it. */
+export interface ComparedFile {
+  type: "file" | "directory" | "symlink" | "other";
+  size_bytes: number;
+  mode: number;
+}
+
+/** A difference between two sides. */
+export interface FileChange {
+  path: string;
+  change: "added" | "changed" | "removed";
+  before: ComparedFile | null;
+  after: ComparedFile | null;
+  /** A unified diff, of text. */
+  text?: string;
+}
+
 /** How far a pull is. The size grows until the last blob was begun. */
 export interface PullProgress {
   received_bytes: number;

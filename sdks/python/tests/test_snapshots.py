@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eyot import AsyncClient, Client, Conflict, FileChanges, Invalid, NotFound, SnapshotInfo
+from eyot import AsyncClient, Client, Conflict, FileChanges, Invalid, NotFound, SnapshotInfo, Unsupported
 
 pytestmark = pytest.mark.needs("snapshots")
 
@@ -94,3 +94,17 @@ async def test_the_same_in_async_code(async_client: AsyncClient) -> None:
         await async_client.remove_snapshot(good.id)
         await fork.destroy()
         await other.destroy()
+
+
+@pytest.mark.needs("commit")
+def test_what_is_made_of_the_hosts_programs_can_not_be_committed_and_says_what_can(client: Client) -> None:
+    with client.create(name="plain-py") as sandbox:
+        with pytest.raises(Unsupported, match="host"):
+            sandbox.commit("app:1")
+        with pytest.raises(Unsupported) as refused:
+            client.commit("plain-py", "app:1")
+        assert refused.value.hint and "--image" in refused.value.hint
+        for wrong in ["Not A Name", ""]:
+            with pytest.raises(Invalid):
+                sandbox.commit(wrong)
+        assert "app:1" not in [image.name for image in client.images.list()]

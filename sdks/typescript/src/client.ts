@@ -11,8 +11,8 @@ import { CALL } from "./known_options.js";
 import { type LocalServer, checkIsStarted, findProgram, startServer } from "./local_server.js";
 import type { components } from "./openapi.js";
 import { EVENT_OPTIONS, type EventOptions, type PoolCreate, type PoolCreated, type PoolEntry, type SandboxEvent, type Transfer, type Transferred, sandboxEvent } from "./pools.js";
-import { Sandbox, forkOf } from "./sandbox.js";
-import { DIFF, type DiffOptions, type FileChanges, type ForkOptions, SNAPSHOT_LIST, type SnapshotInfo, type SnapshotListOptions } from "./snapshots.js";
+import { Sandbox, commitOf, forkOf } from "./sandbox.js";
+import { type CommitOptions, DIFF, type DiffOptions, type FileChanges, type ForkOptions, type ImageCommitted, SNAPSHOT_LIST, type SnapshotInfo, type SnapshotListOptions } from "./snapshots.js";
 import { type SandboxInfo, type SandboxSpec, checkedSpec, specBody } from "./spec.js";
 import { serverSentEvents } from "./sse.js";
 import { type Address, type Query, Transport, closedClient, parseAddress } from "./transport.js";
@@ -192,6 +192,15 @@ export class EyotClient {
     checkName(from, "a snapshot or a sandbox");
     const pool = from.includes("/") ? from.slice(0, from.indexOf("/")) : this.#options.pool;
     return await forkOf(await this.#transport(), from, pool, options, () => this.#transport());
+  }
+
+  /**
+   * Makes an image of a snapshot or, if there is none of that name, of the present files of a sandbox. A key may need the
+   * server's leave: `eyot serve --image-key`.
+   */
+  async commit(from: string, reference: string, options: CommitOptions = {}): Promise<ImageCommitted> {
+    checkName(from, "a snapshot or a sandbox");
+    return await commitOf(await this.#transport(), from, this.#options.pool, reference, options);
   }
 
   /** Compares the files of two snapshots or sandboxes. */

@@ -23,11 +23,13 @@ export { Sandbox } from "./sandbox.js";
 export type { Usage } from "./sandbox.js";
 export type { Lifecycle, Limits, Mount, SandboxChanges, SandboxInfo, SandboxSpec } from "./spec.js";
 export type {
+  CommitOptions,
   ComparedFile,
   DiffOptions,
   FileChange,
   FileChanges,
   ForkOptions,
+  ImageCommitted,
   RollbackOptions,
   SandboxDiffOptions,
   SnapshotInfo,

@@ -18,17 +18,17 @@ export function mountsBody(mounts: readonly (Mount | string)[], isOwn: boolean):
   });
 }
 
-/** From SOURCE:TARGET, SOURCE:TARGET:ro or SOURCE:TARGET:rw. The source may have colons. */
+/** From SOURCE:TARGET, SOURCE:TARGET:ro, SOURCE:TARGET:rw or SOURCE:TARGET:cow. The source may have colons. */
 function ofText(text: string): Mount {
   const [, named = "", given] = /^(.*?)(?::([^:/]*))?$/s.exec(text) ?? [];
   const [, source = "", target = ""] = /^(.+):(\/[^:]*)$/s.exec(named) ?? [];
   if (target === "") {
     throw noMount(`\`${text}\` is no mount; write SOURCE:TARGET:ro, as in ./data:/data:ro, or :rw where the sandbox writes`);
   }
-  if (given !== undefined && given !== "ro" && given !== "rw") {
+  if (given !== undefined && given !== "ro" && given !== "rw" && given !== "cow") {
     throw noMount(`\`${given}\` is not an option of a mount; write ${named}:ro, or ${named}:rw where the sandbox writes`);
   }
-  return { source, target, writable: given === "rw" };
+  return { source, target, writable: given === "rw", ...(given === "cow" ? { cow: true } : {}) };
 }
 
 function noMount(reason: string): EyotError {

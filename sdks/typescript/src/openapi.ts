@@ -98,6 +98,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/commit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes an image of a snapshot or of a sandbox as it is now, which sandboxes can be made from.
+         * @description It is the image that the sandbox was made from, with its configuration, and one layer more. A sandbox made of anything else
+         *     is refused (`422`). Of a sandbox a snapshot is taken first, as for a fork. It ends when the connection does.
+         *
+         *     Only keys that `eyot serve --image-key` names may commit.
+         */
+        post: operations["snapshots_commit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/diff": {
         parameters: {
             query?: never;
@@ -1351,7 +1374,7 @@ export interface components {
          * @description One thing that a provider may or may not do beyond the required methods.
          * @enum {string}
          */
-        Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep" | "snapshots";
+        Capability: "shell" | "argv" | "pty" | "signals" | "kill_tree" | "users" | "processes" | "beneath" | "ranged_read" | "append" | "atomic_write" | "symlinks" | "glob" | "grep" | "tar" | "dial" | "watch" | "usage" | "live_processes" | "reopen" | "persistent_workspace" | "mounts" | "network_host" | "network_egress" | "deadlines" | "change_deadlines" | "sleep" | "snapshots" | "cow_mounts" | "commit";
         /**
          * @description The kind of a change.
          * @enum {string}
@@ -1386,6 +1409,15 @@ export interface components {
             id: string;
             /** @description The tool. */
             tool: string;
+        };
+        /** @description Options of a commit. */
+        CommitOptions: {
+            /** @description A snapshot of the pool or, if there is none of that name, a sandbox; each by name or id. */
+            from: string;
+            /** @description The name of the image, such as `app:1`. An image that has it loses it. */
+            reference: string;
+            /** @description As for a snapshot. */
+            stop?: boolean;
         };
         /** @description A file, directory or link as one side of a comparison has it. */
         ComparedFile: {
@@ -1688,6 +1720,11 @@ export interface components {
          * @enum {string}
          */
         IdleAction: "destroy" | "sleep";
+        /** @description An image that was made of a snapshot or a sandbox. */
+        ImageCommitted: components["schemas"]["ImageInfo"] & {
+            /** @description The commands that were ended for it. */
+            stopped: string[];
+        };
         /** @description An image. */
         ImageInfo: {
             /** @description Tells whether every part is there. */
@@ -1904,6 +1941,11 @@ export interface components {
         };
         /** @description A folder of the host inside the sandbox. */
         Mount: {
+            /**
+             * @description Copy on write: the sandbox changes a copy of its own, which begins as the folder is. The folder stays as it is until the
+             *     changes are applied.
+             */
+            cow?: boolean;
             /** @description The folder (or file) on the host, absolute. */
             source: string;
             /** @description The path at which it appears inside. */
@@ -2114,7 +2156,7 @@ export interface components {
             /** @description The number of unpacked layers. */
             layers: number;
         };
-        /** @description The size of a terminal, in character cells. */
+        /** @description The size of a terminal, in character cells. 0 is a size that is not known, as it is for the kernel: programs then use one of their own. */
         PtySize: {
             /**
              * Format: int32
@@ -2399,7 +2441,8 @@ export interface components {
         SignalBody: {
             /**
              * Format: int32
-             * @description By its Linux number; without one the whole process tree is killed.
+             * @description By its Linux number: 15 asks a process to end. Without one, or without a body, the whole process tree is killed. For a
+             *     process that has ended this changes nothing, and succeeds.
              */
             signal?: number | null;
         };
@@ -2912,6 +2955,57 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CapabilitiesAnswer"];
+                };
+            };
+            /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused. The problem says why, and what can be done. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    snapshots_commit: {
+        parameters: {
+            query?: {
+                /** @description The pool in which a name is looked up. By default the key's first pool. */
+                pool?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "from": "good",
+                 *       "reference": "app:1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["CommitOptions"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImageCommitted"];
                 };
             };
             /** @description Not now: the sandbox sleeps or is dead, or the provider cannot be reached. */
@@ -3943,8 +4037,8 @@ export interface operations {
                 /** @description The pool. By default the key's first pool. */
                 pool?: string;
                 /**
-                 * @description Only sandboxes with this label, `key=value`. Separate several labels by commas; all must
-                 *     match.
+                 * @description Only sandboxes with this label, `key=value`, or `key` with any value. Separate several labels by
+                 *     commas; all must match.
                  */
                 label?: string;
                 /** @description Continues a list: the `next_cursor` of the previous answer. */
@@ -4392,6 +4486,11 @@ export interface operations {
             query?: {
                 /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
+                beneath?: string;
             };
             header?: never;
             path: {
@@ -4448,6 +4547,11 @@ export interface operations {
             query?: {
                 /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
+                beneath?: string;
             };
             header?: never;
             path: {
@@ -6173,6 +6277,11 @@ export interface operations {
             query?: {
                 /** @description The pool in which a name is looked up. By default the key's first pool. */
                 pool?: string;
+                /**
+                 * @description Confines every path of the request to this directory: neither `..` nor a symbolic link leads
+                 *     out of it.
+                 */
+                beneath?: string;
             };
             header?: never;
             path: {

@@ -33,9 +33,12 @@ import type { Streamed } from "./streamed.js";
 import { isFolder, localFile, packed, putFile, putFolder } from "./folders.js";
 import { Terminal, type TerminalInfo, type TerminalOptions } from "./terminal.js";
 import {
+  COMMIT,
+  type CommitOptions,
   FORK,
   type FileChanges,
   type ForkOptions,
+  type ImageCommitted,
   ROLLBACK,
   type RollbackOptions,
   SANDBOX_DIFF,
@@ -489,6 +492,11 @@ export class Sandbox {
     return await forkOf(await this.#transport(), this.id, this.pool, options, this.#transport);
   }
 
+  /** Makes an image of its present files, which `image` of a spec takes: the image that it was made from, and one layer more. */
+  async commit(reference: string, options: CommitOptions = {}): Promise<ImageCommitted> {
+    return await commitOf(await this.#transport(), this.id, this.pool, reference, options);
+  }
+
   /** What it has changed since its last snapshot, or compared with another snapshot or sandbox. */
   async diff(options: SandboxDiffOptions = {}): Promise<FileChanges> {
     checkOptions(options, SANDBOX_DIFF, "diff");
@@ -575,6 +583,20 @@ export async function forkOf(
   const asked = { method: "POST", path: "/v1/fork", query: { pool }, json: { from, ...json }, signal } as const;
   const { names } = await server.json<Schemas["Forks"]>(asked);
   return names.map((name) => new Sandbox(transport, name, pool));
+}
+
+/** Makes an image of a snapshot or a sandbox. */
+export async function commitOf(
+  server: Transport,
+  from: string,
+  pool: string | undefined,
+  reference: string,
+  options: CommitOptions,
+): Promise<ImageCommitted> {
+  checkOptions(options, COMMIT, "commit");
+  checkName(reference, "an image");
+  const { signal, ...json } = options;
+  return fromWire(await server.json({ method: "POST", path: "/v1/commit", query: { pool }, json: { from, reference, ...json }, signal }));
 }
 
 async function* converted<T>(values: AsyncIterable<unknown>): AsyncGenerator<T, void> {

@@ -2,6 +2,7 @@
 
 import type { CallOptions } from "./files.js";
 import type { OptionsOf } from "./foreign_options.js";
+import type { ImageInfo } from "./images.js";
 
 /** A snapshot. */
 export interface SnapshotInfo {
@@ -52,6 +53,17 @@ export interface ForkOptions extends CallOptions {
   stop?: boolean;
 }
 
+export interface CommitOptions extends CallOptions {
+  /** Ends the commands that run; otherwise a sandbox that works is refused with `conflict`. */
+  stop?: boolean;
+}
+
+/** An image that was made of a snapshot or a sandbox. */
+export interface ImageCommitted extends ImageInfo {
+  /** The commands that were ended for it. */
+  stopped: string[];
+}
+
 export interface DiffOptions extends CallOptions {
   /** Only what lies here and below; by default everything. */
   path?: string;
@@ -100,6 +112,7 @@ export interface FileChanges {
 export const SNAPSHOT: OptionsOf<SnapshotOptions> = { name: true, labels: true, stop: true, signal: true };
 export const ROLLBACK: OptionsOf<RollbackOptions> = { stop: true, signal: true };
 export const FORK: OptionsOf<ForkOptions> = { count: true, name: true, stop: true, signal: true };
+export const COMMIT: OptionsOf<CommitOptions> = { stop: true, signal: true };
 export const DIFF: OptionsOf<DiffOptions> = { path: true, text: true, signal: true };
 export const SANDBOX_DIFF: OptionsOf<SandboxDiffOptions> = { from: true, path: true, text: true, signal: true };
 export const SNAPSHOT_LIST: OptionsOf<SnapshotListOptions> = { sizes: true, signal: true };

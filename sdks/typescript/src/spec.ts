@@ -53,6 +53,8 @@ export interface Mount {
   target: string;
   /** The sandbox may write to it; by default not. */
   writable?: boolean;
+  /** The sandbox changes a copy of its own, and the folder stays as it is. */
+  cow?: boolean;
 }
 
 const LIMITS: OptionsOf<Limits> = {

@@ -59,7 +59,7 @@ from .runs import AgentInfo, AgentResult, RunInfo
 from .sandbox import Sandbox
 from .sandbox_info import Capabilities, Limits, Mount, SandboxInfo, SandboxOptions
 from .server_images import Images
-from .snapshots import ComparedFile, FileChange, FileChanges, SnapshotInfo
+from .snapshots import ComparedFile, FileChange, FileChanges, ImageCommitted, SnapshotInfo
 from .terminal import Terminal
 from .tools import ToolResult
 
@@ -101,6 +101,7 @@ __all__ = [
     "GlobResult",
     "GrepMatch",
     "GrepResult",
+    "ImageCommitted",
     "ImageInfo",
     "Images",
     "Internal",

@@ -29,16 +29,17 @@ def _mount(mount: Any, has_own_server: bool) -> Any:
 
 
 def _of_text(text: str) -> dict[str, Any]:
-    """From SOURCE:TARGET, SOURCE:TARGET:ro or SOURCE:TARGET:rw. The source may have colons."""
+    """From SOURCE:TARGET, SOURCE:TARGET:ro, SOURCE:TARGET:rw or SOURCE:TARGET:cow. The source may have colons."""
     folders, _, access = text.rpartition(":")
     if "/" in access:
         folders, access = text, "ro"
     source, _, target = folders.rpartition(":")
     if not source or not target.startswith("/"):
         raise _no_mount(f"`{text}` is no mount; write SOURCE:TARGET:ro, as in ./data:/data:ro, or :rw where the sandbox writes")
-    if access not in ("ro", "rw"):
+    if access not in ("ro", "rw", "cow"):
         raise _no_mount(f"`{access}` is not an option of a mount; write {folders}:ro, or {folders}:rw where the sandbox writes")
-    return {"source": source, "target": target, "writable": access == "rw"}
+    mount = {"source": source, "target": target, "writable": access == "rw"}
+    return {**mount, "cow": True} if access == "cow" else mount
 
 
 def _no_mount(reason: str) -> Invalid:

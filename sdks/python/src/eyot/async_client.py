@@ -36,7 +36,7 @@ from .errors import SandboxNotFound
 from .events import Event
 from .pools import PoolEntry, Transferred
 from .sandbox_info import Capabilities, SandboxInfo, SandboxOptions, UnnamedOptions
-from .snapshots import FileChanges, SnapshotInfo
+from .snapshots import FileChanges, ImageCommitted, SnapshotInfo
 from .tools import ToolResult
 
 T = TypeVar("T")
@@ -202,6 +202,11 @@ class AsyncClient:
         """Makes sandboxes that begin with the files of a snapshot or, if there is none of that name, of a sandbox."""
         made = await self._send(snapshots.fork(self.pool, source, count, name, stop))
         return [AsyncSandbox(self, at) for at in made]
+
+    @names_the_right_keyword
+    async def commit(self, source: str, reference: str, *, stop: bool = False) -> ImageCommitted:
+        """Makes an image of a snapshot or, if there is none of that name, of the present files of a sandbox."""
+        return await self._send(snapshots.commit(self.pool, source, reference, stop))
 
     @names_the_right_keyword
     async def diff(self, source: str, target: str, *, path: str | None = None, text: bool = False) -> FileChanges:

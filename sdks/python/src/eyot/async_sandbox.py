@@ -33,7 +33,7 @@ from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .port_forward import PortForward, forwarded
 from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, TerminalInfo, Usage
 from .sandbox_info import SandboxInfo
-from .snapshots import FileChanges, SnapshotInfo
+from .snapshots import FileChanges, ImageCommitted, SnapshotInfo
 
 if TYPE_CHECKING:
     from .async_client import AsyncClient
@@ -484,6 +484,11 @@ class AsyncSandbox(OfASandbox):
         """Makes sandboxes that begin with its present files, and have its spec."""
         made = await self._client._send(snapshots.fork(self._at.pool, self._at.id_or_name, count, name, stop))
         return [AsyncSandbox(self._client, at) for at in made]
+
+    @names_the_right_keyword
+    async def commit(self, reference: str, *, stop: bool = False) -> ImageCommitted:
+        """Makes an image of its present files, which `image` of a `create` takes: what it was made from, and one layer more."""
+        return await self._client._send(snapshots.commit(self._at.pool, self._at.id_or_name, reference, stop))
 
     @names_the_right_keyword
     async def diff(self, *, source: str | None = None, path: str | None = None, text: bool = False) -> FileChanges:

@@ -39,7 +39,7 @@ from .pools import PoolEntry, Transferred
 from .sandbox import Sandbox
 from .sandbox_info import Capabilities, SandboxInfo, SandboxOptions, UnnamedOptions
 from .server_images import Images
-from .snapshots import FileChanges, SnapshotInfo
+from .snapshots import FileChanges, ImageCommitted, SnapshotInfo
 from .tools import ToolResult
 
 T = TypeVar("T")
@@ -197,6 +197,11 @@ class Client:
         """Makes sandboxes that begin with the files of a snapshot or, if there is none of that name, of a sandbox."""
         made = self._send(snapshots.fork(self.pool, source, count, name, stop))
         return [Sandbox(self, at) for at in made]
+
+    @names_the_right_keyword
+    def commit(self, source: str, reference: str, *, stop: bool = False) -> ImageCommitted:
+        """Makes an image of a snapshot or, if there is none of that name, of the present files of a sandbox."""
+        return self._send(snapshots.commit(self.pool, source, reference, stop))
 
     @names_the_right_keyword
     def diff(self, source: str, target: str, *, path: str | None = None, text: bool = False) -> FileChanges:

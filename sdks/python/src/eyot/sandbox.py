@@ -30,7 +30,7 @@ from .network import EgressDecision, EgressRules, Preview, PublishedPort
 from .port_forward import PortForward, forwarded_in_thread
 from .processes import LiveProcesses, LogChunk, LogStream, ProcessInfo, TerminalInfo, Usage
 from .sandbox_info import SandboxInfo
-from .snapshots import FileChanges, SnapshotInfo
+from .snapshots import FileChanges, ImageCommitted, SnapshotInfo
 from .terminal import Terminal
 
 if TYPE_CHECKING:
@@ -474,6 +474,11 @@ class Sandbox(OfASandbox):
         """Makes sandboxes that begin with its present files, and have its spec."""
         made = self._client._send(snapshots.fork(self._at.pool, self._at.id_or_name, count, name, stop))
         return [Sandbox(self._client, at) for at in made]
+
+    @names_the_right_keyword
+    def commit(self, reference: str, *, stop: bool = False) -> ImageCommitted:
+        """Makes an image of its present files, which `image` of a `create` takes: what it was made from, and one layer more."""
+        return self._client._send(snapshots.commit(self._at.pool, self._at.id_or_name, reference, stop))
 
     @names_the_right_keyword
     def diff(self, *, source: str | None = None, path: str | None = None, text: bool = False) -> FileChanges:

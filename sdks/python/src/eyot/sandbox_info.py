@@ -93,6 +93,8 @@ class Mount(_Folder, total=False):
 
     #: The sandbox may write to it; by default not.
     writable: bool
+    #: The sandbox changes a copy of its own, and the folder stays as it is.
+    cow: bool
 
 
 class UnnamedOptions(TypedDict, total=False):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._wire import known
+from .images import ImageInfo
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,19 @@ class SnapshotInfo:
     def of_wire(cls, wire: dict[str, Any]) -> SnapshotInfo:
         """From the server's answer."""
         return known(cls, {**wire, "stopped": tuple(wire.get("stopped", ()))})
+
+
+@dataclass(frozen=True)
+class ImageCommitted(ImageInfo):
+    """An image that was made of a snapshot or a sandbox."""
+
+    #: The commands that were ended for it.
+    stopped: tuple[str, ...] = ()
+
+    @classmethod
+    def of_wire(cls, wire: dict[str, Any]) -> ImageCommitted:
+        """From the server's answer."""
+        return known(cls, {**wire, "stopped": tuple(wire["stopped"])})
 
 
 @dataclass(frozen=True)

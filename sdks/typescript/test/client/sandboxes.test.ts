@@ -76,7 +76,7 @@ test("a wrong spec is refused with the field, and a sandbox that is not there wi
   await assert.rejects(client.create({ limits: { memoryMib: 1 } }), (error: unknown) => {
     assert.ok(error instanceof EyotError);
     assert.equal(error.kind, "invalid");
-    assert.equal(error.field, "limits.memory_mib");
+    assert.equal(error.field, "spec.limits.memory_mib");
     assert.equal(error.status, 400);
     return true;
   });

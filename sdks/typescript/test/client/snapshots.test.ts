@@ -82,3 +82,14 @@ test("what is not there, and an option that there is not, is refused", async (co
   await assert.rejects(sandbox.snapshot(wrong), isKind("invalid"));
   await assert.rejects(sandbox.diff({ paths: "/" } as object), isKind("invalid"));
 });
+
+test("what is made of the host's programs can't be committed, and says what can", async (context) => {
+  if (await lacks(context, client, "commit")) return;
+  await using sandbox = await client.create({ name: "plain" });
+  const isRefused = (error: unknown) => error instanceof EyotError && error.kind === "unsupported" && /--image/.test(error.hint ?? "");
+  await assert.rejects(sandbox.commit("app:1"), isRefused);
+  await assert.rejects(client.commit("plain", "app:1"), isRefused);
+  await assert.rejects(sandbox.commit("Not A Name"), isKind("invalid"));
+  await assert.rejects(sandbox.commit(""), isKind("invalid"));
+  assert.deepEqual(await client.images.list(), []);
+});

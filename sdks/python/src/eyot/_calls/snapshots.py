@@ -7,7 +7,7 @@ from typing import Any
 
 from .._arguments import needs_name, segment
 from .._call import Call, nothing, params
-from ..snapshots import FileChanges, SnapshotInfo
+from ..snapshots import FileChanges, ImageCommitted, SnapshotInfo
 from .at import At
 
 
@@ -60,6 +60,16 @@ def fork(pool: str | None, source: str, count: int, name: str | None, stop: bool
         params(pool=pool),
         body,
     )
+
+
+def commit(pool: str | None, source: str, reference: str, stop: bool) -> Call[ImageCommitted]:
+    """Makes an image of a snapshot or a sandbox."""
+    if not isinstance(source, str) or not source:
+        raise needs_name(source, "a snapshot or a sandbox")
+    if not isinstance(reference, str) or not reference:
+        raise needs_name(reference, "an image")
+    body = {"from": source, "reference": reference, "stop": stop}
+    return Call("POST", "/v1/commit", lambda response: ImageCommitted.of_wire(response.json()), params(pool=pool), body)
 
 
 def diff(pool: str | None, source: str, target: str | None, path: str | None, text: bool) -> Call[FileChanges]:
