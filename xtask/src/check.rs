@@ -9,7 +9,7 @@ use crate::{architecture, names, source};
 const FEATURES: [&str; 3] = [
     "--workspace",
     "--features",
-    "eyot/conformance,eyot-agent/opentelemetry,eyot-guest/client,eyot-guest/program,eyot-image/testing,eyot-providers/docker,eyot-providers/e2b,eyot-providers/kubernetes,eyot-providers/memory,eyot-providers/native,eyot-providers/remote",
+    "eyot/conformance,eyot-agent/opentelemetry,eyot-guest/client,eyot-guest/program,eyot-image/testing,eyot-providers/cloudflare,eyot-providers/daytona,eyot-providers/docker,eyot-providers/e2b,eyot-providers/kubernetes,eyot-providers/memory,eyot-providers/modal,eyot-providers/native,eyot-providers/remote",
 ];
 
 /// Checks everything; with `--rules`, only the rules that need no build; with `--shrink`, shortens a list instead.

@@ -13,7 +13,7 @@ pub const ARGUMENTS: [&str; 4] = [
     "test",
     "--workspace",
     "--features",
-    "eyot/conformance,eyot-agent/opentelemetry,eyot-guest/client,eyot-guest/program,eyot-providers/docker,eyot-providers/e2b,eyot-providers/kubernetes,eyot-providers/memory,eyot-providers/native,eyot-providers/remote",
+    "eyot/conformance,eyot-agent/opentelemetry,eyot-guest/client,eyot-guest/program,eyot-providers/cloudflare,eyot-providers/daytona,eyot-providers/docker,eyot-providers/e2b,eyot-providers/kubernetes,eyot-providers/memory,eyot-providers/modal,eyot-providers/native,eyot-providers/remote",
 ];
 
 /// A program.

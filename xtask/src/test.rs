@@ -32,8 +32,11 @@ const CARGO: &str = "cargo";
 /// waits and the deadlines that must not come too soon are longer.
 const SLOWNESS: &str = "2";
 /// The targets that install npm packages before they test, and the jobs that install them.
-static OF_NPM: [(&str, &str); 5] = [
+static OF_NPM: [(&str, &str); 8] = [
+    ("cloudflare_bridge", "install cloudflare_bridge"),
+    ("daytona_sdks", "install daytona_sdks"),
     ("e2b_sdks", "install e2b_sdks"),
+    ("modal_sdk", "install modal_sdk"),
     ("mcp_clients", "install mcp_clients"),
     ("mcp_everything", "install mcp_everything"),
     ("vendors", "install vendors"),

@@ -76,12 +76,12 @@ const ALSO: &[(&str, &str, &str)] = &[
     ),
     (
         "N4",
-        "crates/cli/tests/cli/sandboxes.rs",
+        "crates/cli/tests/by_root/state_folder.rs",
         "a_state_folder_that_another_users_link_leads_to_is_refused_by_every_command",
     ),
     (
         "N4",
-        "crates/cli/tests/cli/sandboxes.rs",
+        "crates/cli/tests/by_root/state_folder.rs",
         "without_a_home_the_state_folder_is_in_no_folder_that_users_share",
     ),
     (
