@@ -1,6 +1,6 @@
 /** One sandbox: what is known of it, and its views. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Refused, json, ofSandbox } from "./api.js";
 import { Details } from "./details.js";
 import { LeftOver, useDrafts } from "./drafts.js";
@@ -50,14 +50,9 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
     next((count) => count + 1);
   }, [sandbox?.life, sandbox?.status]);
 
-  const tabs = useRef<HTMLElement>(null);
   const unsaved = useDrafts(id).length;
   const name = sandbox ? nameOf(sandbox) : "Sandbox";
   useTitle(`${name}: ${TITLES[view]}`);
-  const isThere = sandbox !== undefined;
-  useEffect(() => {
-    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [view, isThere]);
 
   if (failure instanceof Refused && failure.problem.no_sandbox) {
     return (
@@ -86,7 +81,7 @@ export function SandboxView({ id, view }: { id: string; view: View }) {
       </p>
       <Details sandbox={sandbox} />
       <Failure error={failure} again={again} />
-      <nav class="tabs" ref={tabs} aria-label="Views of the sandbox">
+      <nav class="tabs" aria-label="Views of the sandbox">
         {VIEWS.map((name) => <a key={name} href={`#/sandboxes/${id}/${name}`} aria-current={name === view ? "page" : undefined}>{TITLES[name]}{name === "files" && unsaved > 0 ? <span class="unsaved-mark" title={`${unsaved} not saved`}> ●</span> : null}</a>)}
       </nav>
       {canBeWoken(sandbox.status) && ["files", "terminal", "processes", "ports"].includes(view) ? (

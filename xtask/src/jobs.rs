@@ -227,14 +227,25 @@ impl<'a> Board<'a> {
     }
 }
 
-/// Returns what compilers and linkers said of their errors, for the end of a run: its log may be cut before.
+/// Returns what compilers, linkers and the clients' tests said of their errors, for the end of a run:
+/// its log may be cut before.
 fn errors(log: &str) -> Vec<String> {
-    const LINES_OF_ONE: usize = 6;
-    const MOST_LINES: usize = 30;
+    const MOST_LINES: usize = 60;
     let lines: Vec<&str> = log.lines().collect();
-    let of_errors = lines.iter().enumerate().filter(|(_, line)| line.starts_with("error"));
-    let told = of_errors.flat_map(|(place, _)| lines.iter().skip(place).take(LINES_OF_ONE));
+    let of_errors = lines.iter().enumerate().filter_map(|(place, line)| Some((place, lines_of_error(line)?)));
+    let told = of_errors.flat_map(|(place, count)| lines.iter().skip(place).take(count));
     told.take(MOST_LINES).map(|line| format!("    {}", line.chars().take(300).collect::<String>())).collect()
+}
+
+/// The number of lines that are told, if an error begins here: of rustc and cc, of Node's tests in
+/// both of their forms, and of pytest.
+fn lines_of_error(line: &str) -> Option<usize> {
+    match line.trim_start() {
+        _ if line.starts_with("error") => Some(6),
+        test if test.starts_with("not ok ") || test.starts_with("\u{2716} ") => Some(16),
+        _ if line.starts_with("E   ") || line.starts_with("FAILED ") => Some(1),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -250,6 +261,15 @@ mod tests {
         assert_eq!(errors(log).len(), 6);
         assert_eq!(errors(log)[..2], ["    error: linking with `cc` failed", "      = note: no space left"]);
         assert!(errors("test a ... ok\n").is_empty());
+    }
+
+    #[test]
+    fn the_end_of_a_run_says_which_test_of_a_client_failed() {
+        let of_node = "ok 1 - a\n    not ok 2 - a snapshot is taken\n      error: 'Timeout'\n";
+        assert_eq!(errors(of_node), ["        not ok 2 - a snapshot is taken", "          error: 'Timeout'"]);
+        assert_eq!(errors("\u{2716} a (3 ms)\n").len(), 1);
+        let of_pytest = "    x = 1\nE   AssertionError: no\nFAILED tests/test_a.py::test_b\n";
+        assert_eq!(errors(of_pytest).len(), 2);
     }
 
     fn folder(name: &str) -> PathBuf {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::engine::Engine;
 use crate::jobs::{self, Ended, Job};
@@ -64,15 +64,21 @@ pub fn run(names: &[String]) -> Result<(), String> {
     };
     let jobs = shared.jobs();
     let jobs = if names.is_empty() { jobs } else { jobs::only(jobs, names)? };
-    let ended = jobs::run(jobs, &target_directory()?.join("test-logs"))?;
+    let mut ended = jobs::run(jobs, &target_directory()?.join("test-logs"))?;
+    let of_clients = shared.try_clients_again(&mut ended);
     let Shared { run, engine, copies, .. } = shared;
     let mut run = run.into_inner().unwrap_or_else(PoisonError::into_inner);
     run.try_again();
+    run.note_unsteady(of_clients);
     drop((engine, copies));
     print(&ended, began);
     run.print();
     let results = ended.into_iter().map(|job| job.result);
     all_of(results.chain([run.end()]))
+}
+
+fn name_of_client(part: &sdks::Part) -> String {
+    format!("client {}", part.name)
 }
 
 fn print(ended: &[Ended], began: Instant) {
@@ -157,9 +163,28 @@ impl Shared {
     fn client(&self, part: &'static sdks::Part) -> Job<'_> {
         let test = || (part.run)(&self.ground()?);
         let install = format!("install {}", part.name);
-        let job = Job::new(format!("client {}", part.name), test).needs(&["build", &install]);
+        let job = Job::new(name_of_client(part), test).needs(&["build", &install]);
         // It is tried on Docker, too, but makes few containers.
         if part.name == "anvia" { job.needs(&[ENGINE]) } else { job }
+    }
+
+    /// Tries again, by itself, each client that failed, as is done with a test. Returns what those
+    /// said that passed now; they are no failures any more.
+    fn try_clients_again(&self, ended: &mut [Ended]) -> Vec<String> {
+        let mut unsteady = Vec::new();
+        for job in ended {
+            let part = sdks::PARTS.iter().find(|part| name_of_client(part) == job.name);
+            let (Some(part), Err(why)) = (part, &job.result) else { continue };
+            if job.took == Duration::ZERO {
+                continue; // It could not begin.
+            }
+            say(format_args!("\n     Once more, by itself: {}", job.name));
+            if self.ground().and_then(|ground| (part.run)(&ground)).is_ok() {
+                unsteady.push(format!("{}\n{why}", job.name));
+                job.result = Ok(());
+            }
+        }
+        unsteady
     }
 
     fn ground(&self) -> Result<sdks::Ground, String> {

@@ -132,6 +132,11 @@ impl Run {
         }
     }
 
+    /// Takes in what else failed once and then passed.
+    pub fn note_unsteady(&mut self, told: Vec<String>) {
+        self.unsteady.extend(told);
+    }
+
     /// Prints the slowest tests, and how many tests ran.
     pub fn print(&mut self) {
         self.times.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
