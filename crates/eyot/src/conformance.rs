@@ -110,6 +110,14 @@ pub trait Fixture: Send + Sync + 'static {
         &[]
     }
 
+    /// Removes an image that a case has made, and which nothing uses any more. By default from the images that the provider
+    /// lists.
+    fn remove_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, crate::Result<()>> {
+        Box::pin(async move {
+            self.provider().images(Arc::new(|_| None))?.remove(reference, true).await.map(drop)
+        })
+    }
+
     /// Returns the sandboxes that are used for one case after another, where a case needs no more
     /// than an empty workspace. By default there are none, and every case has a sandbox of its own.
     fn reused(&self) -> Option<&ReusedSandboxes> {

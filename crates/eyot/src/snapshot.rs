@@ -167,7 +167,7 @@ impl CompareOptions {
 /// An image that is to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewImage {
-    /// The name, such as `app:1`. An image that has it loses it.
+    /// The name, such as `app:1`. An image that has it loses it, unless the provider sees that it is somebody else's.
     pub reference: String,
     /// The most bytes that its own layer may have, uncompressed. `None`: as many as the provider allows.
     pub max_bytes: Option<u64>,
@@ -296,7 +296,8 @@ pub trait SandboxSnapshots: Send + Sync + 'static {
     /// that does it has [`crate::Capability::Commit`].
     ///
     /// # Errors
-    /// `unsupported` if the sandbox was made from no image, with the reason; `invalid` for a reference that can't be.
+    /// `unsupported` if the sandbox was made from no image, with the reason; `invalid` for a reference that can't be; `conflict`
+    /// for the name of somebody else's image.
     async fn commit(&self, _snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
         Err(no_commit(image))
     }

@@ -22,6 +22,20 @@ impl ImageName {
         Ok(Self(Self::reference_of(text)?.whole()))
     }
 
+    /// Parses the name of an image that is to be made of a snapshot. It has no digest, which nobody can choose, and is not
+    /// `host`, which are a host's own programs where sandboxes are native.
+    ///
+    /// # Errors
+    /// `Invalid`, also for text that is no reference.
+    pub fn parse_new(text: &str) -> Result<Self> {
+        let refused = |reason: &str| Err(Error::invalid("reference", reason.to_owned()).context("commit"));
+        if text == "host" {
+            return refused("is `host`, which is this host's own programs");
+        }
+        let name = Self::parse(text).map_err(|error| error.context("commit"))?;
+        if name.digest().is_some() { refused("has a digest, which nobody can choose") } else { Ok(name) }
+    }
+
     fn reference_of(text: &str) -> Result<Reference> {
         grammar::parse(text).ok_or_else(|| {
             Error::invalid("image", format!("is not an image reference: `{text}`")).with_hint(

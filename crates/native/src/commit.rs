@@ -65,19 +65,9 @@ impl CommitBase {
     }
 }
 
-/// Parses the name of an image that is to be made.
-fn new_name(reference: &str) -> Result<ImageName> {
-    let refused = |reason: &str| Err(Error::invalid("reference", reason.to_owned()).context("commit"));
-    if is_host(Some(reference)) {
-        return refused("is `host`, which is this host's own programs");
-    }
-    let name = ImageName::parse(reference).map_err(|error| error.context("commit"))?;
-    if name.digest().is_some() { refused("has a digest, which nobody can choose") } else { Ok(name) }
-}
-
 impl Sandboxes {
     pub(crate) fn check_commit(&self, point: &BranchPoint, image: &NewImage) -> Result<()> {
-        let name = new_name(&image.reference)?;
+        let name = ImageName::parse_new(&image.reference)?;
         let base =
             self.commit_base(point).map_err(|error| error.context(format!("commit `{}`", name.short())))?;
         base.refuse_what_is_no_image(&name)?;
@@ -104,7 +94,7 @@ impl Sandboxes {
     pub(crate) fn commit(&self, id: &SnapshotId, image: &NewImage, stop: &AtomicBool) -> Result<ImageInfo> {
         let point = BranchPoint::Snapshot(id.clone());
         self.check_commit(&point, image)?;
-        let (name, base) = (new_name(&image.reference)?, self.commit_base(&point)?);
+        let (name, base) = (ImageName::parse_new(&image.reference)?, self.commit_base(&point)?);
         let tree = self.snapshot_tree(id)?;
         let (below, is_stopped) = (base.image_name(), || stop.load(Ordering::Relaxed));
         let above = LayerAbove {

@@ -11,10 +11,10 @@ use super::check::{
 use super::create::named;
 use super::snapshots::{fork, remove, take};
 use crate::files::ByteRange;
-use crate::images::{ImageInfo, SandboxImages};
+use crate::images::ImageInfo;
 use crate::sandbox::Sandbox;
 use crate::snapshot::{NewImage, SnapshotInfo};
-use crate::spec::{SandboxId, SandboxSpec, SnapshotId};
+use crate::spec::{PullPolicy, SandboxId, SandboxSpec, SnapshotId};
 
 cases! {
     a_sandbox_from_a_commit_has_the_files_of_the_snapshot(fixture) needs [Commit, Snapshots, Shell];
@@ -29,10 +29,14 @@ cases! {
 /// The programs of the images here.
 const PROGRAMS: &str = "sh cat ls stat mkdir rm chmod ln mv rmdir readlink id head";
 
-/// Puts the programs, and the libraries that they need, into `root`.
+/// Makes what the image below has and commits change.
+const MAKE_DATA: &str =
+    "mkdir -p data/gone data/hidden && echo base > data/kept && echo base > data/gone/file
+echo base > data/hidden/file; echo base > data/replaced; ln -s kept data/link";
+
+/// Puts the programs, and the libraries that they need, into `root`, beside the data.
 const COPY_PROGRAMS: &str = r#"
-mkdir -p root/bin root/etc root/data/gone root/data/hidden && echo base > root/data/kept && echo base > root/data/gone/file
-echo base > root/data/hidden/file; echo base > root/data/replaced; ln -s kept root/data/link
+mkdir -p root/bin root/etc && mv data root || exit
 for program in $PROGRAMS; do
     file=$(readlink -f "$(command -v $program)") && cp "$file" root/bin/$program || exit
     ldd "$file" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
@@ -44,48 +48,82 @@ tar cf root.tar -C root ."#;
 /// An image below commits, and the images that were made above it. What a case leaves is removed at its end.
 struct CommitGround {
     fixture: Arc<dyn Fixture>,
-    images: Arc<dyn SandboxImages>,
     base: String,
+    /// The folder of it that commits change.
+    data: &'static str,
 }
 
 impl CommitGround {
+    /// Where images are imported, it has programs of the host alone; elsewhere it is a commit of an ordinary sandbox.
     async fn new(fixture: Arc<dyn Fixture>) -> Check<Self> {
         let provider = fixture.provider();
-        let images = provider.images(Arc::new(|_| None))?;
         let sandbox = Disposable(Sandbox::create(&*provider, named(&*fixture).0).await?);
+        let Ok(images) = provider.images(Arc::new(|_| None)) else {
+            output(&sandbox.0, &format!("cd /tmp && {MAKE_DATA}")).await?;
+            let (snapshot, _) = take(&*fixture, sandbox.0.info()).await?;
+            let ground = Self { fixture, base: reference(), data: "/tmp/data" };
+            ground.commit(&snapshot, &ground.base).await?;
+            remove(&*ground.fixture, &[&snapshot]).await?;
+            return Ok(ground);
+        };
         need_program(&sandbox.0, "ldd").await?;
         need_program(&sandbox.0, "tar").await?;
+        output(&sandbox.0, MAKE_DATA).await?;
         output(&sandbox.0, &format!("PROGRAMS='{PROGRAMS}'{COPY_PROGRAMS}")).await?;
         let tar = sandbox.0.read_stream("root.tar", ByteRange::default()).await?;
         let base = reference();
         images.import(tar, Some(&base)).await?;
-        Ok(Self { fixture, images, base })
+        Ok(Self { fixture, base, data: "/data" })
     }
 
     async fn sandbox_from(&self, image: &str) -> Check<Disposable> {
-        let spec = SandboxSpec { image: Some(image.to_owned()), ..named(&*self.fixture).0 };
+        let spec = self.spec(image);
         Ok(Disposable(promptly("the create", Sandbox::create(&*self.fixture.provider(), spec)).await??))
     }
 
-    /// Commits a snapshot, and makes a sandbox from the image.
-    async fn run_commit(&self, snapshot: &SnapshotInfo) -> Check<(String, Disposable)> {
-        let reference = reference();
-        let new = NewImage { reference: reference.clone(), max_bytes: None };
-        let commit = self.fixture.provider().snapshots()?;
-        let made = promptly("the commit", commit.commit(&snapshot.id, &new)).await??;
-        ensure_eq!((&made.name, made.complete), (&reference, true));
-        let made = self.sandbox_from(&reference).await?;
-        Ok((reference, made))
+    fn spec(&self, image: &str) -> SandboxSpec {
+        let mut spec = SandboxSpec { image: Some(image.to_owned()), ..named(&*self.fixture).0 };
+        spec.container.pull = PullPolicy::Never;
+        spec
     }
 
-    async fn names(&self) -> Check<Vec<String>> {
-        Ok(self.images.list().await?.into_iter().map(|image| image.name).collect())
+    async fn commit(&self, snapshot: &SnapshotInfo, reference: &str) -> Check<ImageInfo> {
+        let new = NewImage { reference: reference.to_owned(), max_bytes: None };
+        let snapshots = self.fixture.provider().snapshots()?;
+        let made = promptly("the commit", snapshots.commit(&snapshot.id, &new)).await??;
+        ensure_eq!((made.name.as_str(), made.complete), (reference, true));
+        Ok(made)
+    }
+
+    /// Commits a snapshot, and makes a sandbox from the image.
+    async fn run_commit(&self, snapshot: &SnapshotInfo) -> Check<(ImageInfo, Disposable)> {
+        let made = self.commit(snapshot, &reference()).await?;
+        let from = self.sandbox_from(&made.name).await?;
+        Ok((made, from))
+    }
+
+    async fn ensure_absent(&self, image: &str) -> Check {
+        ensure_fails!(Sandbox::create(&*self.fixture.provider(), self.spec(image)).await, NotFound);
+        Ok(())
+    }
+
+    /// Runs a line in the folder in which there is something to remove.
+    async fn in_data(&self, sandbox: &Sandbox, line: &str) -> Check<String> {
+        output(sandbox, &format!("cd {} && {{ {line}; }}", self.data)).await
+    }
+
+    /// Lists that folder.
+    async fn listed(&self, sandbox: &Sandbox) -> Check<String> {
+        let line = "for f in * */*; do test -e \"$f\" -o -L \"$f\" && echo \"$f\"; done; true";
+        let listed = self.in_data(sandbox, line).await?;
+        let names: BTreeSet<&str> = listed.lines().collect();
+        Ok(names.into_iter().collect::<Vec<_>>().join(" "))
     }
 
     /// Removes images, those of sandboxes that go at the end of the case too.
     async fn remove(&self, references: &[&str]) -> Check {
         for reference in references.iter().chain([&self.base.as_str()]) {
-            self.images.remove(reference, true).await?;
+            self.fixture.remove_image(reference).await?;
         }
         Ok(())
     }
@@ -107,50 +145,40 @@ async fn a_sandbox_from_a_commit_has_the_files_of_the_snapshot(fixture: Arc<dyn 
     let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
     woken.write("kept", "later").await?;
     let (made, from) = ground.run_commit(&snapshot).await?;
-    let found = output(&from.0, &format!("cat kept deep/{name}/'a b' empty; ls; cat /data/kept")).await?;
-    ensure_eq!(found, "one\nx\n\ndeep\nempty\nkept\nbase");
+    let found =
+        output(&from.0, &format!("cat kept deep/{name}/'a b' empty {data}/kept", data = ground.data)).await?;
+    ensure_eq!(found, "one\nx\n\nbase");
     // The image is its own: it stays when all that it was made of is gone.
     woken.destroy().await?;
     remove(&*fixture, &[&snapshot]).await?;
-    let again = ground.sandbox_from(&made).await?;
+    let again = ground.sandbox_from(&made.name).await?;
     ensure_eq!(again.0.read("kept").await?, "one\n");
-    ground.remove(&[&made]).await
+    ground.remove(&[&made.name]).await
 }
 
 async fn what_was_removed_or_replaced_before_a_commit_stays_so(fixture: Arc<dyn Fixture>) -> Check {
     let ground = CommitGround::new(fixture.clone()).await?;
     let sandbox = ground.sandbox_from(&ground.base).await?;
-    in_data(&sandbox.0, "rm -r gone kept; rm -r hidden; mkdir hidden; echo new > hidden/other; rm link")
+    ground
+        .in_data(&sandbox.0, "rm -r gone kept; rm -r hidden; mkdir hidden; echo new > hidden/other; rm link")
         .await?;
-    in_data(&sandbox.0, "rm replaced; mkdir replaced; echo d > replaced/f").await?;
+    ground.in_data(&sandbox.0, "rm replaced; mkdir replaced; echo d > replaced/f").await?;
     // Over two snapshots: what one removed the other may have made again.
     let (first, woken) = take(&*fixture, sandbox.0.info()).await?;
-    in_data(
-        &woken,
-        "mkdir gone; echo again > gone/new; rm hidden/other; rm -r replaced; echo file > replaced",
-    )
-    .await?;
+    ground
+        .in_data(
+            &woken,
+            "mkdir gone; echo again > gone/new; rm hidden/other; rm -r replaced; echo file > replaced",
+        )
+        .await?;
     let (second, _) = take(&*fixture, sandbox.0.info()).await?;
     let (one, from) = ground.run_commit(&first).await?;
-    ensure_eq!(data(&from.0).await?, "hidden hidden/other replaced replaced/f");
+    ensure_eq!(ground.listed(&from.0).await?, "hidden hidden/other replaced replaced/f");
     let (other, from) = ground.run_commit(&second).await?;
-    ensure_eq!(data(&from.0).await?, "gone gone/new hidden replaced");
-    ensure_eq!(in_data(&from.0, "cat replaced gone/new").await?, "file\nagain");
+    ensure_eq!(ground.listed(&from.0).await?, "gone gone/new hidden replaced");
+    ensure_eq!(ground.in_data(&from.0, "cat replaced gone/new").await?, "file\nagain");
     remove(&*fixture, &[&first, &second]).await?;
-    ground.remove(&[&one, &other]).await
-}
-
-/// Runs a line in the folder of the image below in which there is something to remove.
-async fn in_data(sandbox: &Sandbox, line: &str) -> Check<String> {
-    output(sandbox, &format!("cd /data && {{ {line}; }}")).await
-}
-
-/// Lists that folder.
-async fn data(sandbox: &Sandbox) -> Check<String> {
-    let line = "for f in * */*; do test -e \"$f\" -o -L \"$f\" && echo \"$f\"; done; true";
-    let listed = in_data(sandbox, line).await?;
-    let names: BTreeSet<&str> = listed.lines().collect();
-    Ok(names.into_iter().collect::<Vec<_>>().join(" "))
+    ground.remove(&[&one.name, &other.name]).await
 }
 
 async fn a_commit_keeps_modes_links_and_owners(fixture: Arc<dyn Fixture>) -> Check {
@@ -168,7 +196,7 @@ async fn a_commit_keeps_modes_links_and_owners(fixture: Arc<dyn Fixture>) -> Che
     ensure_eq!(output(&from.0, show).await?, before);
     ensure_eq!(output(&from.0, "stat -c %i a b").await?.lines().collect::<BTreeSet<_>>().len(), 1);
     remove(&*fixture, &[&snapshot]).await?;
-    ground.remove(&[&made]).await
+    ground.remove(&[&made.name]).await
 }
 
 async fn a_commit_of_a_fork_has_the_files_of_both(fixture: Arc<dyn Fixture>) -> Check {
@@ -186,25 +214,24 @@ async fn a_commit_of_a_fork_has_the_files_of_both(fixture: Arc<dyn Fixture>) -> 
     let owners = "stat -c %u first second both; id -u";
     ensure_eq!(output(&from.0, owners).await?.lines().collect::<BTreeSet<_>>().len(), 1);
     remove(&*fixture, &[&of_fork, &snapshot]).await?;
-    ground.remove(&[&made]).await
+    ground.remove(&[&made.name]).await
 }
 
 async fn a_commit_of_a_sandbox_from_a_commit_lies_above_it(fixture: Arc<dyn Fixture>) -> Check {
     let ground = CommitGround::new(fixture.clone()).await?;
     let sandbox = ground.sandbox_from(&ground.base).await?;
-    output(&sandbox.0, "echo one > one; echo x > gone").await?;
+    output(&sandbox.0, "echo one > one").await?;
     let (snapshot, _) = take(&*fixture, sandbox.0.info()).await?;
     let (first, from) = ground.run_commit(&snapshot).await?;
-    output(&from.0, "echo two > two; rm gone").await?;
+    output(&from.0, "echo two > two").await?;
+    ground.in_data(&from.0, "rm kept").await?;
     let (above, _) = take(&*fixture, from.0.info()).await?;
     let (second, from) = ground.run_commit(&above).await?;
-    ensure_eq!(output(&from.0, "cat one two; ls").await?, "one\ntwo\none\ntwo");
-    let layers =
-        |name: &str, all: &[ImageInfo]| all.iter().find(|image| image.name == name).map(|image| image.layers);
-    let listed = ground.images.list().await?;
-    ensure_eq!((layers(&first, &listed), layers(&second, &listed)), (Some(2), Some(3)));
+    ensure_eq!(output(&from.0, "cat one two").await?, "one\ntwo");
+    ensure!(!ground.listed(&from.0).await?.contains("kept"), "a file is back");
+    ensure!(first.layers < second.layers, "the second lies above the first: {first:?}, {second:?}");
     remove(&*fixture, &[&snapshot, &above]).await?;
-    ground.remove(&[&first, &second]).await
+    ground.remove(&[&first.name, &second.name]).await
 }
 
 async fn a_commit_that_can_not_be_is_refused_and_changes_no_image(fixture: Arc<dyn Fixture>) -> Check {
@@ -219,7 +246,7 @@ async fn a_commit_that_can_not_be_is_refused_and_changes_no_image(fixture: Arc<d
     }
     let new = NewImage { reference: ours.clone(), max_bytes: None };
     ensure_fails!(snapshots.commit(&SnapshotId::generate(), &new).await, NotFound);
-    ensure!(!ground.names().await?.contains(&ours), "a refused commit named an image");
+    ground.ensure_absent(&ours).await?;
     // The programs of the host are no image.
     let other = Disposable(Sandbox::create(&*fixture.provider(), named(&*fixture).0).await?);
     let (of_other, _) = take(&*fixture, other.0.info()).await?;
@@ -228,7 +255,7 @@ async fn a_commit_that_can_not_be_is_refused_and_changes_no_image(fixture: Arc<d
         ensure!(refused.as_ref().is_err_and(|error| error.hint().is_some()), "{refused:?} has no hint");
         ensure_fails!(refused, Unsupported);
     }
-    ensure!(!ground.names().await?.contains(&ours), "a refused commit named an image");
+    ground.ensure_absent(&ours).await?;
     remove(&*fixture, &[&snapshot, &of_other]).await?;
     ground.remove(&[]).await
 }
@@ -246,7 +273,7 @@ async fn a_commit_that_nobody_waits_for_makes_no_image(fixture: Arc<dyn Fixture>
     // Whoever asks for the same then gets it: nothing stands in its way.
     let (made, from) = ground.run_commit(&snapshot).await?;
     ensure_eq!(output(&from.0, "stat -c %s large").await?, "50000000");
-    ensure!(!ground.names().await?.contains(&new.reference), "it was made although nobody waited");
+    ground.ensure_absent(&new.reference).await?;
     remove(&*fixture, &[&snapshot]).await?;
-    ground.remove(&[&made]).await
+    ground.remove(&[&made.name]).await
 }

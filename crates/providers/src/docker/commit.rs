@@ -38,6 +38,8 @@ pub(crate) struct LowerImage {
     pub bytes: u64,
     /// The number of its layers.
     pub layers: usize,
+    /// The time at which it was made (RFC 3339).
+    pub created: Option<String>,
     config: ImageConfig,
 }
 
@@ -55,6 +57,7 @@ pub(crate) async fn look_at_image(host: &Host, id: &str) -> Result<LowerImage> {
         id: found.id.unwrap_or_else(|| id.to_owned()),
         bytes: found.size.and_then(|size| u64::try_from(size).ok()).unwrap_or(0),
         layers: found.root_fs.and_then(|files| files.layers).map_or(0, |layers| layers.len()),
+        created: found.created.map(|time| time.to_string()),
         config: found.config.unwrap_or_default(),
     })
 }
@@ -175,15 +178,18 @@ async fn commit_one(
     })
 }
 
-/// Returns the configuration of the image: that of the image below, which the container's would otherwise replace.
+/// Returns the configuration of the image: that of the image below, which the container's would otherwise replace. For an
+/// entrypoint that is not given the Engine takes the container's, which is the guest; for a command as well, if there is neither.
 fn config(lower: &LowerImage, labels: HashMap<String, String>) -> ContainerConfig {
     let ImageConfig { user, env, cmd, working_dir, entrypoint, .. } = lower.config.clone();
+    let entrypoint = entrypoint.unwrap_or_default();
+    let needs_command = entrypoint.is_empty() && cmd.as_ref().is_none_or(Vec::is_empty);
     ContainerConfig {
         user: user.filter(|user| !user.is_empty()).or_else(|| Some("0".to_owned())),
         env,
-        cmd,
+        cmd: if needs_command { Some(vec!["/bin/sh".to_owned()]) } else { cmd },
         working_dir,
-        entrypoint,
+        entrypoint: Some(entrypoint),
         labels: Some(labels),
         ..ContainerConfig::default()
     }

@@ -220,9 +220,16 @@ pub(crate) async fn collect(host: &Host, _: &SnapshotLock) -> Result<()> {
         // labels, too.
         let is_its = |image: &&ImageSummary| {
             image.labels.get(SNAPSHOT).map(String::as_str) == Some(kept.info.id.as_str())
-                && image.repo_tags.iter().all(|tag| *tag == own_name || tag == "<none>:<none>")
         };
-        let mut left: Vec<&ImageSummary> = images.iter().filter(is_its).collect();
+        let is_named_otherwise = |image: &ImageSummary| {
+            image.repo_tags.iter().any(|tag| *tag != own_name && tag != "<none>:<none>")
+        };
+        let (named, mut left): (Vec<&ImageSummary>, Vec<_>) =
+            images.iter().filter(is_its).partition(|image| is_named_otherwise(image));
+        // An image that somebody made of it loses the snapshot's name alone.
+        if named.iter().any(|image| image.repo_tags.contains(&own_name)) {
+            removed(host, &own_name).await;
+        }
         // Twice: of two that were made in one second the lower one may come first.
         for _ in 0..2 {
             let mut still = Vec::new();

@@ -47,6 +47,7 @@ mod snapshots;
 mod state;
 mod successor;
 mod sweep;
+mod tagged;
 mod wake;
 mod workspace;
 

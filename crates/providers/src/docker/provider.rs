@@ -181,8 +181,8 @@ impl SandboxProvider for DockerProvider {
 
 /// Returns the capabilities of this provider's sandboxes.
 pub fn capabilities() -> Capabilities {
-    use Capability::{NetworkHost, PersistentWorkspace, Sleep, Snapshots, Users};
-    let own = [NetworkHost, PersistentWorkspace, Sleep, Snapshots, Users];
+    use Capability::{Commit, NetworkHost, PersistentWorkspace, Sleep, Snapshots, Users};
+    let own = [Commit, NetworkHost, PersistentWorkspace, Sleep, Snapshots, Users];
     Capabilities::new(GUEST_CAPABILITIES.into_iter().chain(own))
 }
 

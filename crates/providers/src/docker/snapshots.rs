@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use bollard::models::{ContainerInspectResponse, MountPoint};
 use eyot::internal::run_detached;
 use eyot::{
-    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId,
-    SandboxSnapshots, SnapshotId, SnapshotInfo, WorkspaceSpec,
+    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, NewImage, NewSnapshot, Result,
+    SandboxId, SandboxSnapshots, SnapshotId, SnapshotInfo, WorkspaceSpec,
 };
 
 use super::commit::{LowerImage, check_volumes, commit, commit_to_compare, look_at_image};
@@ -23,7 +23,7 @@ use super::kept_snapshot::{
 };
 use super::labels::{LowerSnapshot, Record};
 use super::replace::{make_successor, replace};
-use super::successor;
+use super::{successor, tagged};
 
 /// The most layers below a sandbox that goes on above its snapshot: an Engine puts some 125 on one another. A sandbox with more
 /// stays where it is, and its snapshots hold all that was changed since.
@@ -88,6 +88,26 @@ impl SandboxSnapshots for DockerSnapshots {
             helper.remove().await?;
         }
         compared
+    }
+
+    async fn check_commit(&self, point: &BranchPoint, image: &NewImage) -> Result<()> {
+        let name = tagged::new_name(&image.reference)?;
+        let checked = async {
+            tagged::refuse_others_name(&self.0, &name).await?;
+            match point {
+                BranchPoint::Snapshot(id) => {
+                    tagged::check_bytes(&self.0, &usable(&self.0, id).await?, image).await
+                }
+                BranchPoint::Sandbox(id) | BranchPoint::Base(id) => {
+                    find::find(&self.0, id.as_str()).await.map(drop)
+                }
+            }
+        };
+        checked.await.map_err(|error| error.context(format!("commit `{}`", name.short())))
+    }
+
+    async fn commit(&self, snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
+        tagged::tag(&self.0, snapshot, image).await
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use eyot::conformance::{Case, Fixture, ReusedSandboxes, Verdict, cases};
 use eyot::{Capability, SandboxProvider, SandboxSpec, Security};
 use eyot_providers::docker::DockerProvider;
+use futures_util::future::BoxFuture;
 use libtest_mimic::{Completion, Trial};
 
+use crate::check::docker;
 use crate::engine::{BUSYBOX, DEBIAN, TestEngine, block_on, spec};
 
 struct Variant {
@@ -27,6 +29,14 @@ impl Fixture for Variant {
 
     fn rounds(&self) -> usize {
         self.rounds
+    }
+
+    fn remove_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, eyot::Result<()>> {
+        // Where a sandbox is still over it, it loses its name alone.
+        let removed = docker(&["rmi", "-f", reference]);
+        let failed =
+            |error| eyot::Error::new(eyot::ErrorKind::Internal, format!("remove an image: {error:?}"));
+        Box::pin(async move { removed.map(drop).map_err(failed) })
     }
 
     fn reused(&self) -> Option<&ReusedSandboxes> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eyot::{
-    ErrorKind, NewSnapshot, Sandbox, SandboxInfo, SandboxProvider, SandboxSpec, Security, SnapshotId,
-    SnapshotInfo,
+    ErrorKind, NewImage, NewSnapshot, Sandbox, SandboxInfo, SandboxProvider, SandboxSpec, Security,
+    SnapshotId, SnapshotInfo,
 };
 use eyot_providers::docker::{DockerOptions, DockerProvider};
 
@@ -30,6 +30,7 @@ tests! {
     a_create_of_a_name_that_is_between_two_containers_is_refused(BUSYBOX);
     a_file_of_holes_is_refused_before_anything_is_written(BUSYBOX);
     a_killed_process_loses_no_snapshot_and_leaves_nothing(BUSYBOX);
+    a_commit_is_an_image_for_everybody_and_takes_no_name_of_somebody_elses(BUSYBOX);
 }
 
 /// Lists the tests for `cargo xtask soak docker`. They keep others from taking snapshots for a minute.
@@ -462,4 +463,33 @@ fn killed_work(sandbox: &str, after: Duration) -> Check<(Vec<String>, Vec<String
         }
     }
     Ok((taken, removed))
+}
+
+async fn a_commit_is_an_image_for_everybody_and_takes_no_name_of_somebody_elses(engine: TestEngine) -> Check {
+    const NAME: &str = "eyot-test-commit:1";
+    let run = |line: &str| docker(&["run", "--rm", "--network=none", NAME, "sh", "-c", line]);
+    with_sandbox(&engine, spec(BUSYBOX), async |sandbox| {
+        output(sandbox, "echo one > /tmp/one").await?;
+        let first = take(&engine.provider, sandbox.info()).await?;
+        let snapshots = engine.provider.snapshots()?;
+        let image = |name: &str, max_bytes| NewImage { reference: name.to_owned(), max_bytes };
+        refused!(snapshots.commit(&first.id, &image(BUSYBOX, None)).await, Conflict);
+        refused!(snapshots.commit(&first.id, &image(NAME, Some(0))).await, TooLarge);
+        snapshots.commit(&first.id, &image(NAME, None)).await?;
+        ensure_eq!(run("cat /tmp/one")?, "one");
+        // The name passes to a later one, and stays when the snapshots have gone.
+        let woken = wake(&engine.provider, sandbox.info()).await?;
+        output(&woken, "echo two > /tmp/two").await?;
+        let second = take(&engine.provider, sandbox.info()).await?;
+        snapshots.commit(&second.id, &image(NAME, None)).await?;
+        for snapshot in [&first, &second] {
+            snapshots.remove(&snapshot.id).await?;
+        }
+        let own = format!("eyot-snapshot:{}", second.id);
+        ensure!(docker(&["image", "inspect", &own]).is_err(), "the image still has the snapshot's name");
+        ensure_eq!(run("cat /tmp/one /tmp/two")?, "one\ntwo");
+        docker(&["rmi", "-f", NAME])?;
+        Ok(())
+    })
+    .await
 }

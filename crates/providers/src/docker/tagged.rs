@@ -1,0 +1,90 @@
+//! Images of snapshots under names that people choose: the Engine's image of a snapshot gets one more name.
+
+use bollard::query_parameters::TagImageOptionsBuilder;
+use eyot::{Error, ErrorKind, ImageInfo, NewImage, Result, SnapshotId};
+use eyot_image::ImageName;
+
+use super::commit::look_at_image;
+use super::engine::is_absent;
+use super::host::Host;
+use super::kept_snapshot::{REPOSITORY, SnapshotNote, usable};
+use super::labels::SNAPSHOT;
+
+/// Parses the name of an image that is to be made.
+pub(crate) fn new_name(reference: &str) -> Result<ImageName> {
+    let name = ImageName::parse_new(reference)?;
+    if name.repository() == format!("docker.io/library/{REPOSITORY}") {
+        let reason = format!("is `{REPOSITORY}`, the name of all snapshots");
+        return Err(Error::invalid("reference", reason).context("commit"));
+    }
+    Ok(name)
+}
+
+/// Refuses the name of an image that was made of no snapshot: an Engine has images of others, too.
+pub(crate) async fn refuse_others_name(host: &Host, name: &ImageName) -> Result<()> {
+    let there = match host.engine.client().await?.inspect_image(name.as_str()).await {
+        Err(error) if is_absent(&error) => return Ok(()),
+        there => there.map_err(|error| host.engine.failed("look for an image of that name", error))?,
+    };
+    let labels = there.config.and_then(|config| config.labels).unwrap_or_default();
+    if labels.contains_key(SNAPSHOT) {
+        return Ok(());
+    }
+    let message = "the Engine has another image of that name, which was not made of a snapshot";
+    let hint = format!("take another name; or remove that image: docker rmi {}", name.short());
+    Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
+}
+
+/// Refuses a snapshot that has more than may be above the image below it.
+pub(crate) async fn check_bytes(host: &Host, kept: &SnapshotNote, image: &NewImage) -> Result<()> {
+    let Some(max) = image.max_bytes else { return Ok(()) };
+    let all = look_at_image(host, kept.image.as_deref().unwrap_or_default()).await?.bytes;
+    let below = look_at_image(host, &kept.root_image).await.map_or(0, |below| below.bytes);
+    let own = all.saturating_sub(below);
+    if own <= max {
+        return Ok(());
+    }
+    let message =
+        format!("the files of the snapshot take {own} bytes, and an image may have {max} of its own");
+    Err(Error::new(ErrorKind::TooLarge, message))
+}
+
+/// Names the image of a snapshot.
+pub(crate) async fn tag(host: &Host, snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
+    let name = new_name(&image.reference)?;
+    let named = async {
+        let kept = usable(host, snapshot).await?;
+        check_bytes(host, &kept, image).await?;
+        refuse_others_name(host, &name).await?;
+        let id = kept.image.as_deref().unwrap_or_default();
+        let tag = name.as_str().strip_prefix(name.repository()).and_then(|tag| tag.strip_prefix(':'));
+        let options = TagImageOptionsBuilder::default().repo(name.repository()).tag(tag.unwrap_or("latest"));
+        let tagged = host.engine.client().await?.tag_image(id, Some(options.build())).await;
+        tagged.map_err(|error| host.engine.failed("name the image of the snapshot", error))?;
+        let made = look_at_image(host, id).await?;
+        Ok(ImageInfo {
+            name: name.short().to_owned(),
+            digest: made.id,
+            layers: made.layers,
+            size_bytes: made.bytes,
+            created: made.created,
+            complete: true,
+        })
+    };
+    named.await.map_err(|error: Error| error.context(format!("commit `{}`", name.short())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_snapshots_is_for_no_image() {
+        for wrong in
+            ["eyot-snapshot", "eyot-snapshot:sn_1", "docker.io/library/eyot-snapshot:1", "host", "a@b"]
+        {
+            assert_eq!(new_name(wrong).unwrap_err().kind(), ErrorKind::Invalid, "{wrong}");
+        }
+        assert!(new_name("team/eyot-snapshot:1").is_ok() && new_name("app:1").is_ok());
+    }
+}
