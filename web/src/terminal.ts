@@ -23,6 +23,9 @@ export interface Attached {
 /** The contrast that a text has at least, as WCAG 2 asks for it. */
 const MIN_CONTRAST = 4.5;
 
+/** The most characters that are kept while a terminal does not listen yet. */
+const MAX_EARLY = 4096;
+
 const DARK = { background: "#0d1716", foreground: "#d6e4e0", cursor: "#7fd6c6", selectionBackground: "#2c5a53" };
 const LIGHT = {
   background: "#fbfdfc", foreground: "#16302c", cursor: "#12635b", selectionBackground: "#b9e2da",
@@ -60,10 +63,20 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   /** While what was there before is told again: programs that asked the terminal something then have their answers. */
   let isPast = true;
   let pause = 500;
+  /** What was typed before the terminal listened. */
+  let early = "";
   const encoder = new TextEncoder();
 
   const type = (data: string) => {
     if (!isPast && line?.readyState === WebSocket.OPEN) line.send(encoder.encode(data));
+    // What the terminal answers by itself begins with an escape; of the past it is answered already.
+    else if (!isOver && !data.startsWith("\x1b") && early.length < MAX_EARLY) early += data;
+  };
+  const begin = () => {
+    isPast = false;
+    const typed = early;
+    early = "";
+    if (typed) type(typed);
   };
   let whenUsed: (() => void) | undefined;
   terminal.onData((data) => {
@@ -107,7 +120,7 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   };
   const hear = (event: End | "started") => {
     // Once what came before is drawn.
-    if (event === "started") return terminal.write("", () => (isPast = false));
+    if (event === "started") return terminal.write("", begin);
     if (event.end) {
       isOver = true;
       say(`ended with exit code ${event.end.exit_code}`, true);

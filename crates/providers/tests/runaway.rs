@@ -148,14 +148,28 @@ fn threads() -> usize {
     0
 }
 
-/// Waits for the end of all threads that run commands; says how long that took.
+/// The time that this process has had of the processors.
+#[cfg(target_os = "linux")]
+fn worked() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn worked() -> Duration {
+    Duration::MAX
+}
+
+/// Waits for the end of all threads that run commands; says how long that took. These scripts stand back behind other
+/// programs, so what they are given is patience for their work, and ten times that in all.
 fn ended(patience: Duration) -> Option<Duration> {
-    let began = Instant::now();
+    let (began, before) = (Instant::now(), worked());
     while threads() > 0 {
-        if began.elapsed() > patience {
+        let (took, work) = (began.elapsed(), worked().saturating_sub(before));
+        if took > patience && (work > patience || took > patience * 10) {
             return None;
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(5));
     }
     Some(began.elapsed())
 }

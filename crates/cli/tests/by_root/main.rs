@@ -11,6 +11,8 @@ mod daytona;
 mod daytona_stand_in;
 mod disks;
 mod e2b;
+#[path = "../../../providers/tests/vendor/left.rs"]
+mod left;
 #[path = "../cli/machine.rs"]
 #[allow(dead_code, reason = "shared with the other tests of the program")]
 mod machine;

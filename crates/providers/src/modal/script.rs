@@ -9,8 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use eyot::{ByteStream, Error, ErrorKind, PtySize, Result};
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::Fuse;
+use futures_util::{FutureExt, StreamExt};
 use uuid::Uuid;
 
 use super::NAME;
@@ -44,6 +45,8 @@ const END_LOOKED_FOR: Duration = Duration::from_secs(1);
 const MAX_ARGUMENTS_BYTES: usize = 1 << 16;
 /// The advice about an image that lacks the scripts' programs.
 const IMAGE_HINT: &str = "the image must have bash and GNU's tools, as those have that are based on Debian";
+/// The number of bytes at which no more pieces of an upload are put together.
+const MOST_AT_ONCE_BYTES: usize = 256 << 10;
 /// The exit code of the upload when its file could not be written.
 const NO_ROOM: i32 = 3;
 
@@ -395,14 +398,14 @@ impl FileScripts for LinkScripts {
         Ok(first.chain(rest).fuse().boxed())
     }
 
-    async fn upload(&self, path: &str, mut content: ByteStream) -> Result<()> {
+    async fn upload(&self, path: &str, content: ByteStream) -> Result<()> {
+        let mut content = content.fuse();
         let arguments = vec![String::new(), path.to_owned()];
         let (script, makes) = (UPLOAD.to_owned(), Some(path.to_owned()));
         let new = NewScript { script, arguments, stdin: true, makes, ..NewScript::default() };
         let StartedScript { process, mut stdout, first, mut ending } = start(&self.0, new).await?;
         let (mut input, mut sent) = (PlacedInput::of_script(&self.0, &process.exec_id), 0_u64);
-        while let Some(piece) = content.next().await {
-            let piece = piece?;
+        while let Some(piece) = next_ready(&mut content).await? {
             sent += piece.len() as u64;
             if let Err(error) = input.send(piece).await {
                 // A script that could not write has ended, and says so.
@@ -422,6 +425,19 @@ impl FileScripts for LinkScripts {
             other => Err(failed(&shown(other))),
         }
     }
+}
+
+/// Returns what is there of a stream, since each piece is a call of its own. `None`: it has ended.
+async fn next_ready(content: &mut Fuse<ByteStream>) -> Result<Option<Bytes>> {
+    let Some(first) = content.next().await.transpose()? else { return Ok(None) };
+    let mut ready = BytesMut::from(first);
+    while ready.len() < MOST_AT_ONCE_BYTES {
+        match content.next().now_or_never() {
+            Some(Some(piece)) => ready.extend_from_slice(&piece?),
+            Some(None) | None => break,
+        }
+    }
+    Ok(Some(ready.freeze()))
 }
 
 fn no_room() -> Error {

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use eyot::SandboxProvider;
 use eyot_providers::cloudflare::{CloudflareOptions, CloudflareProvider};
 use eyot_providers::e2b::Secret;
 use tokio::net::TcpListener;
 
+use crate::left::remove_left;
 use crate::stand_in::Containers;
 use crate::stand_in::bridge::{StandInBridge, routes};
 
@@ -68,9 +68,7 @@ impl Drop for Ground {
     fn drop(&mut self) {
         block_on(async {
             let native = &self.bridge.containers.native;
-            for left in native.list().await.expect("a list") {
-                native.remove(left.id.as_str()).await.expect("a sandbox that can be removed");
-            }
+            remove_left(&**native).await;
         });
     }
 }

@@ -4,6 +4,8 @@
 mod faults;
 mod ground;
 mod injected;
+#[path = "../vendor/left.rs"]
+mod left;
 mod leftovers;
 #[allow(dead_code, reason = "shared with the other tests of the provider")]
 mod stand_in;

@@ -3,6 +3,8 @@
 
 mod faults;
 mod ground;
+#[path = "../vendor/left.rs"]
+mod left;
 #[allow(dead_code, reason = "shared with the other tests of the provider")]
 mod stand_in;
 #[path = "../vendor/mod.rs"]

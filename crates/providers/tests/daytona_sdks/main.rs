@@ -1,6 +1,8 @@
 //! The vendor's own SDKs from npm and PyPI, unmodified, against the stand-in that the provider `daytona` is tried with: they are
 //! given the address and a key. Where they can't be had the tests show as ignored, with the reason.
 
+#[path = "../vendor/left.rs"]
+mod left;
 #[path = "../../../agent/tests/npm/mod.rs"]
 mod npm;
 #[path = "../../../server/tests/e2b_sdks/pip.rs"]

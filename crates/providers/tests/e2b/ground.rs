@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
-use eyot::SandboxProvider;
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_providers::e2b::{E2bOptions, E2bProvider, Secret};
 use eyot_server::e2b::{E2bApi, E2bServerOptions};
 use tokio::net::TcpListener;
 
+use crate::left::remove_left;
 pub use crate::vendor::block_on;
 
 /// The key of the tests.
@@ -72,10 +72,7 @@ impl Drop for Ground {
     fn drop(&mut self) {
         block_on(async {
             self.api.end().await.expect("sandboxes that can be destroyed");
-            for left in self.native.list().await.expect("a list") {
-                eprintln!("the sandbox {} was left, and is removed", left.id);
-                self.native.remove(left.id.as_str()).await.expect("a sandbox that can be removed");
-            }
+            remove_left(&*self.native).await;
         });
     }
 }

@@ -5,6 +5,8 @@ mod bounds;
 mod faults;
 mod ground;
 mod injected;
+#[path = "../vendor/left.rs"]
+mod left;
 mod races;
 #[path = "../vendor/mod.rs"]
 mod vendor;

@@ -4,6 +4,8 @@
 mod faults;
 mod ground;
 mod interrupted;
+#[path = "../vendor/left.rs"]
+mod left;
 mod stand_in;
 #[path = "../vendor/mod.rs"]
 mod vendor;

@@ -1,6 +1,8 @@
 //! The vendor's own client from PyPI, unmodified, against the stand-in that the provider `modal` is tried with: it is given the
 //! address and a token. Where it can't be had the tests show as ignored, with the reason.
 
+#[path = "../vendor/left.rs"]
+mod left;
 #[allow(dead_code, reason = "nothing is installed with npm here")]
 #[path = "../../../agent/tests/npm/mod.rs"]
 mod npm;

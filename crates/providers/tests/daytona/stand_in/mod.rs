@@ -22,13 +22,14 @@ mod toolbox;
 use std::sync::Arc;
 
 use axum::middleware::from_fn_with_state;
-use eyot::{ErrorKind, SandboxProvider};
 use eyot_native::{NativeOptions, NativeProvider};
 use tokio::net::TcpListener;
 
 #[allow(unused_imports, reason = "not all that use the stand-in plan faults")]
 pub use faults::{Fault, Faults};
 use machines::Machines;
+
+use crate::left::remove_left;
 
 /// The key of the tests.
 pub const KEY: &str = "dtn_0123456789abcdef0123456789abcdef";
@@ -65,13 +66,7 @@ impl StandIn {
 
     /// Removes what is left.
     pub async fn end(&self) {
-        for left in self.native.list().await.expect("a list") {
-            match self.native.remove(left.id.as_str()).await {
-                // Its removal was under way.
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {}
-                removed => removed.expect("a sandbox that can be removed"),
-            }
-        }
+        remove_left(&*self.native).await;
     }
 }
 

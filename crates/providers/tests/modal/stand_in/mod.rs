@@ -11,7 +11,6 @@ mod serve;
 
 use std::sync::Arc;
 
-use eyot::SandboxProvider;
 use eyot_native::{NativeOptions, NativeProvider};
 use tokio::net::TcpListener;
 use tokio_rustls::rustls::ServerConfig;
@@ -19,6 +18,8 @@ use tokio_rustls::rustls::ServerConfig;
 #[allow(unused_imports, reason = "not all that use the stand-in plan faults")]
 pub use faults::{Fault, Faults};
 use records::Records;
+
+use crate::left::remove_left;
 
 /// The token of the tests.
 pub const TOKEN_ID: &str = "ak-0123456789abcdefABCDEF";
@@ -81,8 +82,6 @@ impl StandIn {
         for id in self.running() {
             self.lose(&id).await;
         }
-        for left in self.native.list().await.expect("a list") {
-            self.native.remove(left.id.as_str()).await.expect("a sandbox that can be removed");
-        }
+        remove_left(&*self.native).await;
     }
 }
