@@ -17,6 +17,7 @@ mod error;
 mod exec;
 mod files;
 mod forward;
+mod image_name;
 mod images;
 #[doc(hidden)]
 pub mod internal;
@@ -64,6 +65,7 @@ pub use files::{
     WriteOptions,
 };
 pub use forward::PortForward;
+pub use image_name::ImageName;
 pub use images::{ImageInfo, PruneReport, PullObserver, PullProgress, SandboxImages, SandboxNamer};
 pub use isolation::{DiskEnforcement, Enforcement, IdentityMap, Isolation, LimitsEnforced, UserCounts};
 pub use kept::{KeepOptions, KeptControl, KeptEvent, KeptInfo, KeptPiece};

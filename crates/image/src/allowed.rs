@@ -7,7 +7,7 @@ use std::str::FromStr;
 use eyot::{Error, Result};
 use serde::Deserialize;
 
-use crate::reference::ImageName;
+use crate::ImageName;
 
 /// The images that may be fetched: some by name, some by pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

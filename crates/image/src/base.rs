@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use eyot::{Error, ErrorKind, ImageInfo, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::ImageName;
 use crate::import::ImportOptions;
 use crate::progress::Progress;
-use crate::reference::ImageName;
 use crate::store::ImageStore;
 
 /// The contents of a Debian image.

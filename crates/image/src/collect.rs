@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use eyot::{Error, ErrorKind, PruneReport, Result};
 use eyot_archive::remove_tree;
 
+use crate::ImageName;
 use crate::config::{self, ImageParts};
 use crate::digest::Digest;
 use crate::failure::failed;
 use crate::layer;
 use crate::locks::{ImportGuard, UseGuard};
-use crate::reference::ImageName;
 use crate::store::ImageStore;
 
 /// A sandbox that is made over an image of the store.

@@ -8,11 +8,11 @@ use oci_spec::image::{Descriptor, ImageManifest, ImageManifestBuilder, MediaType
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
+use crate::ImageName;
 use crate::config::{self, ImageParts, MAX_LAYERS};
 use crate::digest::Digest;
 use crate::failure::{failed, refused};
 use crate::pack::{LayerPacker, PackLimits, PackedLayer};
-use crate::reference::ImageName;
 use crate::store::ImageStore;
 
 /// An image that is to be made by packing a layer.

@@ -9,10 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use oci_spec::image::{Descriptor, ImageIndex, ImageIndexBuilder, MediaType};
 use tempfile::NamedTempFile;
 
+use crate::ImageName;
 use crate::digest::Digest;
 use crate::failure::refused;
 use crate::locks::index_lock;
-use crate::reference::ImageName;
 use crate::store::ImageStore;
 
 /// The annotation in which an OCI layout keeps a manifest's name.

@@ -4,10 +4,10 @@ use std::io;
 
 use eyot::{ImageInfo, Result};
 
+use crate::ImageName;
 use crate::config::{self, ImageParts};
 use crate::digest::Digest;
 use crate::failure::failed;
-use crate::reference::ImageName;
 use crate::store::ImageStore;
 
 impl ImageStore {

@@ -1,118 +1,135 @@
-//! Names of images: `node:22` and `docker.io/library/node:22` are the same.
+//! Names of images, as the library for OCI's documents has them.
 
-use std::fmt;
-
-use eyot::{Error, Result};
+use eyot::ImageName;
+#[cfg(any(test, feature = "pull"))]
+use eyot::{Error, ErrorKind, Result};
+#[cfg(any(test, feature = "pull"))]
 use oci_spec::distribution::Reference;
 
 use crate::digest::Digest;
-use crate::grammar;
 
-/// A reference, written out in full.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ImageName(String);
-
-impl ImageName {
-    /// Parses `[registry/]repository[:tag][@digest]`. The default tag is `latest`, unless there is
-    /// a digest; the default registry is Docker's.
-    ///
-    /// # Errors
-    /// `Invalid` for text that is no reference.
-    pub fn parse(text: &str) -> Result<Self> {
-        Ok(Self(Self::reference_of(text)?.whole()))
-    }
-
-    /// Parses the name of an image that is to be made of a snapshot. It has no digest, which nobody can choose, and is not
-    /// `host`, which are a host's own programs where sandboxes are native.
-    ///
-    /// # Errors
-    /// `Invalid`, also for text that is no reference.
-    pub fn parse_new(text: &str) -> Result<Self> {
-        let refused = |reason: &str| Err(Error::invalid("reference", reason.to_owned()).context("commit"));
-        if text == "host" {
-            return refused("is `host`, which is this host's own programs");
-        }
-        let name = Self::parse(text).map_err(|error| error.context("commit"))?;
-        if name.digest().is_some() { refused("has a digest, which nobody can choose") } else { Ok(name) }
-    }
-
-    fn reference_of(text: &str) -> Result<Reference> {
-        grammar::parse(text).ok_or_else(|| {
-            Error::invalid("image", format!("is not an image reference: `{text}`")).with_hint(
-                "a reference looks like `node:22`, `registry.example/team/app:1.2` or `name@sha256:…`; names have no \
-                 capital letters",
-            )
-        })
-    }
-
-    /// Returns the name in full.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns the parts of the name.
-    pub fn reference(&self) -> Result<Reference> {
-        Self::reference_of(&self.0)
-    }
-
-    /// Returns the digest in the name, if there is one.
-    pub fn digest(&self) -> Option<Digest> {
-        self.0.split_once('@').and_then(|(_, digest)| Digest::parse(digest))
-    }
-
-    /// Returns registry and repository, without tag and digest.
-    pub fn repository(&self) -> &str {
-        let name = self.0.split('@').next().unwrap_or_default();
-        match name.rsplit_once(':') {
-            Some((repository, tag)) if !tag.contains('/') => repository,
-            _ => name,
-        }
-    }
-
-    /// Returns the name as people write it, without Docker's registry.
-    pub fn short(&self) -> &str {
-        let name = self.0.strip_prefix("docker.io/").unwrap_or(&self.0);
-        name.strip_prefix("library/").unwrap_or(name)
-    }
+/// Returns the parts of a name.
+#[cfg(any(test, feature = "pull"))]
+pub(crate) fn reference_of(name: &ImageName) -> Result<Reference> {
+    let without_registry = name.repository().split_once('/');
+    let (registry, repository) = without_registry.ok_or_else(|| {
+        Error::new(ErrorKind::Internal, format!("the name of an image has no registry: `{name}`"))
+    })?;
+    let [registry, repository] = [registry, repository].map(str::to_owned);
+    let owned = str::to_owned;
+    Ok(match (name.tag().map(owned), name.digest().map(owned)) {
+        (Some(tag), Some(digest)) => Reference::with_tag_and_digest(registry, repository, tag, digest),
+        (None, Some(digest)) => Reference::with_digest(registry, repository, digest),
+        (tag, None) => Reference::with_tag(registry, repository, tag.unwrap_or_default()),
+    })
 }
 
-impl fmt::Display for ImageName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// Returns the digest in a name, if there is one that blobs can have.
+pub(crate) fn digest_of(name: &ImageName) -> Option<Digest> {
+    name.digest().and_then(Digest::parse)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of_library(text: &str) -> Option<String> {
+        let reference: Reference = text.parse().ok()?;
+        Some(reference.whole())
+    }
+
+    /// Reads a name, whose parts must be those of the library.
+    fn parse(text: &str) -> Option<String> {
+        let name = ImageName::parse(text).ok()?;
+        let parts: Option<Reference> = text.parse().ok();
+        assert_eq!(reference_of(&name).ok(), parts, "{text}");
+        Some(name.as_str().to_owned())
+    }
+
     #[test]
-    fn a_short_name_is_written_out_and_back() {
-        for (text, full) in [
-            ("node:22", "docker.io/library/node:22"),
-            ("node", "docker.io/library/node:latest"),
-            ("team/app:1", "docker.io/team/app:1"),
-            ("127.0.0.1:5000/x:y", "127.0.0.1:5000/x:y"),
+    fn references_are_read_as_the_library_reads_them() {
+        let (sha256, sha512) = ("0123456789abcdef".repeat(4), "A".repeat(128));
+        let long = ["a".repeat(255), "a".repeat(256), format!("h.io/{}", "b/".repeat(127) + "b")];
+        let tags = [format!("x:{}", "t".repeat(128)), format!("x:{}", "t".repeat(129))];
+        let digests =
+            [format!("x@sha256:{sha256}"), format!("x:1@sha512:{sha512}"), format!("x@sha256:{sha512}")];
+        for text in [
+            "node",
+            "node:22",
+            "team/app",
+            "localhost/x",
+            "localhost:5000/a/b:c",
+            "Foo/bar",
+            "Foo",
+            "foo/Bar",
+            "index.docker.io/x",
+            "docker.io/a/b",
+            "127.0.0.1:5000/x:y",
+            "h:/x",
+            "h:x/y",
+            "h.:1/y",
+            "-h/y",
+            "h-/y",
+            "x:",
+            "x:.t",
+            "x:-t",
+            "x:_t",
+            "a..b",
+            "a.b",
+            "a__b",
+            "a___b",
+            "a---b",
+            "a_-b",
+            "a.",
+            ".a",
+            "_a",
+            "a/",
+            "/a",
+            "a//b",
+            "x@",
+            "x@sha256:",
+            "x@md5:00",
+            "x@sha256:12",
+            "[::1]:5/x",
+            "a b",
+            "",
+            ":",
+            "@",
+            "x:1:2",
+            "x@y@z",
+            "x/y:1/z",
         ] {
-            let name = ImageName::parse(text).unwrap();
-            assert_eq!(name.as_str(), full);
-            assert_eq!(ImageName::parse(name.short()).unwrap(), name);
+            assert_eq!(parse(text), of_library(text), "{text}");
         }
-        assert_eq!(ImageName::parse("127.0.0.1:5000/x:y").unwrap().repository(), "127.0.0.1:5000/x");
-        assert_eq!(ImageName::parse("node:22").unwrap().short(), "node:22");
+        for text in long.iter().chain(&tags).chain(&digests) {
+            assert_eq!(parse(text), of_library(text), "{text}");
+        }
     }
 
     #[test]
-    fn a_digest_is_part_of_a_name_and_a_tag_is_not_needed_then() {
-        let digest = Digest::of(b"x");
-        let name = ImageName::parse(&format!("node@{digest}")).unwrap();
-        assert_eq!((name.digest(), name.repository()), (Some(digest), "docker.io/library/node"));
+    fn what_is_put_together_at_random_is_read_as_the_library_reads_it() {
+        let pieces =
+            ["a", "b9", "B", ".", "-", "_", "__", "--", "/", ":", "@", "localhost", "80", "docker.io"];
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) as usize
+        };
+        let mut accepted = 0;
+        for _ in 0..20_000 {
+            let text: String = (0..1 + next() % 7).map(|_| pieces[next() % pieces.len()]).collect();
+            assert_eq!(parse(&text), of_library(&text), "{text}");
+            accepted += usize::from(parse(&text).is_some());
+        }
+        assert!(accepted > 1_000, "{accepted}");
     }
 
     #[test]
-    fn what_is_no_reference_is_refused() {
-        for text in ["", "/etc", "../x", "UPPER", "a b", "./x", "a//b", "x@sha256:12"] {
-            assert!(ImageName::parse(text).is_err(), "{text}");
+    fn letters_of_other_scripts_are_in_no_part_of_a_reference() {
+        for text in ["ä", "x:ä", "ä/x", "h.io/ä", "x:٣"] {
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use eyot::{Error, ErrorKind, Result};
 use rustix::io::Errno;
 
+use crate::ImageName;
 use crate::config::{self, ImageParts, RunConfig};
 use crate::digest::Digest;
 use crate::failure::{failed, refused};
-use crate::reference::ImageName;
+use crate::reference::digest_of;
 use crate::store::ImageStore;
 
 /// An image of the store, unpacked.
@@ -51,7 +52,7 @@ impl ImageStore {
     /// Finds a manifest by the image's name; or, if that has a digest, by repository and digest,
     /// whatever the tag.
     pub(crate) fn manifest_of(&self, name: &ImageName) -> io::Result<Option<Digest>> {
-        let wanted = name.digest();
+        let wanted = digest_of(name);
         let fits = |(known, manifest): &(ImageName, Digest)| {
             known == name || (wanted.as_ref() == Some(manifest) && known.repository() == name.repository())
         };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::{ImageInfo, Result};
 
+use crate::ImageName;
 use crate::progress::Progress;
-use crate::reference::ImageName;
 use crate::store::ImageStore;
 
 /// A source of images by name, such as a registry or a Docker Engine.

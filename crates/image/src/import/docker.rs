@@ -6,10 +6,10 @@ use std::io;
 use serde::Deserialize;
 
 use super::{FoundImage, ImageArchive, manifest_of};
+use crate::ImageName;
 use crate::config::{BlobRef, ImageParts};
 use crate::digest::Digest;
 use crate::failure::refused;
-use crate::reference::ImageName;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]

@@ -16,11 +16,11 @@ use eyot::{Error, ImageInfo, Result};
 use oci_spec::image::{Descriptor, ImageManifestBuilder, MediaType};
 use tempfile::NamedTempFile;
 
+use crate::ImageName;
 use crate::config::{self, BlobRef, ImageParts};
 use crate::digest::Digest;
 use crate::failure::{CORRUPT, failed, refused};
 use crate::progress::Progress;
-use crate::reference::ImageName;
 use crate::store::ImageStore;
 use crate::unpack::decompressed;
 use archive::ImageArchive;

@@ -5,11 +5,11 @@ use std::io;
 use oci_spec::image::{Arch, Descriptor, ImageIndex, MediaType, Os};
 
 use super::{FoundImage, ImageArchive};
+use crate::ImageName;
 use crate::config::{BlobRef, ImageParts};
 use crate::digest::Digest;
 use crate::failure::refused;
 use crate::index::NAME;
-use crate::reference::ImageName;
 
 /// The annotation in which containerd, and with it Docker, keeps the full name.
 const FULL_NAME: &str = "io.containerd.image.name";

@@ -8,10 +8,10 @@ use eyot::ImageInfo;
 use oci_spec::image::{Arch, ImageConfigurationBuilder, Os, RootFsBuilder};
 
 use super::manifest_of;
+use crate::ImageName;
 use crate::config::BlobRef;
 use crate::failure::refused;
 use crate::progress::Progress;
-use crate::reference::ImageName;
 use crate::store::ImageStore;
 
 impl ImageStore {

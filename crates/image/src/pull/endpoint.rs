@@ -15,7 +15,8 @@ use oci_client::{Client, Reference};
 use super::ACCEPTED;
 use super::failure::exchange_error;
 use super::proxy::PullProxy;
-use crate::reference::ImageName;
+use crate::ImageName;
+use crate::reference::reference_of;
 
 /// Options of a pull.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ const READ_PATIENCE: Duration = Duration::from_secs(60);
 impl Endpoint {
     /// Returns the endpoints, in the order in which they are asked.
     pub(super) async fn all(name: &ImageName, options: &PullOptions) -> Result<Vec<Self>> {
-        let reference = name.reference()?;
+        let reference = reference_of(name)?;
         let mirrors = options.mirrors.get(reference.registry()).cloned().unwrap_or_default();
         let mut endpoints = Vec::new();
         for mirror in mirrors {

@@ -18,13 +18,14 @@ use oci_client::manifest::{
 };
 use oci_spec::image::ImageIndex;
 
+use crate::ImageName;
 use crate::blob::MAX_DOCUMENT_BYTES;
 use crate::config::{self, BlobRef, ImageParts, RunConfig};
 use crate::digest::Digest;
 use crate::failure::{CORRUPT, failed, refused};
 use crate::import::platform_digest;
 use crate::progress::Progress;
-use crate::reference::ImageName;
+use crate::reference::{digest_of, reference_of};
 use crate::source::ImageSource;
 use crate::store::ImageStore;
 use blob::forget_parts;
@@ -153,8 +154,8 @@ impl ImageStore {
 
     /// Fetches the manifest for this machine and checks its digest.
     async fn manifest(&self, endpoint: &Endpoint, name: &ImageName, what: &str) -> Result<Vec<u8>> {
-        let first = endpoint.manifest(&name.reference()?, what).await?;
-        check(&first, name.digest().as_ref(), what)?;
+        let first = endpoint.manifest(&reference_of(name)?, what).await?;
+        check(&first, digest_of(name).as_ref(), what)?;
         let Ok(index) = serde_json::from_slice::<ImageIndex>(&first) else { return Ok(first) };
         let wanted = index.manifests().iter().find_map(platform_digest);
         let wanted = wanted.ok_or_else(|| {
@@ -162,7 +163,7 @@ impl ImageStore {
                 format!("{what}: the registry has none for this machine (linux/{})", std::env::consts::ARCH);
             Error::new(ErrorKind::NotFound, message)
         })?;
-        let reference = name.reference()?.clone_with_digest(wanted.to_string());
+        let reference = reference_of(name)?.clone_with_digest(wanted.to_string());
         let manifest = endpoint.manifest(&reference, what).await?;
         check(&manifest, Some(&wanted), what)?;
         Ok(manifest)

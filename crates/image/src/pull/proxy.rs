@@ -257,9 +257,9 @@ mod tests {
     use eyot::ErrorKind;
 
     use super::*;
+    use crate::ImageName;
     use crate::progress::NoProgress;
     use crate::pull::PullOptions;
-    use crate::reference::ImageName;
     use crate::store::ImageStore;
 
     fn rule(kinds: &[AddressKind], plain: bool) -> PullPolicy {
