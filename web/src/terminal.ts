@@ -63,20 +63,20 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   /** While what was there before is told again: programs that asked the terminal something then have their answers. */
   let isPast = true;
   let pause = 500;
-  /** What was typed before the terminal listened. */
-  let early = "";
+  /** What was typed before the terminal listened for the first time; nothing is kept later. */
+  let early: string | undefined = "";
   const encoder = new TextEncoder();
 
   const type = (data: string) => {
     if (!isPast && line?.readyState === WebSocket.OPEN) line.send(encoder.encode(data));
-    // What the terminal answers by itself begins with an escape; of the past it is answered already.
-    else if (!isOver && !data.startsWith("\x1b") && early.length < MAX_EARLY) early += data;
+    // An escape is what the terminal answers by itself, or a key; what follows a key that is lost means something else.
+    else if (data.startsWith("\x1b")) early = undefined;
+    else if (early !== undefined) early = (early + data).slice(0, MAX_EARLY);
   };
   const begin = () => {
     isPast = false;
-    const typed = early;
-    early = "";
-    if (typed) type(typed);
+    if (early) type(early);
+    early = undefined;
   };
   let whenUsed: (() => void) | undefined;
   terminal.onData((data) => {
@@ -111,6 +111,7 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
       else terminal.write(new Uint8Array(data as ArrayBuffer));
     };
     opened.onclose = ({ code }) => {
+      early = undefined;
       if (isOver || isLeft || line !== opened) return;
       if (code === 1001) return say("taken over by another page", false);
       say("the connection broke; connecting again…", false);

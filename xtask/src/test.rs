@@ -179,9 +179,12 @@ impl Shared {
                 continue; // It could not begin.
             }
             say(format_args!("\n     Once more, by itself: {}", job.name));
-            if self.ground().and_then(|ground| (part.run)(&ground)).is_ok() {
-                unsteady.push(format!("{}\n{why}", job.name));
-                job.result = Ok(());
+            match self.ground().and_then(|ground| (part.run)(&ground)) {
+                Ok(()) => {
+                    unsteady.push(format!("{}\n{why}", job.name));
+                    job.result = Ok(());
+                }
+                Err(again) => job.result = Err(format!("{why}\nand once more: {again}")),
             }
         }
         unsteady

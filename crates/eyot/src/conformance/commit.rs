@@ -10,6 +10,7 @@ use super::check::{
 };
 use super::create::named;
 use super::snapshots::{fork, remove, take};
+use crate::error::ErrorKind;
 use crate::files::ByteRange;
 use crate::images::ImageInfo;
 use crate::sandbox::Sandbox;
@@ -54,24 +55,33 @@ struct CommitGround {
 }
 
 impl CommitGround {
-    /// Where images are imported, it has programs of the host alone; elsewhere it is a commit of an ordinary sandbox.
+    /// It is a commit of an ordinary sandbox or, where such a sandbox is over no image, one with a few programs of the host.
     async fn new(fixture: Arc<dyn Fixture>) -> Check<Self> {
         let provider = fixture.provider();
         let sandbox = Disposable(Sandbox::create(&*provider, named(&*fixture).0).await?);
-        let Ok(images) = provider.images(Arc::new(|_| None)) else {
-            output(&sandbox.0, &format!("cd /tmp && {MAKE_DATA}")).await?;
-            let (snapshot, _) = take(&*fixture, sandbox.0.info()).await?;
-            let ground = Self { fixture, base: reference(), data: "/tmp/data" };
-            ground.commit(&snapshot, &ground.base).await?;
-            remove(&*ground.fixture, &[&snapshot]).await?;
-            return Ok(ground);
-        };
-        need_program(&sandbox.0, "ldd").await?;
-        need_program(&sandbox.0, "tar").await?;
-        output(&sandbox.0, MAKE_DATA).await?;
-        output(&sandbox.0, &format!("PROGRAMS='{PROGRAMS}'{COPY_PROGRAMS}")).await?;
-        let tar = sandbox.0.read_stream("root.tar", ByteRange::default()).await?;
+        output(&sandbox.0, &format!("cd /tmp && {MAKE_DATA}")).await?;
+        let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
         let base = reference();
+        let new = NewImage { reference: base.clone(), max_bytes: None };
+        let made = provider.snapshots()?.commit(&snapshot.id, &new).await;
+        remove(&*fixture, &[&snapshot]).await?;
+        match made {
+            Ok(_) => Ok(Self { fixture, base, data: "/tmp/data" }),
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                ensure!(error.hint().is_some(), "{error:?} has no hint");
+                Self::imported(fixture, &woken, base).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn imported(fixture: Arc<dyn Fixture>, sandbox: &Sandbox, base: String) -> Check<Self> {
+        let images = fixture.provider().images(Arc::new(|_| None))?;
+        need_program(sandbox, "ldd").await?;
+        need_program(sandbox, "tar").await?;
+        output(sandbox, MAKE_DATA).await?;
+        output(sandbox, &format!("PROGRAMS='{PROGRAMS}'{COPY_PROGRAMS}")).await?;
+        let tar = sandbox.read_stream("root.tar", ByteRange::default()).await?;
         images.import(tar, Some(&base)).await?;
         Ok(Self { fixture, base, data: "/data" })
     }
@@ -237,7 +247,7 @@ async fn a_commit_of_a_sandbox_from_a_commit_lies_above_it(fixture: Arc<dyn Fixt
 async fn a_commit_that_can_not_be_is_refused_and_changes_no_image(fixture: Arc<dyn Fixture>) -> Check {
     let ground = CommitGround::new(fixture.clone()).await?;
     let sandbox = ground.sandbox_from(&ground.base).await?;
-    let (snapshot, _) = take(&*fixture, sandbox.0.info()).await?;
+    let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
     let ours = reference();
     let snapshots = fixture.provider().snapshots()?;
     for wrong in ["", "UPPER", "a b", "/etc/passwd", "../x", "host"] {
@@ -247,16 +257,12 @@ async fn a_commit_that_can_not_be_is_refused_and_changes_no_image(fixture: Arc<d
     let new = NewImage { reference: ours.clone(), max_bytes: None };
     ensure_fails!(snapshots.commit(&SnapshotId::generate(), &new).await, NotFound);
     ground.ensure_absent(&ours).await?;
-    // The programs of the host are no image.
-    let other = Disposable(Sandbox::create(&*fixture.provider(), named(&*fixture).0).await?);
-    let (of_other, _) = take(&*fixture, other.0.info()).await?;
-    if of_other.spec.image.is_none() {
-        let refused = snapshots.commit(&of_other.id, &new).await;
-        ensure!(refused.as_ref().is_err_and(|error| error.hint().is_some()), "{refused:?} has no hint");
-        ensure_fails!(refused, Unsupported);
-    }
+    let new = NewImage { max_bytes: Some(0), ..new };
+    output(&woken, "echo more > more").await?;
+    let (larger, _) = take(&*fixture, woken.info()).await?;
+    ensure_fails!(snapshots.commit(&larger.id, &new).await, TooLarge);
     ground.ensure_absent(&ours).await?;
-    remove(&*fixture, &[&snapshot, &of_other]).await?;
+    remove(&*fixture, &[&snapshot, &larger]).await?;
     ground.remove(&[]).await
 }
 

@@ -124,8 +124,9 @@ pub(crate) async fn inspect(host: &Host, container: &str) -> Result<Option<Found
 pub(crate) async fn look(host: &Host, container: &str) -> Result<Looked> {
     let Some(inspected) = host.engine.inspected(container).await? else { return Ok(Looked::Absent) };
     let labels = inspected.config.as_ref().and_then(|config| config.labels.as_ref());
-    let others =
-        if labels.is_some_and(|all| all.contains_key(SCHEMA)) { Looked::Foreign } else { Looked::Unrelated };
+    // What somebody runs from the image of a snapshot has the label of that, which is empty.
+    let is_marked = labels.and_then(|all| all.get(SCHEMA)).is_some_and(|version| !version.is_empty());
+    let others = if is_marked { Looked::Foreign } else { Looked::Unrelated };
     let found = Found::of(host.state.open().await?, inspected);
     Ok(found.map(Box::new).map_or(others, Looked::Ours))
 }

@@ -55,6 +55,11 @@ impl Fetchable {
         })
     }
 
+    /// Tells whether this is one of the names that were listed.
+    pub(crate) fn names(&self, name: &ImageName) -> bool {
+        matches!(self, Self::Only(only) if only.has(name))
+    }
+
     fn has(&self, name: &str) -> bool {
         match self {
             Self::All => true,

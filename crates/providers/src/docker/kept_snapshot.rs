@@ -226,7 +226,8 @@ pub(crate) async fn collect(host: &Host, _: &SnapshotLock) -> Result<()> {
         };
         let (named, mut left): (Vec<&ImageSummary>, Vec<_>) =
             images.iter().filter(is_its).partition(|image| is_named_otherwise(image));
-        // An image that somebody made of it loses the snapshot's name alone.
+        // An image that somebody made of it loses the snapshot's name alone. The note stays until it is gone, too: then it may be
+        // an image without any name.
         if named.iter().any(|image| image.repo_tags.contains(&own_name)) {
             removed(host, &own_name).await;
         }
@@ -240,7 +241,7 @@ pub(crate) async fn collect(host: &Host, _: &SnapshotLock) -> Result<()> {
             }
             left = still;
         }
-        let mut is_gone = left.is_empty();
+        let mut is_gone = left.is_empty() && named.is_empty();
         // The Engine may be writing the image for a process that was killed.
         let age_ms = now_ms().saturating_sub(kept.info.created_ms);
         let may_come = kept.image.is_none() && age_ms < COMMIT_PATIENCE.as_millis() as i64;

@@ -7,8 +7,7 @@ use eyot_image::ImageName;
 use super::commit::look_at_image;
 use super::engine::is_absent;
 use super::host::Host;
-use super::kept_snapshot::{REPOSITORY, SnapshotNote, usable};
-use super::labels::SNAPSHOT;
+use super::kept_snapshot::{REPOSITORY, SnapshotNote, all, usable};
 
 /// Parses the name of an image that is to be made.
 pub(crate) fn new_name(reference: &str) -> Result<ImageName> {
@@ -20,19 +19,28 @@ pub(crate) fn new_name(reference: &str) -> Result<ImageName> {
     Ok(name)
 }
 
-/// Refuses the name of an image that was made of no snapshot: an Engine has images of others, too.
+/// Refuses the name of an image that is no snapshot of this state folder, since an Engine has images of others, too. The labels
+/// of an image say nothing here: who builds upon a snapshot has them. Names that clients may have fetched are the operator's.
 pub(crate) async fn refuse_others_name(host: &Host, name: &ImageName) -> Result<()> {
+    let refused = |message: &str, hint: String| {
+        Err(Error::new(ErrorKind::Conflict, message.to_owned()).with_hint(hint))
+    };
+    if host.fetchable.names(name)
+        || ImageName::parse(&host.default_image).is_ok_and(|default| default == *name)
+    {
+        let hint =
+            "take another name; `[images]` and `[registries]` of the configuration have those".to_owned();
+        return refused("the name is one that is fetched from a registry here", hint);
+    }
     let there = match host.engine.client().await?.inspect_image(name.as_str()).await {
         Err(error) if is_absent(&error) => return Ok(()),
         there => there.map_err(|error| host.engine.failed("look for an image of that name", error))?,
     };
-    let labels = there.config.and_then(|config| config.labels).unwrap_or_default();
-    if labels.contains_key(SNAPSHOT) {
+    if there.id.is_some() && all(host.state.open().await?).iter().any(|kept| kept.image == there.id) {
         return Ok(());
     }
-    let message = "the Engine has another image of that name, which was not made of a snapshot";
     let hint = format!("take another name; or remove that image: docker rmi {}", name.short());
-    Err(Error::new(ErrorKind::Conflict, message).with_hint(hint))
+    refused("the Engine has another image of that name, which was not made of a snapshot here", hint)
 }
 
 /// Refuses a snapshot that has more than may be above the image below it.
@@ -57,11 +65,11 @@ pub(crate) async fn tag(host: &Host, snapshot: &SnapshotId, image: &NewImage) ->
         check_bytes(host, &kept, image).await?;
         refuse_others_name(host, &name).await?;
         let id = kept.image.as_deref().unwrap_or_default();
-        let tag = name.as_str().strip_prefix(name.repository()).and_then(|tag| tag.strip_prefix(':'));
-        let options = TagImageOptionsBuilder::default().repo(name.repository()).tag(tag.unwrap_or("latest"));
+        let made = look_at_image(host, id).await?;
+        let tag = name.tag().unwrap_or_default();
+        let options = TagImageOptionsBuilder::default().repo(name.repository()).tag(tag);
         let tagged = host.engine.client().await?.tag_image(id, Some(options.build())).await;
         tagged.map_err(|error| host.engine.failed("name the image of the snapshot", error))?;
-        let made = look_at_image(host, id).await?;
         Ok(ImageInfo {
             name: name.short().to_owned(),
             digest: made.id,

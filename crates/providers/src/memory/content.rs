@@ -61,6 +61,11 @@ impl FileContent {
         }
     }
 
+    /// The parts that take memory, and the size of the hole between them.
+    pub(super) fn stored_parts(&self) -> ([&[u8]; 2], u64) {
+        ([self.head.as_slice(), self.tail.as_slice()], self.hole)
+    }
+
     /// Adds bytes at the end.
     pub(super) fn append(&mut self, more: &[u8]) {
         let last = if self.hole == 0 { &mut self.head } else { &mut self.tail };

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use eyot::{
-    Capabilities, Capability, Created, DiskEnforcement, Error, ErrorKind, Isolation, LimitsEnforced,
-    NetworkMode, Result, SandboxInfo, SandboxOperationUnsupported, SandboxProvider, SandboxSnapshots,
-    ValidSpec, WorkspaceSpec,
+    Capabilities, Capability, Created, DiskEnforcement, Error, ErrorKind, ImageName, Isolation,
+    LimitsEnforced, NetworkMode, PullPolicy, Result, SandboxImages, SandboxInfo, SandboxNamer,
+    SandboxOperationUnsupported, SandboxProvider, SandboxSnapshots, ValidSpec, WorkspaceSpec,
 };
 
 use super::NAME;
@@ -15,6 +15,8 @@ use super::clock::DeadlineClock;
 use super::driver::MemoryDriver;
 use super::files::{DEFAULT_MAX_BYTES, MemoryFiles};
 use super::frozen::FrozenFiles;
+use super::image_table::MemoryImage;
+use super::images::MemoryImages;
 use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
 use super::prepared::PreparedShells;
@@ -56,6 +58,7 @@ pub fn capabilities() -> Capabilities {
         Capability::ChangeDeadlines,
         Capability::Sleep,
         Capability::Snapshots,
+        Capability::Commit,
     ])
 }
 
@@ -88,12 +91,14 @@ impl MemoryProvider {
             files,
             live: Mutex::default(),
             snapshots: Mutex::default(),
+            images: Mutex::default(),
             workspaces: Workspaces::default(),
             clock: DeadlineClock::default(),
             programs,
         };
         // One of several who have all files in common can't go back alone.
-        let has = |capability: &Capability| shared.files.is_none() || *capability != Capability::Snapshots;
+        let of_branches = [Capability::Snapshots, Capability::Commit];
+        let has = |capability: &Capability| shared.files.is_none() || !of_branches.contains(capability);
         let capabilities = Capabilities::new(capabilities().iter().filter(has));
         Self { shared: Arc::new(shared), capabilities }
     }
@@ -102,11 +107,22 @@ impl MemoryProvider {
         self.shared.find(id_or_name)
     }
 
-    /// Finds the snapshot that a sandbox begins with.
-    fn begin(&self, spec: &ValidSpec) -> Result<Option<Arc<KeptFiles>>> {
-        let Some(id) = &spec.spec().snapshot else { return Ok(None) };
-        self.capabilities.require(Capability::Snapshots, NAME, "create", &["snapshot"])?;
-        self.shared.snapshots().find(id).map(Some)
+    /// Finds the snapshot or the image that a sandbox begins with.
+    fn begin(&self, spec: &ValidSpec) -> Result<Beginning> {
+        if let Some(id) = &spec.spec().snapshot {
+            self.capabilities.require(Capability::Snapshots, NAME, "create", &["snapshot"])?;
+            let kept = self.shared.snapshots().find(id)?;
+            return Ok(Beginning { image: kept.image.clone(), snapshot: Some(kept) });
+        }
+        let Some(name) = spec.spec().image.as_deref() else { return Ok(Beginning::default()) };
+        self.capabilities.require(Capability::Commit, NAME, "create", &["image"])?;
+        let image = self.shared.images().find(&ImageName::parse(name)?);
+        let missing = || {
+            let message = format!("create sandbox: there is no image `{name}` in memory");
+            let hint = "images in memory are made of snapshots: `commit`; or leave the image out";
+            Error::new(ErrorKind::NotFound, message).with_hint(hint)
+        };
+        Ok(Beginning { image: Some(image.ok_or_else(missing)?), snapshot: None })
     }
 
     /// Makes the files of a sandbox, its working directory among them.
@@ -132,6 +148,21 @@ impl MemoryProvider {
     }
 }
 
+/// The files that a sandbox begins with: those of a snapshot, or else those of an image. A sandbox of neither has none.
+#[derive(Default)]
+struct Beginning {
+    snapshot: Option<Arc<KeptFiles>>,
+    /// The image, or the one below the snapshot.
+    image: Option<Arc<MemoryImage>>,
+}
+
+impl Beginning {
+    fn files(&self) -> Option<&FrozenFiles> {
+        let of_image = || self.image.as_ref().map(|image| &image.files);
+        self.snapshot.as_ref().map(|kept| &kept.files).or_else(of_image)
+    }
+}
+
 /// A sandbox with one of its lives, for a handle.
 fn created(sandbox: &Arc<MemorySandbox>, (info, life): (SandboxInfo, Arc<SandboxLife>)) -> Result<Created> {
     let driver = Arc::new(MemoryDriver { sandbox: sandbox.clone(), life });
@@ -140,8 +171,10 @@ fn created(sandbox: &Arc<MemorySandbox>, (info, life): (SandboxInfo, Arc<Sandbox
 
 /// The fields of a spec that a sandbox in memory honours. Limits that are not enforced are reported
 /// so, and refused where they are required.
-const HONOURED: [&str; 8] = [
+const HONOURED: [&str; 10] = [
+    "container.pull",
     "hostname",
+    "image",
     "lifecycle",
     "limits",
     "require",
@@ -154,6 +187,9 @@ const HONOURED: [&str; 8] = [
 /// Refuses a spec that asks for anything else.
 fn check(spec: &ValidSpec) -> Result<()> {
     spec.refuse_all_but(NAME, &HONOURED)?;
+    if spec.spec().container.pull == PullPolicy::Always {
+        return Err(SandboxOperationUnsupported::new("create", NAME, &["container.pull: always"]).into());
+    }
     match spec.spec().user.as_deref() {
         None | Some("user" | "1000") => Ok(()),
         Some(_) => Err(SandboxOperationUnsupported::new("create", NAME, &["user"]).into()),
@@ -212,7 +248,7 @@ impl SandboxProvider for MemoryProvider {
             WorkspaceSpec::Ephemeral => false,
         };
         let begin = self.begin(spec)?;
-        let files = self.files(spec, begin.as_ref().map(|kept| &kept.files))?;
+        let files = self.files(spec, begin.files())?;
         let condition = SandboxCondition::new(spec.spec().lifecycle.clone(), &self.shared.clock);
         let mut info = SandboxInfo::running(spec, isolation.clone());
         info.life = condition.life.token.clone();
@@ -235,7 +271,8 @@ impl SandboxProvider for MemoryProvider {
             condition: Mutex::new(condition),
             has_made_workspace: !has_workspace,
             keeps_workspace: AtomicBool::new(false),
-            base: Mutex::new(begin),
+            image: begin.image,
+            base: Mutex::new(begin.snapshot),
         });
         {
             let mut live = self.shared.live();
@@ -285,6 +322,11 @@ impl SandboxProvider for MemoryProvider {
         Ok(Arc::new(MemorySnapshots(self.shared.clone())))
     }
 
+    fn images(&self, names: SandboxNamer) -> Result<Arc<dyn SandboxImages>> {
+        self.capabilities.require(Capability::Commit, NAME, "images", &[])?;
+        Ok(Arc::new(MemoryImages { world: self.shared.clone(), names }))
+    }
+
     async fn has_workspace(&self, id: &str) -> Result<bool> {
         Ok(self.shared.workspaces.has(id))
     }
@@ -302,7 +344,8 @@ mod tests {
         for (spec, kind) in [
             (r#"{"require":["own_kernel"]}"#, ErrorKind::Setup),
             (r#"{"require":["memory"]}"#, ErrorKind::Setup),
-            (r#"{"image":"node:22"}"#, ErrorKind::Unsupported),
+            (r#"{"image":"node:22"}"#, ErrorKind::NotFound),
+            (r#"{"container":{"pull":"always"}}"#, ErrorKind::Unsupported),
             (r#"{"user":"root"}"#, ErrorKind::Unsupported),
             (r#"{"container":{"runtime":"runsc"}}"#, ErrorKind::Unsupported),
         ] {

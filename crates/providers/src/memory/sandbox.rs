@@ -12,6 +12,7 @@ use eyot::{
 
 use super::clock::{DeadlineClock, Scheduled};
 use super::files::MemoryFiles;
+use super::image_table::MemoryImage;
 use super::known_programs::KnownPrograms;
 use super::life::{LifeEnd, SandboxLife};
 use super::prepared::PreparedShells;
@@ -40,6 +41,8 @@ pub(super) struct MemorySandbox {
     pub has_made_workspace: bool,
     /// The persistent workspace stays, whatever the spec says.
     pub keeps_workspace: AtomicBool,
+    /// The image that it was made from, or the one below its snapshot.
+    pub image: Option<Arc<MemoryImage>>,
     /// The snapshot that its files came from, or its last one.
     pub base: Mutex<Option<Arc<KeptFiles>>>,
 }

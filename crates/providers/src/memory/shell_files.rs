@@ -4,7 +4,6 @@
 use std::io::{Error as IoError, ErrorKind as IoErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -49,24 +48,6 @@ impl From<SandboxView> for ShellFiles {
 }
 
 type Answer<T> = bashkit::Result<T>;
-
-/// The times that the interpreter's outputs are looked at before a change. It looks at one of three first, each time at another,
-/// so the second look finds what the first one has passed by.
-const LOOKS: u32 = 2;
-
-/// Lets pass what the command has said so far: whoever sees the change that follows, and kills the command then, has it.
-async fn output_first() {
-    let mut looks = 0;
-    std::future::poll_fn(|context| {
-        if looks == LOOKS {
-            return Poll::Ready(());
-        }
-        looks += 1;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
 
 /// The error in the words that programs print.
 fn told(error: Error) -> bashkit::Error {
@@ -246,7 +227,6 @@ impl FileSystemExt for ShellFiles {
     }
 
     async fn mkfifo(&self, path: &Path, mode: u32) -> Answer<()> {
-        output_first().await;
         self.make(path, FileNode::new(NodeContent::Fifo(Vec::new()), mode))
     }
 
@@ -285,17 +265,14 @@ impl FileSystem for ShellFiles {
     }
 
     async fn write_file(&self, path: &Path, content: &[u8]) -> Answer<()> {
-        output_first().await;
         self.put(path, content, false)
     }
 
     async fn append_file(&self, path: &Path, content: &[u8]) -> Answer<()> {
-        output_first().await;
         self.put(path, content, true)
     }
 
     async fn mkdir(&self, path: &Path, recursive: bool) -> Answer<()> {
-        output_first().await;
         self.writable(path)?;
         let text = path.to_str().ok_or_else(|| IoError::from(IoErrorKind::InvalidInput));
         if !recursive || text.is_err() {
@@ -306,7 +283,6 @@ impl FileSystem for ShellFiles {
     }
 
     async fn remove(&self, path: &Path, recursive: bool) -> Answer<()> {
-        output_first().await;
         self.writable(path)?;
         let view = self.view()?;
         let mut inner = view.files.lock();
@@ -379,7 +355,6 @@ impl FileSystem for ShellFiles {
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Answer<()> {
-        output_first().await;
         self.writable(from)?;
         self.writable(to)?;
         let view = self.view()?;
@@ -398,7 +373,6 @@ impl FileSystem for ShellFiles {
     }
 
     async fn symlink(&self, target: &Path, link: &Path) -> Answer<()> {
-        output_first().await;
         let target = bytes_of(target.as_os_str()).into_owned();
         self.make(link, FileNode::new(NodeContent::Link(target), 0o777))
     }
@@ -414,12 +388,10 @@ impl FileSystem for ShellFiles {
     }
 
     async fn chmod(&self, path: &Path, mode: u32) -> Answer<()> {
-        output_first().await;
         self.change(path, |node| node.mode = mode & 0o7777)
     }
 
     async fn set_modified_time(&self, path: &Path, time: SystemTime) -> Answer<()> {
-        output_first().await;
         self.change(path, |node| node.modified = time)
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Weak};
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, NewSnapshot, Result, SandboxId, SandboxName, SnapshotId, SnapshotInfo};
 
-use super::frozen::{FrozenFiles, SharedContents};
+use super::counted_files::{CountedFiles, sizes};
+use super::frozen::FrozenFiles;
+use super::image_table::MemoryImage;
 
 /// The bytes that the snapshots of one pool may hold together, each content counted once: 1 GiB.
 pub(super) const MAX_POOL_BYTES: u64 = 1 << 30;
@@ -16,6 +18,8 @@ pub(super) const MAX_POOL_BYTES: u64 = 1 << 30;
 pub(super) struct KeptFiles {
     pub info: SnapshotInfo,
     pub files: FrozenFiles,
+    /// The image below it.
+    pub image: Option<Arc<MemoryImage>>,
 }
 
 /// All snapshots.
@@ -25,13 +29,7 @@ pub(super) struct SnapshotTable {
     /// Those that are only there for forks: sandboxes that lie above them hold them.
     for_forks: BTreeMap<SnapshotId, Weak<KeptFiles>>,
     /// The contents that the listed snapshots of each pool hold.
-    held: HashMap<Option<SandboxName>, PoolContents>,
-}
-
-#[derive(Debug, Default)]
-struct PoolContents {
-    contents: SharedContents,
-    table_bytes: u64,
+    held: HashMap<Option<SandboxName>, CountedFiles>,
 }
 
 impl SnapshotTable {
@@ -62,10 +60,12 @@ impl SnapshotTable {
         new: NewSnapshot,
         files: FrozenFiles,
         parent: Option<&KeptFiles>,
+        image: Option<Arc<MemoryImage>>,
     ) -> Result<Arc<KeptFiles>> {
         self.for_forks.retain(|_, kept| kept.strong_count() > 0);
         self.refuse_in_use(&new)?;
-        let (own, shared) = sizes(&files, parent);
+        let below = parent.map(|parent| &parent.files).or(image.as_ref().map(|image| &image.files));
+        let (own, shared) = sizes(&files, below);
         let for_forks = new.for_forks;
         let NewSnapshot { id, name, pool, sandbox_name, labels, spec, .. } = new;
         let info = SnapshotInfo {
@@ -81,7 +81,7 @@ impl SnapshotTable {
             shared_bytes: Some(shared),
             spec,
         };
-        let kept = Arc::new(KeptFiles { info, files });
+        let kept = Arc::new(KeptFiles { info, files, image });
         if for_forks {
             self.for_forks.insert(kept.info.id.clone(), Arc::downgrade(&kept));
         } else {
@@ -96,9 +96,8 @@ impl SnapshotTable {
         let missing = || Error::new(ErrorKind::NotFound, format!("there is no snapshot `{id}`"));
         let kept = self.listed.remove(id).ok_or_else(missing)?;
         let pool = self.held.entry(kept.info.pool.clone()).or_default();
-        pool.contents.remove(&kept.files);
-        pool.table_bytes -= kept.files.table_bytes();
-        if pool.table_bytes == 0 {
+        pool.remove(&kept.files);
+        if pool.bytes() == 0 {
             self.held.remove(&kept.info.pool);
         }
         Ok(())
@@ -124,32 +123,13 @@ impl SnapshotTable {
     /// Counts a snapshot for its pool, unless that would be too much.
     fn hold(&mut self, kept: &KeptFiles) -> Result<()> {
         let pool = self.held.entry(kept.info.pool.clone()).or_default();
-        pool.contents.add(&kept.files);
-        pool.table_bytes += kept.files.table_bytes();
-        if pool.contents.bytes().saturating_add(pool.table_bytes) <= MAX_POOL_BYTES {
+        if pool.add(&kept.files, MAX_POOL_BYTES) {
             return Ok(());
         }
-        pool.contents.remove(&kept.files);
-        pool.table_bytes -= kept.files.table_bytes();
         let message = format!(
             "take a snapshot: those of one pool may hold {} MiB of memory together",
             MAX_POOL_BYTES >> 20
         );
         Err(Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed any more"))
     }
-}
-
-/// Returns the bytes that files add to those of their parent, and those that they share with it.
-fn sizes(files: &FrozenFiles, parent: Option<&KeptFiles>) -> (u64, u64) {
-    let mut contents = SharedContents::default();
-    contents.add(files);
-    let whole = contents.bytes() + files.table_bytes();
-    let Some(parent) = parent else { return (whole, 0) };
-    let mut both = SharedContents::default();
-    both.add(&parent.files);
-    let before = both.bytes();
-    both.add(files);
-    // Each snapshot has its own names.
-    let own = both.bytes() - before + files.table_bytes().saturating_sub(parent.files.table_bytes());
-    (own, whole - own)
 }

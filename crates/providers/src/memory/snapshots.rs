@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{
-    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxId,
-    SandboxSnapshots, SnapshotId, SnapshotInfo,
+    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, ImageName, NewImage, NewSnapshot,
+    Result, SandboxId, SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 
 use super::compared::compare;
 use super::frozen::FrozenFiles;
+use super::image_table::MemoryImage;
 use super::sandbox::MemorySandbox;
 use super::world::MemoryWorld;
 
@@ -53,10 +54,36 @@ impl SandboxSnapshots for MemorySnapshots {
     ) -> Result<FileChanges> {
         let (from, to, options) = (from.clone(), to.clone(), options.clone());
         let compared = self.blocking(move |world| {
-            let (from, to) = (side(world, &from)?, side(world, &to)?);
+            let ((from, one), (to, other)) = (side(world, &from)?, side(world, &to)?);
+            if !is_same(one.as_deref(), other.as_deref()) {
+                let message = "compare files: the two sides have different images";
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
             Ok(compare(&from, &to, &options))
         });
         compared.await
+    }
+
+    async fn check_commit(&self, point: &BranchPoint, image: &NewImage) -> Result<()> {
+        let name = ImageName::parse_new(&image.reference)?;
+        let found = match point {
+            BranchPoint::Snapshot(id) => self.0.snapshots().find(id).map(drop),
+            BranchPoint::Sandbox(id) | BranchPoint::Base(id) => self.0.find(id.as_str()).map(drop),
+        };
+        found.map_err(|error| error.context(format!("commit `{}`", name.short())))
+    }
+
+    async fn commit(&self, snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
+        let name = ImageName::parse_new(&image.reference)?;
+        let what = format!("commit `{}`", name.short());
+        let (snapshot, max_bytes) = (snapshot.clone(), image.max_bytes);
+        let made = self.blocking(move |world| {
+            let kept = world.snapshots().find(&snapshot)?;
+            MemoryImage::of(&kept.files, kept.image.as_deref(), max_bytes)
+        });
+        // Whoever gives up while it is made has named nothing.
+        let named = made.await.and_then(|made| self.0.images().put(name, Arc::new(made)));
+        named.map_err(|error| error.context(what))
     }
 }
 
@@ -79,7 +106,8 @@ fn take(world: &MemoryWorld, sandbox: &MemorySandbox, new: NewSnapshot) -> Resul
     sandbox.while_asleep("take a snapshot", || {
         let files = frozen(sandbox);
         let mut base = sandbox.base();
-        let kept = world.snapshots().keep(&sandbox.info.id, new, files, base.as_deref())?;
+        let (id, image) = (&sandbox.info.id, sandbox.image.clone());
+        let kept = world.snapshots().keep(id, new, files, base.as_deref(), image)?;
         *base = Some(kept.clone());
         Ok(kept.info.clone())
     })
@@ -88,6 +116,11 @@ fn take(world: &MemoryWorld, sandbox: &MemorySandbox, new: NewSnapshot) -> Resul
 fn roll_back(world: &MemoryWorld, sandbox: &MemorySandbox, snapshot: &SnapshotId) -> Result<()> {
     sandbox.while_asleep("roll back", || {
         let kept = world.snapshots().find(snapshot)?;
+        if !is_same(kept.image.as_deref(), sandbox.image.as_deref()) {
+            let message = format!("roll back: snapshot `{snapshot}` is of a sandbox with another image");
+            return Err(Error::new(ErrorKind::Conflict, message)
+                .with_hint("make a sandbox from it: `eyot fork SNAPSHOT`"));
+        }
         world.give_files(sandbox, &kept.files)?;
         *sandbox.base() = Some(kept);
         Ok(())
@@ -100,19 +133,29 @@ fn frozen(sandbox: &MemorySandbox) -> FrozenFiles {
     held.tree.freeze(held.root)
 }
 
-fn side(world: &MemoryWorld, point: &BranchPoint) -> Result<FrozenFiles> {
-    match point {
-        BranchPoint::Snapshot(id) => Ok(world.snapshots().find(id)?.files.clone()),
-        BranchPoint::Sandbox(id) => Ok(frozen(world.find(id.as_str())?.as_ref())),
-        BranchPoint::Base(id) => {
-            let sandbox = world.find(id.as_str())?;
-            let base = sandbox.base().clone();
-            match base {
-                Some(kept) => Ok(kept.files.clone()),
-                None => world.first_files(&sandbox.info),
-            }
+/// Tells whether two images are the same, or neither is there.
+fn is_same(one: Option<&MemoryImage>, other: Option<&MemoryImage>) -> bool {
+    one.map(|image| &image.digest) == other.map(|image| &image.digest)
+}
+
+/// Returns the files of one side of a comparison, and the image below them.
+fn side(world: &MemoryWorld, point: &BranchPoint) -> Result<(FrozenFiles, Option<Arc<MemoryImage>>)> {
+    let (id, is_present) = match point {
+        BranchPoint::Snapshot(id) => {
+            let kept = world.snapshots().find(id)?;
+            return Ok((kept.files.clone(), kept.image.clone()));
         }
-    }
+        BranchPoint::Sandbox(id) => (id, true),
+        BranchPoint::Base(id) => (id, false),
+    };
+    let sandbox = world.find(id.as_str())?;
+    let base = sandbox.base().clone();
+    let files = match base {
+        _ if is_present => frozen(&sandbox),
+        Some(kept) => kept.files.clone(),
+        None => world.first_files(&sandbox)?,
+    };
+    Ok((files, sandbox.image.clone()))
 }
 
 #[cfg(test)]

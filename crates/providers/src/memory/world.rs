@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use eyot::{Error, ErrorKind, Result, SandboxInfo, SandboxPath, WorkspaceSpec};
+use eyot::{Error, ErrorKind, Result, SandboxPath, WorkspaceSpec};
 
 use super::clock::DeadlineClock;
 use super::files::MemoryFiles;
 use super::frozen::FrozenFiles;
 use super::furniture;
+use super::image_table::ImageTable;
 use super::known_programs::KnownPrograms;
 use super::life::LifeEnd;
 use super::node::NodeId;
@@ -27,6 +28,7 @@ pub(super) struct MemoryWorld {
     pub files: Option<MemoryFiles>,
     pub live: Mutex<BTreeMap<String, Arc<MemorySandbox>>>,
     pub snapshots: Mutex<SnapshotTable>,
+    pub images: Mutex<ImageTable>,
     pub workspaces: Workspaces,
     pub clock: DeadlineClock,
     pub programs: Arc<KnownPrograms>,
@@ -41,6 +43,11 @@ impl MemoryWorld {
     /// The snapshots.
     pub(super) fn snapshots(&self) -> MutexGuard<'_, SnapshotTable> {
         self.snapshots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The images.
+    pub(super) fn images(&self) -> MutexGuard<'_, ImageTable> {
+        self.images.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds a sandbox, by id or name.
@@ -80,9 +87,12 @@ impl MemoryWorld {
     }
 
     /// Returns the files that a sandbox without a snapshot began with.
-    pub(super) fn first_files(&self, info: &SandboxInfo) -> Result<FrozenFiles> {
-        let files = MemoryFiles::default();
-        with_directory(&files, &info.workdir)?;
+    pub(super) fn first_files(&self, sandbox: &MemorySandbox) -> Result<FrozenFiles> {
+        let files = MemoryFiles::with_max_bytes(u64::MAX);
+        if let Some(image) = &sandbox.image {
+            files.fill(&image.files)?;
+        }
+        with_directory(&files, &sandbox.info.workdir)?;
         let held = files.lock();
         Ok(held.tree.freeze(held.root))
     }

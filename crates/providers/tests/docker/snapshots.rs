@@ -488,6 +488,12 @@ async fn a_commit_is_an_image_for_everybody_and_takes_no_name_of_somebody_elses(
         let own = format!("eyot-snapshot:{}", second.id);
         ensure!(docker(&["image", "inspect", &own]).is_err(), "the image still has the snapshot's name");
         ensure_eq!(run("cat /tmp/one /tmp/two")?, "one\ntwo");
+        // What anybody runs from it is no sandbox, and nobody's to adopt.
+        let container = docker(&["create", "--network=none", NAME, "true"])?;
+        let foreign = engine.provider.foreign().await?;
+        let name = docker(&["inspect", "--format", "{{.Name}}", &container])?;
+        docker(&["rm", &container])?;
+        ensure!(!foreign.iter().any(|one| name.ends_with(&one.name)), "{name} counts as a sandbox");
         docker(&["rmi", "-f", NAME])?;
         Ok(())
     })
