@@ -96,7 +96,7 @@ async def test_the_same_in_async_code(async_client: AsyncClient) -> None:
         await other.destroy()
 
 
-@pytest.mark.needs("commit")
+@pytest.mark.needs("commit", "images")
 def test_what_is_made_of_the_hosts_programs_can_not_be_committed_and_says_what_can(client: Client) -> None:
     with client.create(name="plain-py") as sandbox:
         with pytest.raises(Unsupported, match="host"):

@@ -206,7 +206,7 @@ fn what_memory_has_not_is_refused_by_its_name_and_makes_nothing() {
         &["browse", "web", "80"],
         &["preview", "web", "80"],
         &["net", "web"],
-        &["image", "ls"],
+        &["image", "pull", "debian"],
     ] {
         let refused = served.there(words);
         let said = refused.failure(125);

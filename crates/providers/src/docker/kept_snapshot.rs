@@ -89,6 +89,29 @@ impl SnapshotNote {
         is_the_same && spec.workspace == WorkspaceSpec::Ephemeral && !spec.security.readonly_rootfs
     }
 
+    /// Returns the name that its image has on the Engine.
+    fn name_of_image(&self) -> String {
+        format!("{REPOSITORY}:{}", self.info.id)
+    }
+
+    /// Finds the images with its label: those with another name, and those that go with it. Of these there may be two: the one
+    /// that was committed first lies below. What somebody has built upon it later has its labels, too.
+    fn images_among<'a>(&self, images: &'a [ImageSummary]) -> (Vec<&'a ImageSummary>, Vec<&'a ImageSummary>) {
+        let is_its = |image: &&ImageSummary| {
+            image.labels.get(SNAPSHOT).map(String::as_str) == Some(self.info.id.as_str())
+        };
+        let own_name = self.name_of_image();
+        let is_named_otherwise = |image: &ImageSummary| {
+            image.repo_tags.iter().any(|tag| *tag != own_name && tag != "<none>:<none>")
+        };
+        let (named, mut own): (Vec<_>, Vec<_>) =
+            images.iter().filter(is_its).partition(|image| is_named_otherwise(image));
+        let made =
+            images.iter().find(|image| Some(&image.id) == self.image.as_ref()).map(|image| image.created);
+        own.retain(|image| made.is_none_or(|made| image.created <= made));
+        (named, own)
+    }
+
     fn has_image(&self, there: &HashSet<String>) -> bool {
         self.image.as_ref().is_some_and(|image| there.contains(image))
     }
@@ -215,17 +238,8 @@ pub(crate) async fn collect(host: &Host, _: &SnapshotLock) -> Result<()> {
     }
     let images = image::labelled(&host.engine, &[SNAPSHOT, &of_state]).await?;
     for kept in unneeded.iter().rev() {
-        let own_name = format!("{REPOSITORY}:{}", kept.info.id);
-        // There may be two: the one that was committed first lies below. Whoever builds an image upon a snapshot gets its
-        // labels, too.
-        let is_its = |image: &&ImageSummary| {
-            image.labels.get(SNAPSHOT).map(String::as_str) == Some(kept.info.id.as_str())
-        };
-        let is_named_otherwise = |image: &ImageSummary| {
-            image.repo_tags.iter().any(|tag| *tag != own_name && tag != "<none>:<none>")
-        };
-        let (named, mut left): (Vec<&ImageSummary>, Vec<_>) =
-            images.iter().filter(is_its).partition(|image| is_named_otherwise(image));
+        let own_name = kept.name_of_image();
+        let (named, mut left) = kept.images_among(&images);
         // An image that somebody made of it loses the snapshot's name alone. The note stays until it is gone, too: then it may be
         // an image without any name.
         if named.iter().any(|image| image.repo_tags.contains(&own_name)) {

@@ -10,15 +10,10 @@ pub(super) struct CountedFiles {
 }
 
 impl CountedFiles {
-    /// Adds files, unless all together would be more than so many bytes. Returns whether it did.
-    pub(super) fn add(&mut self, files: &FrozenFiles, most: u64) -> bool {
+    /// Adds files.
+    pub(super) fn add(&mut self, files: &FrozenFiles) {
         self.contents.add(files);
         self.table_bytes += files.table_bytes();
-        let fits = self.bytes() <= most;
-        if !fits {
-            self.remove(files);
-        }
-        fits
     }
 
     /// Takes out files that were added.

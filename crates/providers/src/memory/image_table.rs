@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::counted_files::{CountedFiles, sizes};
 use super::frozen::FrozenFiles;
-use super::node::{FileNode, NodeContent};
+use super::node::{FileNode, NodeContent, NodeId};
 
 /// The bytes that all images may hold together, each content counted once: 1 GiB.
 const MAX_IMAGES_BYTES: u64 = 1 << 30;
@@ -19,7 +19,7 @@ const MAX_IMAGES_BYTES: u64 = 1 << 30;
 #[derive(Debug)]
 pub(super) struct MemoryImage {
     pub files: FrozenFiles,
-    /// The digest of all names, modes and contents.
+    /// The digest of all names, modes and contents; a hole is another content than zeros.
     pub digest: String,
     /// The number of commits that lie above one another.
     layers: usize,
@@ -84,34 +84,42 @@ impl ImageTable {
     /// # Errors
     /// `quota`: all together would hold too much.
     pub(super) fn put(&mut self, name: ImageName, image: Arc<MemoryImage>) -> Result<ImageInfo> {
-        if !self.held.add(&image.files, MAX_IMAGES_BYTES) {
+        let before = self.named.get(&name).cloned();
+        before.iter().for_each(|before| self.held.remove(&before.files));
+        self.held.add(&image.files);
+        if self.held.bytes() > MAX_IMAGES_BYTES {
+            self.held.remove(&image.files);
+            before.iter().for_each(|before| self.held.add(&before.files));
             let message = format!("images may hold {} MiB of memory together", MAX_IMAGES_BYTES >> 20);
             return Err(Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed"));
         }
         let info = image.info(&name);
-        if let Some(before) = self.named.insert(name, image) {
-            self.held.remove(&before.files);
-        }
+        self.named.insert(name, image);
         Ok(info)
     }
 
-    /// Removes an image. Sandboxes above it keep its files.
-    pub(super) fn remove(&mut self, name: &ImageName) -> Option<Arc<MemoryImage>> {
-        let removed = self.named.remove(name)?;
-        self.held.remove(&removed.files);
-        Some(removed)
+    /// Removes an image, unless its name means another one by now. Sandboxes above it keep its files.
+    pub(super) fn remove(&mut self, name: &ImageName, image: &Arc<MemoryImage>) -> bool {
+        let is_it = self.named.get(name).is_some_and(|named| Arc::ptr_eq(named, image));
+        if is_it {
+            self.named.remove(name);
+            self.held.remove(&image.files);
+        }
+        is_it
     }
 }
 
 /// Returns the digest of all names, modes and contents.
 fn digest_of(files: &FrozenFiles) -> String {
     let mut digest = Sha256::new();
-    let mut left = vec![(Vec::new(), files.root())];
-    while let Some((path, id)) = left.pop() {
+    // Names with their depths, in the order of a walk, say the same as paths, which may be too long.
+    let mut left: Vec<(u64, &[u8], NodeId)> = vec![(0, b"", files.root())];
+    while let Some((depth, name, id)) = left.pop() {
         let Some(node) = files.node(id) else { continue };
-        add(&mut digest, &path);
+        digest.update(depth.to_le_bytes());
+        add(&mut digest, name);
         add_node(&mut digest, node);
-        left.extend(files.entries(id).map(|(name, id)| ([&path[..], b"/", name].concat(), id)));
+        left.extend(files.entries(id).map(|(name, id)| (depth + 1, name.as_slice(), id)));
     }
     format!("sha256:{}", hex::encode(digest.finalize()))
 }

@@ -43,7 +43,9 @@ impl SandboxImages for MemoryImages {
             return Err(Error::new(ErrorKind::Conflict, message)
                 .with_hint("remove these first, or with force: they keep its files"));
         }
-        self.world.images().remove(&name).ok_or_else(missing)?;
+        if !self.world.images().remove(&name, &image) {
+            return Err(missing());
+        }
         Ok(PruneReport { images: vec![name.short().to_owned()], layers: 1, ..PruneReport::default() })
     }
 }
@@ -51,10 +53,10 @@ impl SandboxImages for MemoryImages {
 impl MemoryImages {
     /// Names the sandboxes that are made over an image.
     fn users(&self, image: &Arc<MemoryImage>) -> Vec<String> {
-        let live = self.world.live();
+        let live: Vec<_> = self.world.live().values().cloned().collect();
         let is_over =
             |over: &Option<Arc<MemoryImage>>| over.as_ref().is_some_and(|one| Arc::ptr_eq(one, image));
-        let above = live.values().filter(|sandbox| is_over(&sandbox.image)).map(|sandbox| &sandbox.info);
+        let above = live.iter().filter(|sandbox| is_over(&sandbox.image)).map(|sandbox| &sandbox.info);
         above.map(|info| (self.names)(&info.id).unwrap_or_else(|| info.name.to_string())).collect()
     }
 }

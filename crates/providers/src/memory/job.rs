@@ -39,10 +39,6 @@ struct CommandShell {
 /// The most of a command that is shown in lists.
 const MAX_SHOWN_BYTES: usize = 1024;
 
-/// How often a command that was told to end is looked at, for what it has said. The interpreter looks at one of its two outputs
-/// before it goes on, each time at another.
-const LAST_LOOKS: usize = 2;
-
 /// Everything that a command needs.
 pub(super) struct ShellJob {
     pub factory: ShellFactory,
@@ -206,20 +202,10 @@ fn run(job: &ShellJob, running: &Arc<RunningJob>) {
         }
     };
     let traceless = runtime.block_on(async {
-        let mut interpreting = Box::pin(interpret(job, running));
         tokio::select! {
             biased;
-            () = running.stop.cancelled() => {
-                // Its outputs are looked at once more: whoever killed it may have seen what came after them.
-                for _ in 0..LAST_LOOKS {
-                    if futures_util::poll!(interpreting.as_mut()).is_ready() {
-                        break;
-                    }
-                }
-                running.settled.cancel();
-                None
-            }
-            traceless = interpreting.as_mut() => traceless,
+            () = running.stop.cancelled() => None,
+            traceless = interpret(job, running) => traceless,
         }
     });
     if let Some((bash, parts)) = traceless {

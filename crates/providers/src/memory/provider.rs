@@ -117,11 +117,8 @@ impl MemoryProvider {
         let Some(name) = spec.spec().image.as_deref() else { return Ok(Beginning::default()) };
         self.capabilities.require(Capability::Commit, NAME, "create", &["image"])?;
         let image = self.shared.images().find(&ImageName::parse(name)?);
-        let missing = || {
-            let message = format!("create sandbox: there is no image `{name}` in memory");
-            let hint = "images in memory are made of snapshots: `commit`; or leave the image out";
-            Error::new(ErrorKind::NotFound, message).with_hint(hint)
-        };
+        // There are only those that were committed.
+        let missing = || Error::from(SandboxOperationUnsupported::new("create", NAME, &["image"]));
         Ok(Beginning { image: Some(image.ok_or_else(missing)?), snapshot: None })
     }
 
@@ -344,7 +341,7 @@ mod tests {
         for (spec, kind) in [
             (r#"{"require":["own_kernel"]}"#, ErrorKind::Setup),
             (r#"{"require":["memory"]}"#, ErrorKind::Setup),
-            (r#"{"image":"node:22"}"#, ErrorKind::NotFound),
+            (r#"{"image":"node:22"}"#, ErrorKind::Unsupported),
             (r#"{"container":{"pull":"always"}}"#, ErrorKind::Unsupported),
             (r#"{"user":"root"}"#, ErrorKind::Unsupported),
             (r#"{"container":{"runtime":"runsc"}}"#, ErrorKind::Unsupported),

@@ -24,11 +24,6 @@ pub(super) trait JobSink: Send + Sync + 'static {
 
     /// Hears of the end, once.
     fn end(&self, end: JobEnd);
-
-    /// Tells whether it waits for what a command had said before it was killed.
-    fn hears_out(&self) -> bool {
-        false
-    }
 }
 
 /// The end of a command.
@@ -58,8 +53,6 @@ pub(super) struct RunningJob {
     stopped: OnceLock<Instant>,
     /// The thread has ended.
     is_over: AtomicBool,
-    /// Cancelled once nothing that it had said before it was told to end is on its way any more.
-    pub settled: CancellationToken,
 }
 
 impl RunningJob {
@@ -79,7 +72,6 @@ impl RunningJob {
             pid: task.pid,
             stopped: OnceLock::new(),
             is_over: AtomicBool::new(false),
-            settled: CancellationToken::new(),
             task: Mutex::new(Some(task)),
         }
     }
@@ -123,7 +115,6 @@ impl RunningJob {
     /// Says that its thread has ended.
     pub(super) fn thread_ended(&self) {
         self.is_over.store(true, Ordering::Relaxed);
-        self.settled.cancel();
         self.tasks.forget(self.pid);
     }
 
@@ -140,21 +131,14 @@ impl RunningJob {
         }
     }
 
-    /// Passes output on, unless the command has ended. Of one that was killed, what it had said before still counts.
+    /// Passes output on, unless the command has ended.
     pub(super) async fn take(&self, stream: LogStream, bytes: Bytes) {
-        let is_late = self.has_ended() && !(self.is_settling() && self.sink.hears_out());
-        if !is_late && !bytes.is_empty() {
+        if !self.has_ended() && !bytes.is_empty() {
             tokio::select! {
-                biased;
-                () = self.sink.take(stream, bytes) => {}
                 () = self.stop.cancelled() => {}
+                () = self.sink.take(stream, bytes) => {}
             }
         }
-    }
-
-    /// Tells whether it was told to end, and something that it had said may be on its way.
-    pub(super) fn is_settling(&self) -> bool {
-        self.was_stopped() && !self.settled.is_cancelled()
     }
 }
 
@@ -165,7 +149,6 @@ impl Drop for EndOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.kill();
-            self.0.settled.cancel();
         }
     }
 }

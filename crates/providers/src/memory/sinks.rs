@@ -1,7 +1,6 @@
 //! The output of a command that somebody reads as it comes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,9 +19,6 @@ use super::running_job::{JobEnd, JobSink, RunningJob};
 
 /// The pieces of output that wait for their reader.
 const WAITING_PIECES: usize = 16;
-
-/// The longest wait for what a command had said before it was killed. One that computes without a look at its outputs takes longer.
-const LAST_WORDS: Duration = Duration::from_millis(50);
 
 struct JobReader {
     pieces: mpsc::Sender<ExecutionEvent>,
@@ -43,10 +39,6 @@ impl JobSink for JobReader {
 
     fn end(&self, end: JobEnd) {
         self.end.send_replace(Some(end));
-    }
-
-    fn hears_out(&self) -> bool {
-        true
     }
 }
 
@@ -79,14 +71,6 @@ impl JobOutput {
             Some(event) = self.pieces.recv() => return Some(Ok(event)),
             end = self.end.wait_for(Option::is_some) => end.ok().and_then(|end| *end),
         };
-        if matches!(end, Some(JobEnd::Ended { .. })) && self.job.is_settling() {
-            tokio::select! {
-                biased;
-                Some(event) = self.pieces.recv() => return Some(Ok(event)),
-                () = self.job.settled.cancelled() => {}
-                () = tokio::time::sleep(LAST_WORDS) => {}
-            }
-        }
         // Something may have been written between the two looks.
         if let Ok(event) = self.pieces.try_recv() {
             return Some(Ok(event));

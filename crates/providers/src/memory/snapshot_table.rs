@@ -22,6 +22,13 @@ pub(super) struct KeptFiles {
     pub image: Option<Arc<MemoryImage>>,
 }
 
+impl KeptFiles {
+    /// The files that it keeps from being freed: its own, and those of the image below it.
+    fn all_files(&self) -> impl Iterator<Item = &FrozenFiles> {
+        std::iter::once(&self.files).chain(self.image.as_ref().map(|image| &image.files))
+    }
+}
+
 /// All snapshots.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotTable {
@@ -96,7 +103,7 @@ impl SnapshotTable {
         let missing = || Error::new(ErrorKind::NotFound, format!("there is no snapshot `{id}`"));
         let kept = self.listed.remove(id).ok_or_else(missing)?;
         let pool = self.held.entry(kept.info.pool.clone()).or_default();
-        pool.remove(&kept.files);
+        kept.all_files().for_each(|files| pool.remove(files));
         if pool.bytes() == 0 {
             self.held.remove(&kept.info.pool);
         }
@@ -123,9 +130,11 @@ impl SnapshotTable {
     /// Counts a snapshot for its pool, unless that would be too much.
     fn hold(&mut self, kept: &KeptFiles) -> Result<()> {
         let pool = self.held.entry(kept.info.pool.clone()).or_default();
-        if pool.add(&kept.files, MAX_POOL_BYTES) {
+        kept.all_files().for_each(|files| pool.add(files));
+        if pool.bytes() <= MAX_POOL_BYTES {
             return Ok(());
         }
+        kept.all_files().for_each(|files| pool.remove(files));
         let message = format!(
             "take a snapshot: those of one pool may hold {} MiB of memory together",
             MAX_POOL_BYTES >> 20

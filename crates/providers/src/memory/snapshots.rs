@@ -251,4 +251,28 @@ mod tests {
         snapshots.remove(&taken[0].id).await.unwrap();
         assert!(take(&provider, &sandbox).await.is_ok());
     }
+
+    #[tokio::test]
+    async fn an_image_that_is_replaced_makes_room_for_the_next_one_of_its_name() {
+        let provider = MemoryProvider::default();
+        let spec: SandboxSpec = serde_json::from_str(r#"{"limits":{"disk_mib":1024}}"#).unwrap();
+        let sandbox = Sandbox::create(&provider, spec).await.unwrap();
+        let snapshots = provider.snapshots().unwrap();
+        let committed = async |byte: u8, name: &str| {
+            let woken = Sandbox::wake(&provider, sandbox.id().as_str()).await.unwrap();
+            woken.write("large", vec![byte; 600 << 20]).await.unwrap();
+            provider.sleep(sandbox.id().as_str()).await.unwrap();
+            let hidden = NewSnapshot { for_forks: true, ..new(&sandbox) };
+            let taken = snapshots.take(sandbox.id(), hidden).await.unwrap();
+            let image = NewImage { reference: name.to_owned(), max_bytes: None };
+            snapshots.commit(&taken.id, &image).await.map(|made| made.digest)
+        };
+        let first = committed(1, "app:1").await.unwrap();
+        let second = committed(2, "app:1").await.unwrap();
+        assert_ne!(first, second);
+        assert_eq!(committed(3, "other:1").await.err().map(|error| error.kind()), Some(ErrorKind::Quota));
+        let listed = provider.images(Arc::new(|_| None)).unwrap().list().await.unwrap();
+        let listed: Vec<_> = listed.iter().map(|image| (image.name.as_str(), &image.digest)).collect();
+        assert_eq!(listed, [("app:1", &second)]);
+    }
 }

@@ -84,7 +84,7 @@ test("what is not there, and an option that there is not, is refused", async (co
 });
 
 test("what is made of the host's programs can't be committed, and says what can", async (context) => {
-  if (await lacks(context, client, "commit")) return;
+  if (await lacks(context, client, "commit", "images")) return;
   await using sandbox = await client.create({ name: "plain" });
   const isRefused = (error: unknown) => error instanceof EyotError && error.kind === "unsupported" && /--image/.test(error.hint ?? "");
   await assert.rejects(sandbox.commit("app:1"), isRefused);
