@@ -13,7 +13,7 @@ pub use crate::keyed_turns::KeyedTurns;
 pub use crate::nearest::nearest;
 pub use crate::now::now_ms;
 pub use crate::sandbox::SandboxInternals;
-pub use crate::snapshot::ChangeCollector;
+pub use crate::snapshot::{ChangeCollector, different_images, of_another_image};
 pub use crate::spec::{check_labels, check_lifecycle, check_rules};
 pub use crate::tasks::run_detached;
 pub use crate::text_diff::TextDiffs;

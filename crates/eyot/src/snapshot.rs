@@ -173,6 +173,35 @@ pub struct NewImage {
     pub max_bytes: Option<u64>,
 }
 
+impl NewImage {
+    /// Refuses an image that would have more bytes of its own than it may.
+    ///
+    /// # Errors
+    /// `too_large`.
+    pub fn check_own_bytes(&self, own_bytes: u64) -> Result<()> {
+        match self.max_bytes {
+            Some(max) if own_bytes > max => {
+                let message = format!(
+                    "the files of the snapshot take {own_bytes} bytes, and an image may have {max} of its own"
+                );
+                Err(Error::new(ErrorKind::TooLarge, message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Makes the error of a rollback to a snapshot of a sandbox with another image.
+pub fn of_another_image(snapshot: &SnapshotId) -> Error {
+    let message = format!("roll back: snapshot `{snapshot}` is of a sandbox with another image");
+    Error::new(ErrorKind::Conflict, message).with_hint("make a sandbox from it: `eyot fork SNAPSHOT`")
+}
+
+/// Makes the error of a comparison whose sides lie over different images.
+pub fn different_images() -> Error {
+    Error::new(ErrorKind::Conflict, "compare files: the two sides have different images")
+}
+
 /// The differences between two sides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

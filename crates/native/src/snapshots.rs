@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::internal::system_reason;
+use eyot::internal::{different_images, of_another_image, system_reason};
 use eyot::{
     BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, NewImage, NewSnapshot, Result,
     SandboxId, SandboxPath, SandboxSnapshots, SandboxSpec, SnapshotId, SnapshotInfo,
@@ -242,9 +242,7 @@ impl Sandboxes {
             let kept = existing(&self.state, snapshot).map_err(&failed)?;
             let kept = kept.ok_or_else(|| not_found(snapshot))?;
             if !is_over_same_image(&kept.lower, &record.lower) {
-                let message = format!("roll back: snapshot `{snapshot}` is of a sandbox with another image");
-                return Err(Error::new(ErrorKind::Conflict, message)
-                    .with_hint("make a sandbox from it: `eyot fork SNAPSHOT`"));
+                return Err(of_another_image(snapshot));
             }
             if !have_same_copies(&kept.cow, &record.cow) {
                 let message =
@@ -295,10 +293,7 @@ impl Sandboxes {
         let used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed("compare files"))?;
         let (from, to) = (self.side(from)?, self.side(to)?);
         if !is_over_same_image(&from.lower, &to.lower) {
-            return Err(Error::new(
-                ErrorKind::Conflict,
-                "compare files: the two sides have different images",
-            ));
+            return Err(different_images());
         }
         if !have_same_copies(&from.cow, &to.cow) {
             let message = "compare files: the two sides have different copies on write";

@@ -33,6 +33,13 @@ pub(crate) async fn send_config(
     stream.flush().await.map_err(lost)
 }
 
+/// Makes the error of a call that was in flight when the stream to a sandbox that runs on was lost.
+pub(crate) fn lost_stream() -> Error {
+    let message = "the stream to the sandbox was lost while the call was in flight";
+    Error::new(ErrorKind::Unavailable, message)
+        .with_hint("the sandbox runs on; whether the call had its effect is not known")
+}
+
 /// Makes the verdict for the calls that were in flight when the backend can't say why a stream ended.
 pub(crate) fn unknown_end(error: &Error) -> Verdict {
     let (text, hint) = (error.to_string(), error.hint().map(str::to_owned));

@@ -6,19 +6,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use eyot::{Created, Error, ErrorKind, Isolation, PublishedPort, Result};
 use eyot_guest::client::{Connection, Verdict};
-use eyot_guest::protocol::container::{ContainerConfig, RELAY_TO_GUEST, RELAY_TO_MAKER};
-use tokio::io::{AsyncReadExt, DuplexStream};
+use eyot_guest::protocol::container::{ContainerConfig, RELAY_TO_MAKER};
+use tokio::io::DuplexStream;
 
 use super::capabilities::capabilities;
 use super::guest_place::look;
 use super::host::BridgeHost;
 use super::record::{BridgeRecord, BridgeState};
 use super::{NAME, isolation, removal, sessions, socket};
-use crate::linked_driver::{GuestBackend, LinkedDriver, send_config, unknown_end};
-use crate::terminal_guest::{GuestTrace, through};
+use crate::linked_driver::{GuestBackend, LinkedDriver, lost_stream, send_config, unknown_end};
+use crate::terminal_guest::{GuestTrace, guest_ended, read_role, through};
 
-/// The longest wait for the first byte of a stream.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest wait for the bridge's word of a sandbox whose stream has ended.
 const LOOK_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -69,35 +67,18 @@ impl BridgedSandbox {
             }
         };
         let mut stream = through(terminal, session.end());
-        let silent = || Error::new(ErrorKind::Unavailable, "the sandbox's guest is not there");
-        match tokio::time::timeout(PATIENCE, stream.read_u8()).await {
-            Ok(Ok(role)) if [RELAY_TO_MAKER, RELAY_TO_GUEST].contains(&role) => Ok((stream, role)),
-            Ok(Ok(_)) => Err(silent().with_source("another program is on the terminal")),
-            Ok(Err(error)) => Err(silent().with_source(error)),
-            Err(late) => Err(silent().with_source(late)),
-        }
+        let role = read_role(&mut stream).await?;
+        Ok((stream, role))
     }
 
     /// Finds out why the stream to the sandbox ended, for the calls that were in flight.
     async fn verdict(&self) -> Verdict {
         let name = self.record.name.to_string();
         match self.end().await {
-            Ok(SandboxEnd::None) => Arc::new(|| {
-                Error::new(
-                    ErrorKind::Unavailable,
-                    "the stream to the sandbox was lost while the call was in flight",
-                )
-                .with_hint("the sandbox runs on; whether the call had its effect is not known")
-            }),
+            Ok(SandboxEnd::None) => Arc::new(lost_stream),
             Ok(SandboxEnd::Destroyed) => Arc::new(move || Error::destroyed(&name)),
             Ok(SandboxEnd::Replaced) => Arc::new(move || replaced(&name)),
-            Ok(SandboxEnd::Guest) => Arc::new(move || {
-                Error::new(
-                    ErrorKind::Unavailable,
-                    format!("the guest in sandbox `{name}` has ended, with all that ran"),
-                )
-                .with_hint("its files are kept; whoever opens the sandbox again starts another guest")
-            }),
+            Ok(SandboxEnd::Guest) => Arc::new(move || guest_ended(&name)),
             Err(error) => unknown_end(&error),
         }
     }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use eyot::internal::{now_ms, run_detached};
 use eyot::{Created, Error, ErrorKind, Isolation, PublishedPort, Result};
 use eyot_guest::client::{Connection, Verdict};
-use eyot_guest::protocol::container::{ContainerConfig, RELAY_TO_GUEST, RELAY_TO_MAKER};
-use tokio::io::{AsyncReadExt, DuplexStream};
+use eyot_guest::protocol::container::{ContainerConfig, RELAY_TO_MAKER};
+use tokio::io::DuplexStream;
 
 use super::bring::failed;
 use super::facts::DaytonaPhase;
@@ -16,11 +16,9 @@ use super::host::DaytonaHost;
 use super::record::{FoundDaytonaSandbox, capabilities, found, isolation};
 use super::toolbox::DaytonaToolbox;
 use super::{NAME, guest, removal, terminal};
-use crate::linked_driver::{GuestBackend, LinkedDriver, send_config, unknown_end};
-use crate::terminal_guest::{GuestLife, GuestTrace};
+use crate::linked_driver::{GuestBackend, LinkedDriver, lost_stream, send_config, unknown_end};
+use crate::terminal_guest::{GuestLife, GuestTrace, guest_ended, read_role};
 
-/// The longest wait for the first byte of a stream.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest wait for Daytona's word of a sandbox whose stream has ended.
 const LOOK_PATIENCE: Duration = Duration::from_secs(30);
 /// The processes that a life is thought to have in a second: the numbers of the next one begin after so many.
@@ -157,35 +155,18 @@ impl DaytonaGuest {
 
     async fn open(&self) -> Result<(DuplexStream, u8)> {
         let mut stream = terminal::open(&self.toolbox, &self.life).await?;
-        let silent = || Error::new(ErrorKind::Unavailable, "the sandbox's guest is not there");
-        match tokio::time::timeout(PATIENCE, stream.read_u8()).await {
-            Ok(Ok(role)) if [RELAY_TO_MAKER, RELAY_TO_GUEST].contains(&role) => Ok((stream, role)),
-            Ok(Ok(_)) => Err(silent().with_source("another program is on the terminal")),
-            Ok(Err(error)) => Err(silent().with_source(error)),
-            Err(late) => Err(silent().with_source(late)),
-        }
+        let role = read_role(&mut stream).await?;
+        Ok((stream, role))
     }
 
     /// Finds out why the stream to the sandbox ended, for the calls that were in flight.
     async fn verdict(&self) -> Verdict {
         let name = self.found.note.name.to_string();
         match self.ended().await {
-            Ok(EndedPart::None) => Arc::new(|| {
-                Error::new(
-                    ErrorKind::Unavailable,
-                    "the stream to the sandbox was lost while the call was in flight",
-                )
-                .with_hint("the sandbox runs on; whether the call had its effect is not known")
-            }),
+            Ok(EndedPart::None) => Arc::new(lost_stream),
             Ok(EndedPart::Sandbox) => Arc::new(move || Error::destroyed(&name)),
             Ok(EndedPart::Life) => Arc::new(move || Error::sleeping(&name)),
-            Ok(EndedPart::Guest) => Arc::new(move || {
-                Error::new(
-                    ErrorKind::Unavailable,
-                    format!("the guest in sandbox `{name}` has ended, with all that ran"),
-                )
-                .with_hint("its files are kept; opening the sandbox again starts another guest")
-            }),
+            Ok(EndedPart::Guest) => Arc::new(move || guest_ended(&name)),
             Err(error) => unknown_end(&error),
         }
     }

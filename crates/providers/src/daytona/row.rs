@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::{Error, ErrorKind, Result};
+use eyot::Result;
 
 use super::options::{DaytonaOptions, MAX_AUTO_STOP_MINUTES, OWNER};
 use super::provider::DaytonaProvider;
 use super::record::capabilities;
 use super::{EXCEPTIONS, NAME};
 use crate::row::{
-    Adopted, Foreign, ForeignKind, ImagesOfProvider, OptionKind, OptionSchema, ProviderCheck, ProviderRow,
-    ProviderSettings, ProviderTests, SandboxAdopter,
+    Adopted, Foreign, ImagesOfProvider, OptionKind, OptionSchema, ProviderCheck, ProviderRow,
+    ProviderSettings, ProviderTests, SandboxAdopter, no_such_machine,
 };
 
 const API_URL: &str = "api_url";
@@ -85,19 +85,12 @@ struct DaytonaAdopter(ProviderSettings);
 impl SandboxAdopter for DaytonaAdopter {
     async fn foreign(&self) -> Result<Vec<Foreign>> {
         let names = open(&self.0)?.foreign().await?;
-        let of = |name| Foreign { kind: ForeignKind::Machine, name, why: "another program has made it" };
-        Ok(names.into_iter().map(of).collect())
+        Ok(names.into_iter().map(Foreign::machine).collect())
     }
 
     async fn adopt(&self, named: &str) -> Result<Adopted> {
-        let (name, id) = open(&self.0)?.adopt(named).await.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                Error::new(ErrorKind::NotFound, format!("Daytona has no sandbox `{named}`"))
-                    .with_hint("`eyot --provider daytona ls` shows what can be adopted, by its id")
-            }
-            _ => error,
-        })?;
-        let (kind, name) = (ForeignKind::Machine, name.to_string());
-        Ok(Adopted { kind, name, id: Some(id), foreign_volume: None, lacks_variables: false })
+        let adopted = open(&self.0)?.adopt(named).await;
+        let (name, id) = adopted.map_err(|error| no_such_machine(error, "Daytona", NAME, named))?;
+        Ok(Adopted::machine(&name, id))
     }
 }

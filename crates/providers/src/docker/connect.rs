@@ -17,7 +17,7 @@ use super::host::Host;
 use super::labels::Record;
 use super::life::Life;
 use super::relay::{self, Role};
-use crate::linked_driver::{send_config, unknown_end};
+use crate::linked_driver::{lost_stream, send_config, unknown_end};
 
 /// The longest wait for the Engine to notice that a container has ended, after the stream to it
 /// has.
@@ -100,11 +100,7 @@ impl Running {
 
 fn told(name: &str, life: &Life, condition: &Condition) -> Error {
     match condition {
-        Condition::Running(now) if now == life => Error::new(
-            ErrorKind::Unavailable,
-            "the stream to the sandbox was lost while the call was in flight",
-        )
-        .with_hint("the sandbox runs on; whether the call had its effect is not known"),
+        Condition::Running(now) if now == life => lost_stream(),
         // It was put to sleep, and woken since.
         Condition::Running(_) => Error::sleeping(name),
         other => other.refusal(name),

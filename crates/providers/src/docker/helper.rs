@@ -25,9 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(2 * 60 * 60);
 /// The use of a helper.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum HelperUse {
-    /// Its files become part of a snapshot. Only whoever has the lock of the snapshots makes one.
+    /// The files become part of a snapshot. Only whoever has the lock of the snapshots makes one.
     Written,
-    /// Its files are read.
+    /// The files are read.
     Read,
 }
 

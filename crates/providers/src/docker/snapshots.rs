@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bollard::models::{ContainerInspectResponse, MountPoint};
-use eyot::internal::run_detached;
+use eyot::internal::{different_images, of_another_image, run_detached};
 use eyot::{
     BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, NewImage, NewSnapshot, Result,
     SandboxId, SandboxSnapshots, SnapshotId, SnapshotInfo, WorkspaceSpec,
@@ -80,8 +80,7 @@ impl SandboxSnapshots for DockerSnapshots {
         self.0.state.open().await?.note_snapshots()?;
         let (from, to) = (side(&self.0, from).await?, side(&self.0, to).await?);
         if from.root_image != to.root_image {
-            let message = "compare files: the two sides have different images";
-            return Err(Error::new(ErrorKind::Conflict, message));
+            return Err(different_images());
         }
         let compared = compared::compare(&self.0, [&from.container, &to.container], options).await;
         for helper in [from.helper, to.helper] {
@@ -277,9 +276,7 @@ async fn roll_back(host: &Arc<Host>, sandbox: &SandboxId, snapshot: &SnapshotId)
     let (found, container) = still(host, sandbox, "roll back").await?;
     let kept = usable(host, snapshot).await?;
     if kept.root_image != root_image(&found.record, container.image.as_deref().unwrap_or_default()) {
-        let message = format!("roll back: snapshot `{snapshot}` is of a sandbox with another image");
-        return Err(Error::new(ErrorKind::Conflict, message)
-            .with_hint("make a sandbox from it: `eyot fork SNAPSHOT`"));
+        return Err(of_another_image(snapshot));
     }
     let image = kept.image.as_deref().unwrap_or_default();
     let successor = make_successor(host, &found, base_of(&kept, &found.record), image).await?;

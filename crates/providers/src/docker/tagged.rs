@@ -45,16 +45,12 @@ pub(crate) async fn refuse_others_name(host: &Host, name: &ImageName) -> Result<
 
 /// Refuses a snapshot that has more than may be above the image below it.
 pub(crate) async fn check_bytes(host: &Host, kept: &SnapshotNote, image: &NewImage) -> Result<()> {
-    let Some(max) = image.max_bytes else { return Ok(()) };
-    let all = look_at_image(host, kept.image.as_deref().unwrap_or_default()).await?.bytes;
-    let below = look_at_image(host, &kept.root_image).await.map_or(0, |below| below.bytes);
-    let own = all.saturating_sub(below);
-    if own <= max {
+    if image.max_bytes.is_none() {
         return Ok(());
     }
-    let message =
-        format!("the files of the snapshot take {own} bytes, and an image may have {max} of its own");
-    Err(Error::new(ErrorKind::TooLarge, message))
+    let all = look_at_image(host, kept.image.as_deref().unwrap_or_default()).await?.bytes;
+    let below = look_at_image(host, &kept.root_image).await.map_or(0, |below| below.bytes);
+    image.check_own_bytes(all.saturating_sub(below))
 }
 
 /// Names the image of a snapshot.

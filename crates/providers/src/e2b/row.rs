@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::{Error, ErrorKind, Result};
+use eyot::Result;
 
 use super::options::{E2bOptions, MAX_TIMEOUT_S, OWNER, TEMPLATE};
 use super::provider::{E2bProvider, capabilities};
 use super::{EXCEPTIONS, NAME};
 use crate::row::{
-    Adopted, Foreign, ForeignKind, ImagesOfProvider, OptionKind, OptionSchema, ProviderCheck, ProviderRow,
-    ProviderSettings, ProviderTests, SandboxAdopter,
+    Adopted, Foreign, ImagesOfProvider, OptionKind, OptionSchema, ProviderCheck, ProviderRow,
+    ProviderSettings, ProviderTests, SandboxAdopter, no_such_machine,
 };
 
 const DOMAIN_OPTION: &str = "domain";
@@ -91,17 +91,12 @@ struct Adopter(ProviderSettings);
 impl SandboxAdopter for Adopter {
     async fn foreign(&self) -> Result<Vec<Foreign>> {
         let names = open(&self.0)?.foreign().await?;
-        let of = |name| Foreign { kind: ForeignKind::Machine, name, why: "another program has made it" };
-        Ok(names.into_iter().map(of).collect())
+        Ok(names.into_iter().map(Foreign::machine).collect())
     }
 
     async fn adopt(&self, named: &str) -> Result<Adopted> {
-        let record = open(&self.0)?.adopt(named).await.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error::new(ErrorKind::NotFound, format!("E2B has no sandbox `{named}`"))
-                .with_hint("`eyot --provider e2b ls` shows what can be adopted"),
-            _ => error,
-        })?;
-        let (kind, name) = (ForeignKind::Machine, record.0.to_string());
-        Ok(Adopted { kind, name, id: Some(record.1), foreign_volume: None, lacks_variables: false })
+        let adopted = open(&self.0)?.adopt(named).await;
+        let (name, id) = adopted.map_err(|error| no_such_machine(error, "E2B", NAME, named))?;
+        Ok(Adopted::machine(&name, id))
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eyot::{Error, ErrorKind, Result};
+use eyot::{Error, Result};
 use eyot_guest::client::{Connection, Verdict};
 use eyot_guest::environment;
 use eyot_guest::protocol::GuestConfig;
@@ -21,7 +21,7 @@ use super::pod_state::PodState;
 use super::reach::{self, GuestRole, PodPlace};
 use super::record::PodRecord;
 use super::wait;
-use crate::linked_driver::{send_config, unknown_end};
+use crate::linked_driver::{lost_stream, send_config, unknown_end};
 
 /// The longest wait for the cluster to notice that a Pod has ended, after the stream to it has.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -91,8 +91,7 @@ impl RunningPod {
             Ok(Some(Some(state))) => Arc::new(move || state.refusal(&name)),
             Ok(Some(None)) => Arc::new(move || Error::destroyed(&name)),
             Ok(None) => Arc::new(|| {
-                Error::new(ErrorKind::Unavailable, "the stream to the sandbox was lost while the call was in flight")
-                    .with_hint("its Pod runs on, as far as the cluster knows; whether the call had its effect is not known")
+                lost_stream().with_hint("its Pod runs on, as far as the cluster knows; whether the call had its effect is not known")
             }),
             Err(error) => unknown_end(&error),
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use eyot::internal::now_ms;
-use eyot::{Error, ErrorKind, ImageInfo, ImageName, Result};
+use eyot::{Error, ErrorKind, ImageInfo, ImageName, NewImage, Result};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
@@ -30,14 +30,10 @@ impl MemoryImage {
     /// Makes an image of the files of a snapshot. Takes longer the more bytes they have, since all are looked at.
     ///
     /// # Errors
-    /// `too_large`: it would add more than `max_bytes` to the image below it.
-    pub(super) fn of(files: &FrozenFiles, below: Option<&Self>, max_bytes: Option<u64>) -> Result<Self> {
+    /// `too_large`: it would add more to the image below it than it may.
+    pub(super) fn of(files: &FrozenFiles, below: Option<&Self>, new: &NewImage) -> Result<Self> {
         let (own, _) = sizes(files, below.map(|image| &image.files));
-        if let Some(max) = max_bytes.filter(|max| own > *max) {
-            let message =
-                format!("the files of the snapshot take {own} bytes, and an image may have {max} of its own");
-            return Err(Error::new(ErrorKind::TooLarge, message));
-        }
+        new.check_own_bytes(own)?;
         Ok(Self {
             digest: digest_of(files),
             files: files.clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use eyot::internal::{different_images, of_another_image};
 use eyot::{
     BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, ImageName, NewImage, NewSnapshot,
     Result, SandboxId, SandboxSnapshots, SnapshotId, SnapshotInfo,
@@ -56,8 +57,7 @@ impl SandboxSnapshots for MemorySnapshots {
         let compared = self.blocking(move |world| {
             let ((from, one), (to, other)) = (side(world, &from)?, side(world, &to)?);
             if !is_same(one.as_deref(), other.as_deref()) {
-                let message = "compare files: the two sides have different images";
-                return Err(Error::new(ErrorKind::Conflict, message));
+                return Err(different_images());
             }
             Ok(compare(&from, &to, &options))
         });
@@ -76,10 +76,10 @@ impl SandboxSnapshots for MemorySnapshots {
     async fn commit(&self, snapshot: &SnapshotId, image: &NewImage) -> Result<ImageInfo> {
         let name = ImageName::parse_new(&image.reference)?;
         let what = format!("commit `{}`", name.short());
-        let (snapshot, max_bytes) = (snapshot.clone(), image.max_bytes);
+        let (snapshot, new) = (snapshot.clone(), image.clone());
         let made = self.blocking(move |world| {
             let kept = world.snapshots().find(&snapshot)?;
-            MemoryImage::of(&kept.files, kept.image.as_deref(), max_bytes)
+            MemoryImage::of(&kept.files, kept.image.as_deref(), &new)
         });
         // Whoever gives up while it is made has named nothing.
         let named = made.await.and_then(|made| self.0.images().put(name, Arc::new(made)));
@@ -117,9 +117,7 @@ fn roll_back(world: &MemoryWorld, sandbox: &MemorySandbox, snapshot: &SnapshotId
     sandbox.while_asleep("roll back", || {
         let kept = world.snapshots().find(snapshot)?;
         if !is_same(kept.image.as_deref(), sandbox.image.as_deref()) {
-            let message = format!("roll back: snapshot `{snapshot}` is of a sandbox with another image");
-            return Err(Error::new(ErrorKind::Conflict, message)
-                .with_hint("make a sandbox from it: `eyot fork SNAPSHOT`"));
+            return Err(of_another_image(snapshot));
         }
         world.give_files(sandbox, &kept.files)?;
         *sandbox.base() = Some(kept);

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::{Error, ErrorKind, Result};
+use eyot::Result;
 
 use super::options::{APP, IMAGE, MAX_TIMEOUT_S, ModalOptions};
 use super::provider::{ModalProvider, capabilities};
 use super::{EXCEPTIONS, NAME};
 use crate::row::{
-    Adopted, Foreign, ForeignKind, ImagesOfProvider, OptionKind, OptionSchema, ProviderCheck, ProviderRow,
-    ProviderSettings, ProviderTests, SandboxAdopter,
+    Adopted, Foreign, ImagesOfProvider, OptionKind, OptionSchema, ProviderCheck, ProviderRow,
+    ProviderSettings, ProviderTests, SandboxAdopter, no_such_machine,
 };
 
 const SERVER_URL: &str = "server_url";
@@ -82,17 +82,12 @@ struct ModalAdopter(ProviderSettings);
 impl SandboxAdopter for ModalAdopter {
     async fn foreign(&self) -> Result<Vec<Foreign>> {
         let names = open(&self.0)?.foreign().await?;
-        let of = |name| Foreign { kind: ForeignKind::Machine, name, why: "another program has made it" };
-        Ok(names.into_iter().map(of).collect())
+        Ok(names.into_iter().map(Foreign::machine).collect())
     }
 
     async fn adopt(&self, named: &str) -> Result<Adopted> {
-        let record = open(&self.0)?.adopt(named).await.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Error::new(ErrorKind::NotFound, format!("Modal has no sandbox `{named}`"))
-                .with_hint("`eyot --provider modal ls` shows what can be adopted"),
-            _ => error,
-        })?;
-        let (kind, name) = (ForeignKind::Machine, record.0.to_string());
-        Ok(Adopted { kind, name, id: Some(record.1), foreign_volume: None, lacks_variables: false })
+        let adopted = open(&self.0)?.adopt(named).await;
+        let (name, id) = adopted.map_err(|error| no_such_machine(error, "Modal", NAME, named))?;
+        Ok(Adopted::machine(&name, id))
     }
 }

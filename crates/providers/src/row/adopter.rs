@@ -2,7 +2,7 @@
 //! operator adopts them.
 
 use async_trait::async_trait;
-use eyot::{Result, SandboxId};
+use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
 use serde::Serialize;
 
 /// Lists what is foreign on a backend, and adopts it.
@@ -25,6 +25,13 @@ pub struct Foreign {
     pub name: String,
     /// The reason why it is foreign.
     pub why: &'static str,
+}
+
+impl Foreign {
+    /// Returns a machine of a vendor that another program has made.
+    pub(crate) fn machine(name: String) -> Self {
+        Self { kind: ForeignKind::Machine, name, why: "another program has made it" }
+    }
 }
 
 /// The kind of a [`Foreign`] thing.
@@ -64,4 +71,21 @@ pub struct Adopted {
     pub foreign_volume: Option<String>,
     /// The variables that the sandbox was made with can't be read: another state folder has encrypted them.
     pub lacks_variables: bool,
+}
+
+impl Adopted {
+    /// Returns a machine of a vendor that was adopted.
+    pub(crate) fn machine(name: &SandboxName, id: SandboxId) -> Self {
+        let kind = ForeignKind::Machine;
+        Self { kind, name: name.to_string(), id: Some(id), foreign_volume: None, lacks_variables: false }
+    }
+}
+
+/// Says of an adoption that failed because a vendor has no such sandbox what there is.
+pub(crate) fn no_such_machine(error: Error, vendor: &str, provider: &str, named: &str) -> Error {
+    if error.kind() != ErrorKind::NotFound {
+        return error;
+    }
+    Error::new(ErrorKind::NotFound, format!("{vendor} has no sandbox `{named}`"))
+        .with_hint(format!("`eyot --provider {provider} ls` shows what can be adopted, with its id"))
 }

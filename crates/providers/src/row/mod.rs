@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 use eyot::{Capabilities, Mount, Result, SandboxOperationUnsupported, SandboxProvider, SandboxSpec};
 
+#[cfg(feature = "e2b")]
+pub(crate) use adopter::no_such_machine;
 pub use adopter::{Adopted, Foreign, ForeignKind, SandboxAdopter};
 pub use check::{CheckFuture, ProviderCheck};
 pub use options::{OptionKind, OptionSchema, OptionValue, ProviderOptions};

@@ -5,12 +5,18 @@ mod life;
 mod socket;
 mod tunnel;
 
+use std::time::Duration;
+
 use eyot::{Error, ErrorKind, Result};
+use eyot_guest::protocol::container::{RELAY_TO_GUEST, RELAY_TO_MAKER};
+use tokio::io::{AsyncReadExt, DuplexStream};
 
 pub(crate) use life::GuestLife;
 pub(crate) use socket::{TerminalSocket, upgraded, websocket_request};
 pub(crate) use tunnel::through;
 
+/// The longest wait for the first byte of a stream.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Makes room for a guest.
 pub(crate) const PLACE: &str = include_str!("place.sh");
 /// Starts a guest that was uploaded.
@@ -59,6 +65,24 @@ pub(crate) fn done(said: &str) -> Result<()> {
             None => Err(odd(said)),
         },
     }
+}
+
+/// Reads the first byte of a stream: whom the relay of the guest speaks for.
+pub(crate) async fn read_role(stream: &mut DuplexStream) -> Result<u8> {
+    let silent = || Error::new(ErrorKind::Unavailable, "the sandbox's guest is not there");
+    match tokio::time::timeout(PATIENCE, stream.read_u8()).await {
+        Ok(Ok(role)) if [RELAY_TO_MAKER, RELAY_TO_GUEST].contains(&role) => Ok(role),
+        Ok(Ok(_)) => Err(silent().with_source("another program is on the terminal")),
+        Ok(Err(error)) => Err(silent().with_source(error)),
+        Err(late) => Err(silent().with_source(late)),
+    }
+}
+
+/// Makes the error of a call to a guest that has ended in a sandbox that has not.
+pub(crate) fn guest_ended(sandbox: &str) -> Error {
+    let message = format!("the guest in sandbox `{sandbox}` has ended, with all that ran");
+    Error::new(ErrorKind::Unavailable, message)
+        .with_hint("its files are kept; whoever opens the sandbox again starts another guest")
 }
 
 fn odd(said: &str) -> Error {
