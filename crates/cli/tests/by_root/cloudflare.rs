@@ -1,17 +1,17 @@
 //! `eyot --provider cloudflare` against a stand-in of the bridge, whose containers are native sandboxes.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
-use eyot::SandboxProvider;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::Case;
 use crate::cloudflare_stand_in::Containers;
 use crate::cloudflare_stand_in::bridge::{StandInBridge, routes};
+use crate::left::remove_left;
 use crate::machine::{Machine, Ran};
-use crate::vendor_rules::{a_tree_goes_there_and_back, names};
+use crate::vendor_rules::{a_file_goes_in_and_out, a_tree_goes_there_and_back, are_refused, ask, names};
 
 pub fn trials() -> Vec<Case> {
     vec![
@@ -84,12 +84,7 @@ impl Vendor {
 
     /// Asks the bridge itself.
     fn ask(&self, method: &str, path: &str, body: &str) -> String {
-        let mut curl = Command::new("curl");
-        let key = format!("Authorization: Bearer {KEY}");
-        curl.args(["-sS", "-X", method, "-H", &key, "-H", "Content-Type: application/json", "-d", body]);
-        let output = curl.arg(format!("{}{path}", self.url)).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        ask(&format!("Authorization: Bearer {KEY}"), method, &format!("{}{path}", self.url), body)
     }
 }
 
@@ -97,9 +92,7 @@ impl Drop for Vendor {
     fn drop(&mut self) {
         self.runtime.block_on(async {
             let native = &self.bridge.containers.native;
-            for left in native.list().await.unwrap() {
-                native.remove(left.id.as_str()).await.unwrap();
-            }
+            remove_left(&**native).await;
         });
     }
 }
@@ -109,12 +102,7 @@ fn a_sandbox_of_cloudflare_is_made_used_found_by_later_commands_and_removed() {
     assert_eq!(vendor.run(&["create", "--name", "job", "-e", "WORD=kept"]).success(), "job\n");
     let ran = vendor.run(&["exec", "job", "--", "sh", "-c", "echo $WORD; pwd; exit 3"]);
     assert_eq!((ran.code, &ran.stdout[..]), (Some(3), &b"kept\n/workspace\n"[..]), "{ran:?}");
-    let file = vendor.machine.write("f", "from here\n");
-    vendor.run(&["cp", &file, "job:in/f"]).success();
-    assert_eq!(vendor.run(&["exec", "job", "--", "cat", "in/f"]).success(), "from here\n");
-    let back = vendor.machine.path_text("back");
-    vendor.run(&["cp", "job:in/f", &back]).success();
-    assert_eq!(std::fs::read_to_string(&back).unwrap(), "from here\n");
+    a_file_goes_in_and_out(&vendor.machine, |arguments| vendor.run(arguments));
     assert!(vendor.run(&["grep", "job", "here"]).success().contains("in/f"));
     assert_eq!(vendor.names(), ["job"]);
     let shown = vendor.run(&["inspect", "job"]).success();
@@ -127,18 +115,15 @@ fn a_sandbox_of_cloudflare_is_made_used_found_by_later_commands_and_removed() {
 fn what_cloudflare_does_not_have_is_refused_with_the_reason() {
     let vendor = Vendor::new();
     vendor.run(&["create", "--name", "job"]).success();
-    for (arguments, reason) in [
+    let refused = [
         (&["create", "--ttl", "1h"][..], "with --ttl"),
         (&["create", "--net", "host"], "--net"),
         (&["create", "--image", "node:22"], "--image"),
         (&["create", "--user", "root"], "--user"),
         (&["create", "--require", "memory", "--memory", "1g"], "require"),
         (&["sleep", "job"], "cloudflare does not support sleep"),
-    ] {
-        let ran = vendor.run(arguments);
-        assert_ne!(ran.code, Some(0), "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains(reason), "{arguments:?}: {ran:?}");
-    }
+    ];
+    are_refused(&refused, |arguments| vendor.run(arguments));
     assert_eq!((vendor.names().len(), vendor.containers().len()), (1, 1));
 }
 

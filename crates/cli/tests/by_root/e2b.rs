@@ -1,17 +1,19 @@
 //! `eyot --provider e2b` against a server of this repository that speaks E2B's API, with native sandboxes.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
-use eyot::SandboxProvider;
 use eyot_native::{NativeOptions, NativeProvider};
 use eyot_server::e2b::{E2bApi, E2bServerOptions};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::Case;
+use crate::left::remove_left;
 use crate::machine::{Machine, Ran};
-use crate::vendor_rules::{a_tree_goes_there_and_back, names};
+use crate::vendor_rules::{
+    a_file_goes_in_and_out, a_tree_goes_there_and_back, adopted, are_refused, ask, names,
+};
 
 pub fn trials() -> Vec<Case> {
     vec![
@@ -78,12 +80,7 @@ impl Vendor {
 
     /// Asks the vendor itself, as its own SDK does.
     fn ask(&self, method: &str, path: &str, body: &str) -> String {
-        let mut curl = Command::new("curl");
-        let key = format!("X-API-Key: {KEY}");
-        curl.args(["-sS", "-X", method, "-H", &key, "-H", "Content-Type: application/json", "-d", body]);
-        let output = curl.arg(format!("{}{path}", self.url)).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        ask(&format!("X-API-Key: {KEY}"), method, &format!("{}{path}", self.url), body)
     }
 }
 
@@ -91,9 +88,7 @@ impl Drop for Vendor {
     fn drop(&mut self) {
         self.runtime.block_on(async {
             self.api.end().await.unwrap();
-            for left in self.native.list().await.unwrap() {
-                self.native.remove(left.id.as_str()).await.unwrap();
-            }
+            remove_left(&*self.native).await;
         });
     }
 }
@@ -103,12 +98,7 @@ fn a_sandbox_of_e2b_is_made_used_found_by_later_commands_and_removed() {
     assert_eq!(vendor.run(&["create", "--name", "job", "-e", "WORD=kept"]).success(), "job\n");
     let ran = vendor.run(&["exec", "job", "--", "sh", "-c", "echo $WORD; pwd; id -un; exit 3"]);
     assert_eq!((ran.code, &ran.stdout[..]), (Some(3), &b"kept\n/workspace\nuser\n"[..]), "{ran:?}");
-    let file = vendor.machine.write("f", "from here\n");
-    vendor.run(&["cp", &file, "job:in/f"]).success();
-    assert_eq!(vendor.run(&["exec", "job", "--", "cat", "in/f"]).success(), "from here\n");
-    let back = vendor.machine.path_text("back");
-    vendor.run(&["cp", "job:in/f", &back]).success();
-    assert_eq!(std::fs::read_to_string(&back).unwrap(), "from here\n");
+    a_file_goes_in_and_out(&vendor.machine, |arguments| vendor.run(arguments));
     assert_eq!(vendor.names(), ["job"]);
     vendor.run(&["sleep", "job"]).success();
     assert_eq!(vendor.run(&["exec", "job", "--", "cat", "in/f"]).success(), "from here\n");
@@ -122,18 +112,15 @@ fn a_sandbox_of_e2b_is_made_used_found_by_later_commands_and_removed() {
 fn what_e2b_does_not_have_is_refused_with_the_reason() {
     let vendor = Vendor::new();
     vendor.run(&["create", "--name", "job"]).success();
-    for (arguments, reason) in [
+    let refused = [
         (&["create", "--ttl", "1h"][..], "with --ttl"),
         (&["create", "--net", "host"], "--net"),
         (&["create", "--user", "root"], "--user"),
         (&["create", "--require", "memory", "--memory", "1g"], "require"),
         (&["dial", "job", "80"], "e2b does not support dial"),
         (&["grep", "job", "x"], "e2b does not support grep"),
-    ] {
-        let ran = vendor.run(arguments);
-        assert_ne!(ran.code, Some(0), "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains(reason), "{arguments:?}: {ran:?}");
-    }
+    ];
+    are_refused(&refused, |arguments| vendor.run(arguments));
     assert_eq!(vendor.names(), ["job"]);
 }
 
@@ -150,11 +137,7 @@ fn a_sandbox_of_somebody_else_is_adopted_and_its_removal_leaves_it() {
     let made = vendor.ask("POST", "/v2/sandboxes", r#"{"templateID":"base"}"#);
     let id =
         serde_json::from_str::<serde_json::Value>(&made).unwrap()["sandboxID"].as_str().unwrap().to_owned();
-    let listed = vendor.run(&["ls"]);
-    assert!(String::from_utf8_lossy(&listed.stdout).contains(&id), "{listed:?}");
-    assert!(listed.stderr.contains("foreign") && listed.stderr.contains("adopt"), "{listed:?}");
-    vendor.run(&["adopt", &id]).success();
-    let own = vendor.run(&["ls", "-q"]).success().trim().to_owned();
+    let own = adopted(&id, |arguments| vendor.run(arguments));
     assert_eq!(
         vendor.run(&["exec", &own, "--", "sh", "-c", "echo here; pwd"]).success(),
         "here\n/home/user\n"

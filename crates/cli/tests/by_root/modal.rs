@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use crate::Case;
 use crate::machine::{Machine, Ran};
 use crate::modal_stand_in::{StandIn, TOKEN_ID, TOKEN_SECRET};
-use crate::vendor_rules::{a_tree_goes_there_and_back, names};
+use crate::vendor_rules::{a_file_goes_in_and_out, a_tree_goes_there_and_back, adopted, are_refused, names};
 
 pub fn trials() -> Vec<Case> {
     vec![
@@ -157,12 +157,7 @@ fn a_sandbox_of_modal_is_made_used_found_by_later_commands_and_removed() {
     assert_eq!(vendor.run(&["create", "--name", "job", "-e", "WORD=kept"]).success(), "job\n");
     let ran = vendor.run(&["exec", "job", "--", "sh", "-c", "echo $WORD; pwd; id -un; exit 3"]);
     assert_eq!((ran.code, &ran.stdout[..]), (Some(3), &b"kept\n/workspace\nroot\n"[..]), "{ran:?}");
-    let file = vendor.machine.write("f", "from here\n");
-    vendor.run(&["cp", &file, "job:in/f"]).success();
-    assert_eq!(vendor.run(&["exec", "job", "--", "cat", "in/f"]).success(), "from here\n");
-    let back = vendor.machine.path_text("back");
-    vendor.run(&["cp", "job:in/f", &back]).success();
-    assert_eq!(std::fs::read_to_string(&back).unwrap(), "from here\n");
+    a_file_goes_in_and_out(&vendor.machine, |arguments| vendor.run(arguments));
     assert_eq!(vendor.names(), ["job"]);
     let shown = vendor.run(&["inspect", "job"]).success();
     assert!(shown.contains("modal"), "{shown}");
@@ -176,7 +171,7 @@ fn a_sandbox_of_modal_is_made_used_found_by_later_commands_and_removed() {
 fn what_modal_does_not_have_is_refused_with_the_reason() {
     let vendor = Vendor::new();
     vendor.run(&["create", "--name", "job"]).success();
-    for (arguments, reason) in [
+    let refused = [
         (&["create", "--ttl", "1h"][..], "with --ttl"),
         (&["create", "--net", "host"], "--net"),
         (&["create", "--user", "root"], "--user"),
@@ -184,11 +179,8 @@ fn what_modal_does_not_have_is_refused_with_the_reason() {
         (&["sleep", "job"], "modal does not support sleep"),
         (&["dial", "job", "80"], "modal does not support dial"),
         (&["grep", "job", "x"], "modal does not support grep"),
-    ] {
-        let ran = vendor.run(arguments);
-        assert_ne!(ran.code, Some(0), "{arguments:?}: {ran:?}");
-        assert!(ran.stderr.contains(reason), "{arguments:?}: {ran:?}");
-    }
+    ];
+    are_refused(&refused, |arguments| vendor.run(arguments));
     assert_eq!(vendor.names(), ["job"]);
 }
 
@@ -209,11 +201,7 @@ fn without_a_token_of_modal_the_error_says_where_it_belongs() {
 fn a_sandbox_of_modal_of_somebody_else_is_adopted_and_its_removal_leaves_it() {
     let vendor = Vendor::new();
     let id = vendor.foreign();
-    let listed = vendor.run(&["ls"]);
-    assert!(String::from_utf8_lossy(&listed.stdout).contains(&id), "{listed:?}");
-    assert!(listed.stderr.contains("foreign") && listed.stderr.contains("adopt"), "{listed:?}");
-    vendor.run(&["adopt", &id]).success();
-    let own = vendor.run(&["ls", "-q"]).success().trim().to_owned();
+    let own = adopted(&id, |arguments| vendor.run(arguments));
     let ran = vendor.run(&["exec", &own, "--", "sh", "-c", "echo here; pwd"]).success();
     assert_eq!(ran, "here\n/root\n");
     vendor.run(&["rm", &own]).success();

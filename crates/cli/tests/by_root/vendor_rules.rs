@@ -1,5 +1,7 @@
 //! Rules for every vendor whose sandboxes `eyot` makes.
 
+use std::process::{Command, Stdio};
+
 use crate::machine::{Machine, Ran};
 
 /// Checks that a tree goes from a native sandbox to one of a vendor's and back, and a single file there. `run` runs `eyot` with that
@@ -26,4 +28,41 @@ pub fn names(run: impl Fn(&[&str]) -> Ran) -> Vec<String> {
     let listed: serde_json::Value = serde_json::from_str(&run(&["--json", "ls"]).success()).unwrap();
     let all = listed.as_array().unwrap().iter();
     all.map(|sandbox| sandbox["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Checks that a file goes into the sandbox `job`, and comes out again.
+pub fn a_file_goes_in_and_out(machine: &Machine, run: impl Fn(&[&str]) -> Ran) {
+    let file = machine.write("f", "from here\n");
+    run(&["cp", &file, "job:in/f"]).success();
+    assert_eq!(run(&["exec", "job", "--", "cat", "in/f"]).success(), "from here\n");
+    let back = machine.path_text("back");
+    run(&["cp", "job:in/f", &back]).success();
+    assert_eq!(std::fs::read_to_string(&back).unwrap(), "from here\n");
+}
+
+/// Checks that each command fails, and says this of the reason.
+pub fn are_refused(commands: &[(&[&str], &str)], run: impl Fn(&[&str]) -> Ran) {
+    for (arguments, reason) in commands {
+        let ran = run(arguments);
+        assert_ne!(ran.code, Some(0), "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains(reason), "{arguments:?}: {ran:?}");
+    }
+}
+
+/// Adopts the machine of somebody else, which must be listed before. Returns the name that its sandbox has then.
+pub fn adopted(id: &str, run: impl Fn(&[&str]) -> Ran) -> String {
+    let listed = run(&["ls"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains(id), "{listed:?}");
+    assert!(listed.stderr.contains("foreign") && listed.stderr.contains("adopt"), "{listed:?}");
+    run(&["adopt", id]).success();
+    run(&["ls", "-q"]).success().trim().to_owned()
+}
+
+/// Asks a vendor itself, with a header that has the key.
+pub fn ask(header: &str, method: &str, url: &str, body: &str) -> String {
+    let mut curl = Command::new("curl");
+    curl.args(["-sS", "-X", method, "-H", header, "-H", "Content-Type: application/json", "-d", body, url]);
+    let output = curl.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }

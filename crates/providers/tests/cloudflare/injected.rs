@@ -1,21 +1,19 @@
 //! Faults that are injected between the driver and the bridge, and what the cases share that plan them.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Json, Response};
-use eyot::Error;
-use futures_util::StreamExt;
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::Trial;
 use serde_json::json;
-use tokio::sync::Semaphore;
 
+use crate::bodies::{cut, endless};
 use crate::ground::Ground;
+use crate::planned::PlannedFaults;
+
+pub use crate::tried::{Tried, ensure, failed, within};
 
 /// A fault of one request.
 #[derive(Clone, Copy)]
@@ -36,81 +34,44 @@ pub enum Fault {
     Held,
 }
 
-/// A fault for the next requests of a method whose path ends so.
-struct Planned {
-    method: Method,
-    end: &'static str,
-    fault: Fault,
-    times: usize,
-}
-
 /// A case.
 pub type NamedCase = (&'static str, fn() -> Tried);
-pub type Tried = Result<(), Failed>;
 
-/// The faults to come.
+/// The faults to come, and every request that came, as `METHOD path`.
 #[derive(Clone, Default)]
-pub struct Faults {
-    planned: Arc<Mutex<VecDeque<Planned>>>,
-    /// Every request that came, as `METHOD path`.
-    asked: Arc<Mutex<Vec<String>>>,
-    held: Arc<Turnstile>,
-}
-
-/// The way of held requests.
-struct Turnstile {
-    arrived: Semaphore,
-    released: Semaphore,
-}
-
-impl Default for Turnstile {
-    fn default() -> Self {
-        Self { arrived: Semaphore::new(0), released: Semaphore::new(0) }
-    }
-}
-
-async fn pass_one(gate: &Semaphore) {
-    gate.acquire().await.expect("it is never closed").forget();
-}
-
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().expect("no case panics while it holds it")
-}
+pub struct Faults(PlannedFaults<(Method, Fault)>);
 
 impl Faults {
+    /// Plans a fault for the next request of a method whose path ends so.
     pub fn plan(&self, method: Method, end: &'static str, fault: Fault) {
         self.plan_times(method, end, fault, 1);
     }
 
+    /// Plans it for the next requests.
     pub fn plan_times(&self, method: Method, end: &'static str, fault: Fault, times: usize) {
-        locked(&self.planned).push_back(Planned { method, end, fault, times });
+        self.0.plan_times(end, (method, fault), times);
     }
 
     fn take(&self, request: &Request) -> Option<Fault> {
-        let path = request.uri().path();
-        locked(&self.asked).push(format!("{} {path}", request.method()));
-        let mut planned = locked(&self.planned);
-        let fits = |plan: &&mut Planned| {
-            request.method() == plan.method && path.ends_with(plan.end) && plan.times > 0
-        };
-        let plan = planned.iter_mut().find(fits)?;
-        plan.times -= 1;
-        Some(plan.fault)
+        let (method, path) = (request.method(), request.uri().path());
+        let call = format!("{method} {path}");
+        let taken = self.0.take_where(&call, |end, (of, _)| method == of && path.ends_with(end));
+        taken.map(|(_, fault)| fault)
     }
 
     /// Returns how often such a request came.
     pub fn count(&self, method: &str, end: &str) -> usize {
-        locked(&self.asked).iter().filter(|one| one.starts_with(method) && one.ends_with(end)).count()
+        self.0.count_where(|one| one.starts_with(method) && one.ends_with(end))
     }
 
     /// Waits until a request is held.
     pub async fn arrived(&self) {
-        pass_one(&self.held.arrived).await;
+        self.0.arrived().await;
     }
 
     /// Lets a held request go on.
     pub fn release(&self) {
-        self.held.released.add_permits(1);
+        self.0.release();
     }
 
     async fn pass(self, request: Request, next: Next) -> Response {
@@ -137,38 +98,12 @@ impl Faults {
                     .into_response()
             }
             Some(Fault::Held) => {
-                self.held.arrived.add_permits(1);
-                pass_one(&self.held.released).await;
+                self.0.hold().await;
                 next.run(request).await
             }
             Some(Fault::Cut(bytes)) => next.run(request).await.map(|body| cut(body, bytes)),
         }
     }
-}
-
-/// Returns spaces, as many as are read.
-fn endless() -> Body {
-    const PIECE: &[u8] = &[b' '; 64 << 10];
-    Body::from_stream(futures_util::stream::repeat_with(|| {
-        Ok::<_, std::io::Error>(Bytes::from_static(PIECE))
-    }))
-}
-
-/// Returns the beginning of a body, and then a connection that breaks.
-fn cut(body: Body, bytes: usize) -> Body {
-    let mut left = bytes;
-    let pieces = body.into_data_stream().map(move |piece| {
-        let piece = piece.map_err(std::io::Error::other)?;
-        if left == 0 {
-            return Err(std::io::Error::other("the connection is cut"));
-        }
-        let kept: Bytes = piece.slice(..piece.len().min(left));
-        left -= kept.len();
-        Ok(kept)
-    });
-    // So that it is not over before the cut.
-    let rest = futures_util::stream::once(async { Err(std::io::Error::other("the connection is cut")) });
-    Body::from_stream(pieces.chain(rest))
 }
 
 /// Returns a stand-in for so many containers, whose clock is decades behind, and the faults of its requests.
@@ -189,24 +124,9 @@ pub fn ground(most: usize) -> (Ground, Faults) {
     (Ground::with(most, around), faults)
 }
 
-pub fn ensure(holds: bool, otherwise: impl Into<String>) -> Tried {
-    if holds { Ok(()) } else { Err(otherwise.into().into()) }
-}
-
-/// Returns the error that was due.
-pub fn failed<T>(result: eyot::Result<T>) -> Result<Error, Failed> {
-    result.err().ok_or_else(|| "it succeeded; an error was due".into())
-}
-
 /// Returns the trials of a group of cases.
 pub fn named(group: &str, cases: &[NamedCase]) -> Vec<Trial> {
     cases.iter().map(|(name, case)| Trial::test(format!("{group}::{name}"), *case)).collect()
-}
-
-/// Waits for what may take this long.
-pub async fn within<T>(seconds: u64, work: impl Future<Output = T>) -> Result<T, Failed> {
-    let late = |_| Failed::from(format!("it took longer than {seconds} s"));
-    tokio::time::timeout(Duration::from_secs(seconds), work).await.map_err(late)
 }
 
 /// Waits until the stand-in has no container.

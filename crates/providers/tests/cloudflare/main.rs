@@ -1,14 +1,20 @@
 //! The conformance suite over the bridge's wire: as a stand-in speaks it, whose containers are native sandboxes, and as the
 //! vendor's own does. The latter needs CLOUDFLARE_SANDBOX_WORKER_URL; without it its rules show as ignored.
 
+#[path = "../vendor/bodies.rs"]
+mod bodies;
 mod faults;
 mod ground;
 mod injected;
 #[path = "../vendor/left.rs"]
 mod left;
 mod leftovers;
+#[path = "../vendor/planned.rs"]
+mod planned;
 #[allow(dead_code, reason = "shared with the other tests of the provider")]
 mod stand_in;
+#[path = "../vendor/tried.rs"]
+mod tried;
 #[path = "../vendor/mod.rs"]
 mod vendor;
 

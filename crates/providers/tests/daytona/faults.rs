@@ -1,7 +1,6 @@
 //! Faults of the service: it throttles, fails, cuts answers and terminals, sends its callers elsewhere, stops or loses a sandbox
 //! under a call, and has a clock of its own. The driver tells the truth each time.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,8 +15,8 @@ use tokio::net::TcpListener;
 
 use crate::ground::{Ground, block_on};
 use crate::stand_in::{Fault, KEY};
+use crate::tried::{Tried, ensure, failed, within};
 
-type Tried = Result<(), Failed>;
 type NamedCase = (&'static str, fn(&Ground) -> Tried);
 
 pub fn trials() -> Vec<Trial> {
@@ -53,22 +52,6 @@ pub fn trials() -> Vec<Trial> {
     let trial =
         |(name, case): NamedCase| Trial::test(format!("faults::{name}"), move || case(&Ground::new()));
     cases.into_iter().map(trial).collect()
-}
-
-fn ensure(holds: bool, otherwise: impl fmt::Display) -> Tried {
-    if holds { Ok(()) } else { Err(otherwise.to_string().into()) }
-}
-
-fn failed<T>(result: Result<T, Error>) -> Result<Error, Failed> {
-    match result {
-        Ok(_) => Err("it did not fail".into()),
-        Err(error) => Ok(error),
-    }
-}
-
-async fn within<T>(seconds: u64, awaited: impl Future<Output = T>) -> Result<T, Failed> {
-    let late = |_| Failed::from(format!("not within {seconds} s"));
-    tokio::time::timeout(Duration::from_secs(seconds), awaited).await.map_err(late)
 }
 
 async fn until(seconds: u64, holds: impl Fn() -> bool) -> Tried {

@@ -7,6 +7,8 @@ mod ground;
 mod left;
 #[allow(dead_code, reason = "shared with the other tests of the provider")]
 mod stand_in;
+#[path = "../vendor/tried.rs"]
+mod tried;
 #[path = "../vendor/mod.rs"]
 mod vendor;
 

@@ -1,20 +1,19 @@
 //! Faults that are injected between the driver and the service, and what the cases share that plan them.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
-
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use eyot::{Error, ExecOptions, Sandbox};
+use eyot::{ExecOptions, Sandbox};
 use futures_util::StreamExt;
-use libtest_mimic::{Failed, Trial};
-use tokio::sync::Semaphore;
+use libtest_mimic::Trial;
 
+use crate::bodies::{cut, endless};
 use crate::ground::Ground;
+use crate::planned::PlannedFaults;
+
+pub use crate::tried::{Tried, ensure, failed, within};
 
 /// A fault of one request.
 #[derive(Clone, Copy)]
@@ -47,73 +46,38 @@ pub enum Fault {
     SamePage,
 }
 
-/// A fault for the next request of a method and a path.
-type Planned = (Method, &'static str, Fault);
 /// A case.
 pub type NamedCase = (&'static str, fn() -> Tried);
 
-/// The faults to come.
+/// The faults to come, and every request that came, as `METHOD path`.
 #[derive(Clone, Default)]
-pub struct Faults {
-    planned: Arc<Mutex<VecDeque<Planned>>>,
-    /// Every request that came, as `METHOD path`.
-    asked: Arc<Mutex<Vec<String>>>,
-    /// Has a permit for each request that is held, from the time at which it is.
-    held: Arc<Turnstile>,
-}
-
-/// The way of held requests.
-struct Turnstile {
-    arrived: Semaphore,
-    released: Semaphore,
-}
-
-impl Default for Turnstile {
-    fn default() -> Self {
-        Self { arrived: Semaphore::new(0), released: Semaphore::new(0) }
-    }
-}
-
-async fn pass_one(gate: &Semaphore) {
-    gate.acquire().await.expect("it is never closed").forget();
-}
-
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().expect("no case panics while it holds it")
-}
+pub struct Faults(PlannedFaults<(Method, Fault)>);
 
 impl Faults {
+    /// Plans a fault for the next request of a method whose path begins so.
     pub fn plan(&self, method: Method, path: &'static str, fault: Fault) {
-        locked(&self.planned).push_back((method, path, fault));
+        self.0.plan(path, (method, fault));
     }
 
     fn take(&self, request: &Request) -> Option<Fault> {
-        let path = request.uri().path();
-        locked(&self.asked).push(format!("{} {path}", request.method()));
-        let mut planned = locked(&self.planned);
-        let at = planned
-            .iter()
-            .position(|(method, begin, _)| request.method() == method && path.starts_with(begin))?;
-        planned.remove(at).map(|(_, _, fault)| fault)
+        let (method, path) = (request.method(), request.uri().path());
+        let call = format!("{method} {path}");
+        let taken = self.0.take_where(&call, |begin, (of, _)| method == of && path.starts_with(begin));
+        taken.map(|(_, fault)| fault)
     }
 
     pub fn count(&self, asked: &str) -> usize {
-        locked(&self.asked).iter().filter(|one| one.starts_with(asked)).count()
+        self.0.count_where(|one| one.starts_with(asked))
     }
 
     /// Waits until a request is held.
     pub async fn arrived(&self) {
-        pass_one(&self.held.arrived).await;
+        self.0.arrived().await;
     }
 
     /// Lets a held request go on.
     pub fn release(&self) {
-        self.held.released.add_permits(1);
-    }
-
-    async fn hold(&self) {
-        self.held.arrived.add_permits(1);
-        pass_one(&self.held.released).await;
+        self.0.release();
     }
 
     async fn pass(self, request: Request, next: Next) -> Response {
@@ -136,16 +100,16 @@ impl Faults {
                 (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
             }
             Some(Fault::Held) => {
-                self.hold().await;
+                self.0.hold().await;
                 next.run(request).await
             }
             Some(Fault::AnswerHeld) => {
                 let answer = next.run(request).await;
-                self.hold().await;
+                self.0.hold().await;
                 answer
             }
             Some(Fault::Silent) => {
-                self.held.arrived.add_permits(1);
+                self.0.arrive();
                 std::future::pending().await
             }
             Some(Fault::EndsWithOne) => next.run(request).await.map(ends_with_one),
@@ -158,29 +122,6 @@ impl Faults {
             Some(Fault::Cut(bytes)) => next.run(request).await.map(|body| cut(body, bytes)),
         }
     }
-}
-
-/// Returns spaces, as many as are read.
-fn endless() -> Body {
-    const PIECE: &[u8] = &[b' '; 64 << 10];
-    Body::from_stream(futures_util::stream::repeat_with(|| {
-        Ok::<_, std::io::Error>(Bytes::from_static(PIECE))
-    }))
-}
-
-/// Returns the beginning of a body, and then a connection that breaks.
-fn cut(body: Body, bytes: usize) -> Body {
-    let mut left = bytes;
-    let pieces = body.into_data_stream().map(move |piece| {
-        let piece = piece.map_err(std::io::Error::other)?;
-        if left == 0 {
-            return Err(std::io::Error::other("the connection is cut"));
-        }
-        let kept: Bytes = piece.slice(..piece.len().min(left));
-        left -= kept.len();
-        Ok(kept)
-    });
-    Body::from_stream(pieces)
 }
 
 /// Returns the events of a process whose exit code is another.
@@ -215,17 +156,6 @@ pub fn ground(clock_skew_s: i64) -> (Ground, Faults) {
     (Ground::with(clock_skew_s, around), faults)
 }
 
-pub type Tried = Result<(), Failed>;
-
-pub fn ensure(holds: bool, otherwise: impl Into<String>) -> Tried {
-    if holds { Ok(()) } else { Err(otherwise.into().into()) }
-}
-
-/// Returns the error that was due.
-pub fn failed<T>(result: eyot::Result<T>) -> Result<Error, Failed> {
-    result.err().ok_or_else(|| "it succeeded; an error was due".into())
-}
-
 /// Returns the trials of a group of cases.
 pub fn named(group: &str, cases: &[NamedCase]) -> Vec<Trial> {
     cases.iter().map(|(name, case)| Trial::test(format!("{group}::{name}"), *case)).collect()
@@ -240,10 +170,4 @@ pub async fn ends(sandbox: &Sandbox, text: &str) -> Tried {
     );
     let waited = sandbox.exec(line, ExecOptions::default()).await?;
     ensure(waited.success(), format!("`{text}` runs on: {waited:?}"))
-}
-
-/// Waits for what may take this long.
-pub async fn within<T>(seconds: u64, work: impl Future<Output = T>) -> Result<T, Failed> {
-    let late = |_| Failed::from(format!("it took longer than {seconds} s"));
-    tokio::time::timeout(Duration::from_secs(seconds), work).await.map_err(late)
 }

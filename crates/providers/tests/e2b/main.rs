@@ -1,13 +1,19 @@
 //! The conformance suite over E2B's API: as this repository's server speaks it, with native sandboxes, and as the
 //! vendor's own does. The latter needs E2B_API_KEY; without it its rules show as ignored.
 
+#[path = "../vendor/bodies.rs"]
+mod bodies;
 mod bounds;
 mod faults;
 mod ground;
 mod injected;
 #[path = "../vendor/left.rs"]
 mod left;
+#[path = "../vendor/planned.rs"]
+mod planned;
 mod races;
+#[path = "../vendor/tried.rs"]
+mod tried;
 #[path = "../vendor/mod.rs"]
 mod vendor;
 

@@ -1,7 +1,6 @@
 //! Faults of the service: it throttles, fails, cuts streams, loses a sandbox under a call, and has a clock of its own.
 //! The vendor does all of it now and then; the driver tells the truth each time.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use eyot::{
@@ -14,8 +13,8 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::ground::{Ground, block_on};
 use crate::stand_in::{Fault, TOKEN_ID, TOKEN_SECRET};
+pub use crate::tried::{Tried, ensure, failed, within};
 
-pub type Tried = Result<(), Failed>;
 pub type NamedCase = (&'static str, fn(&Ground) -> Tried);
 
 /// Statuses of gRPC.
@@ -59,22 +58,6 @@ pub fn trials() -> Vec<Trial> {
     let trial =
         |(name, case): NamedCase| Trial::test(format!("faults::{name}"), move || case(&Ground::new(0)));
     cases.into_iter().map(trial).collect()
-}
-
-pub fn ensure(holds: bool, otherwise: impl fmt::Display) -> Tried {
-    if holds { Ok(()) } else { Err(otherwise.to_string().into()) }
-}
-
-pub fn failed<T>(result: Result<T, Error>) -> Result<Error, Failed> {
-    match result {
-        Ok(_) => Err("it did not fail".into()),
-        Err(error) => Ok(error),
-    }
-}
-
-pub async fn within<T>(seconds: u64, awaited: impl Future<Output = T>) -> Result<T, Failed> {
-    let late = |_| Failed::from(format!("not within {seconds} s"));
-    tokio::time::timeout(Duration::from_secs(seconds), awaited).await.map_err(late)
 }
 
 /// Waits until no process of a sandbox has such a command.

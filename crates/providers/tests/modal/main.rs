@@ -7,6 +7,8 @@ mod interrupted;
 #[path = "../vendor/left.rs"]
 mod left;
 mod stand_in;
+#[path = "../vendor/tried.rs"]
+mod tried;
 #[path = "../vendor/mod.rs"]
 mod vendor;
 

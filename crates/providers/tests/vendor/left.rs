@@ -1,4 +1,4 @@
-//! What cases leave below a stand-in.
+//! The sandboxes that cases leave below a stand-in.
 
 use eyot::{ErrorKind, SandboxProvider};
 

@@ -49,15 +49,25 @@ impl<F> PlannedFaults<F> {
 
     /// Notes a call, and takes the fault that is planned for it.
     pub fn take(&self, call: &str) -> Option<F> {
+        self.take_where(call, |name, _| name == call)
+    }
+
+    /// Notes a call, and takes the first fault that is planned for such a one.
+    pub fn take_where(&self, call: &str, is_for: impl Fn(&str, &F) -> bool) -> Option<F> {
         locked(&self.0.asked).push(call.to_owned());
         let mut planned = locked(&self.0.planned);
-        let at = planned.iter().position(|(name, _)| *name == call)?;
+        let at = planned.iter().position(|(name, fault)| is_for(name, fault))?;
         planned.remove(at).map(|(_, fault)| fault)
     }
 
     /// Counts the calls of a name.
     pub fn count(&self, call: &str) -> usize {
-        locked(&self.0.asked).iter().filter(|asked| *asked == call).count()
+        self.count_where(|asked| asked == call)
+    }
+
+    /// Counts the calls of a kind.
+    pub fn count_where(&self, is_one: impl Fn(&str) -> bool) -> usize {
+        locked(&self.0.asked).iter().filter(|asked| is_one(asked)).count()
     }
 
     /// Waits until a call is held.
@@ -65,9 +75,14 @@ impl<F> PlannedFaults<F> {
         self.0.arrived.acquire().await.expect("it is never closed").forget();
     }
 
+    /// Says that a call is held.
+    pub fn arrive(&self) {
+        self.0.arrived.add_permits(1);
+    }
+
     /// Holds a call until it is let go.
     pub async fn hold(&self) {
-        self.0.arrived.add_permits(1);
+        self.arrive();
         self.0.released.acquire().await.expect("it is never closed").forget();
     }
 
