@@ -63,7 +63,7 @@ export function attach(place: HTMLElement, path: string, say: (state: string, is
   /** While what was there before is told again: programs that asked the terminal something then have their answers. */
   let isPast = true;
   let pause = 500;
-  /** What was typed before the terminal listened for the first time; nothing is kept later. */
+  /** The text that was typed before the terminal listened for the first time; later nothing is kept. */
   let early: string | undefined = "";
   const encoder = new TextEncoder();
 
