@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Json, Response};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::bodies::{cut, endless};
+use crate::bodies::{broken, endless};
 use crate::ground::Ground;
 use crate::planned::PlannedFaults;
 
@@ -101,7 +101,7 @@ impl Faults {
                 self.0.hold().await;
                 next.run(request).await
             }
-            Some(Fault::Cut(bytes)) => next.run(request).await.map(|body| cut(body, bytes)),
+            Some(Fault::Cut(bytes)) => next.run(request).await.map(|body| broken(body, bytes)),
         }
     }
 }
