@@ -21,6 +21,7 @@ mod feed;
 mod file_check;
 mod frames;
 mod handshake;
+mod hold;
 mod kept;
 mod lanes;
 mod listing;
@@ -45,6 +46,7 @@ pub use connection::Connection;
 pub use driver::{Destroyer, EgressControl, GuestDriver, GuestDriverParts, LifecycleKeeper, Meter};
 pub use fault::{Inquiry, Verdict};
 pub use file_check::FileGate;
+pub use hold::CallHold;
 
 /// Locks; a panic elsewhere left nothing half done here, since each locked section only moves plain
 /// values.

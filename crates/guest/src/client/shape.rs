@@ -130,6 +130,9 @@ impl CallShape {
             Request::LiveProcesses => Self::new(ReplyKind::LiveProcesses),
             // It may wait as long as it likes, and the guest bounds how many there are.
             Request::Watch(..) => done.receives(Announcement::Opened, MAIN, Framing::Whole),
+            Request::Hold => {
+                Self { input: true, ..done.receives(Announcement::Opened, &[], Framing::Stream) }
+            }
         }
     }
 }

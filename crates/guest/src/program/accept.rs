@@ -49,6 +49,7 @@ impl Guest {
     pub(super) fn add_connection(&mut self, stream: OwnedFd, is_makers: bool) -> io::Result<()> {
         let id = self.next_id();
         let outbox = Outbox::new(stream, Arc::clone(&self.poll), PollToken::Connection(id))?;
+        outbox.rest(self.held_for.is_some());
         self.connections.insert(id, Connection::new(id, Arc::new(outbox), is_makers));
         Ok(())
     }

@@ -44,6 +44,20 @@ pub enum Call {
     Dial(u32),
     /// Served by a worker.
     File(Arc<FileCall>),
+    /// Holds the other calls back.
+    Holding,
+}
+
+impl Call {
+    /// Tells whether the sandbox's files may be in use for it.
+    pub fn may_use_files(&self) -> bool {
+        match self {
+            Self::Wait { .. } | Self::Logs(_) | Self::Attached(_) | Self::AwaitingKept(_) => false,
+            Self::File(file) => !file.is_done(),
+            Self::Command(_) | Self::Starting(_) | Self::Killing(_) | Self::Feeding(_) => true,
+            Self::Dial(_) | Self::Holding => true,
+        }
+    }
 }
 
 /// A connection.
@@ -196,7 +210,7 @@ impl Connection {
     /// log, a watched path and a connection to a port count only when bytes flow.
     pub fn is_busy(&self) -> bool {
         self.calls.values().any(|call| match call {
-            Call::Command(_) | Call::Starting(_) | Call::Killing(_) => true,
+            Call::Command(_) | Call::Starting(_) | Call::Killing(_) | Call::Holding => true,
             Call::Wait { is_look, .. } => !is_look,
             // A kept command is busy by itself as long as it runs.
             Call::Attached(_) | Call::AwaitingKept(_) | Call::Feeding(_) => false,

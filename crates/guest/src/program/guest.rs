@@ -89,6 +89,8 @@ pub struct Guest {
     pub(super) adopted: bool,
     pub(super) is_init: bool,
     pub(super) ending: Option<GuestEnd>,
+    /// The connection for which the calls of the others are held back.
+    pub(super) held_for: Option<u32>,
     pub(super) last_id: u32,
 }
 
@@ -146,6 +148,7 @@ impl Guest {
             adopted: false,
             is_init: std::process::id() == 1,
             ending: None,
+            held_for: None,
             last_id: 0,
             config,
             poll,

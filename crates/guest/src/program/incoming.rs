@@ -5,7 +5,7 @@ use super::failure::{cancelled, failure};
 use super::guest::Guest;
 use super::poll::Readiness;
 use super::wire;
-use crate::protocol::{CHANNEL_MAIN, CHANNEL_STDOUT, Control, Failure, Frame, Kind, Request};
+use crate::protocol::{CHANNEL_MAIN, CHANNEL_STDOUT, Control, Failure, Frame, Kind, Reply, Request};
 
 impl Guest {
     /// A connection has sent something, takes something, or is gone.
@@ -33,13 +33,20 @@ impl Guest {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return,
             Err(_) => return self.lose_connection(id),
         }
+        self.serve_what_was_read(id);
+    }
+
+    /// Serves the frames that have arrived whole.
+    pub(super) fn serve_what_was_read(&mut self, id: u32) {
         if let Err(refusal) = self.serve_frames(id) {
             self.refuse(id, &refusal);
         }
     }
 
     fn serve_frames(&mut self, id: u32) -> Result<(), Failure> {
-        while let (Some(connection), None) = (self.connections.get_mut(&id), &self.ending) {
+        while let (Some(connection), None, false) =
+            (self.connections.get_mut(&id), &self.ending, self.held_for.is_some_and(|holder| holder != id))
+        {
             let next = connection.decoder.next_frame();
             let Some(frame) = next.map_err(|error| failure("invalid", error.to_string()))? else {
                 break;
@@ -97,7 +104,7 @@ impl Guest {
         match kind {
             Kind::Data => self.on_data(id, call, &open, frame),
             Kind::End => {
-                self.on_end(&open, frame.header.channel);
+                self.on_end((id, call), &open, frame.header.channel);
                 Ok(())
             }
             Kind::Credit => self.on_credit(id, call, &open, &frame),
@@ -121,6 +128,7 @@ impl Guest {
             Call::Dial(dial) => self.feed_dial(*dial, &frame.payload),
             Call::Starting(_) | Call::Wait { .. } | Call::Killing(_) | Call::Logs(_) => true,
             Call::Attached(_) | Call::AwaitingKept(_) => true,
+            Call::Holding => false,
         };
         let channel = frame.header.channel;
         let refusal = || {
@@ -132,9 +140,10 @@ impl Guest {
         accepted.then_some(()).ok_or_else(refusal)
     }
 
-    fn on_end(&mut self, open: &Call, channel: u8) {
+    fn on_end(&mut self, (id, call): (u32, u32), open: &Call, channel: u8) {
         match open {
             _ if channel != CHANNEL_MAIN => {}
+            Call::Holding => self.end_hold(id, call, &Ok(Reply::Done)),
             Call::File(file) => file.end(),
             Call::Command(command) => {
                 if let Some(command) = self.commands.get_mut(command) {
@@ -184,6 +193,7 @@ impl Guest {
             Call::Command(command) => self.cancel_command(*command),
             Call::File(file) => file.stop(),
             Call::Starting(_) => {}
+            Call::Holding => self.end_hold(id, call, &Err(cancelled())),
             Call::Wait { .. }
             | Call::Killing(_)
             | Call::Logs(_)
@@ -211,6 +221,7 @@ impl Guest {
             Call::Feeding(command) => self.leave_input(*command, id, call),
             Call::Killing(command) => self.drop_killer(*command, id, call),
             Call::Dial(dial) => drop(self.dials.remove(dial)),
+            Call::Holding => self.let_go(),
         }
     }
 
@@ -229,7 +240,7 @@ impl Guest {
                 }
                 Call::Attached(kept) => self.grant_kept(kept, (id, 0), CHANNEL_STDOUT, 0),
                 Call::Starting(_) | Call::Wait { .. } | Call::Killing(_) | Call::File(_) => {}
-                Call::AwaitingKept(_) | Call::Feeding(_) => {}
+                Call::AwaitingKept(_) | Call::Feeding(_) | Call::Holding => {}
             }
         }
     }

@@ -27,6 +27,7 @@ mod files;
 pub mod fuzzing;
 mod group_memory;
 mod guest;
+mod hold;
 mod incoming;
 mod input_queue;
 mod input_writer;

@@ -34,6 +34,9 @@ struct PendingBytes {
     bytes: Vec<u8>,
     sent: usize,
     closed: bool,
+    /// The client's frames are not read, whatever is unsent.
+    rests: bool,
+    /// They are not read now.
     choked: bool,
     watched_for_room: bool,
     main_waits: bool,
@@ -180,6 +183,13 @@ impl Outbox {
         drained
     }
 
+    /// Main thread: whether the client's frames are left in the socket.
+    pub fn rest(&self, rests: bool) {
+        let mut unsent = self.lock();
+        unsent.rests = rests;
+        self.watch(&mut unsent);
+    }
+
     /// At the guest's end: sends the rest, and waits for room if it must.
     pub fn flush_finally(&self, patience: Duration) {
         let give_up = Instant::now() + patience;
@@ -237,7 +247,8 @@ impl Outbox {
 
     fn watch(&self, unsent: &mut PendingBytes) {
         let wants_room = unsent.len() > 0 || unsent.main_waits;
-        let choked = unsent.len() > if unsent.choked { FULL_BYTES } else { CHOKED_BYTES };
+        let most = if unsent.choked { FULL_BYTES } else { CHOKED_BYTES };
+        let choked = unsent.rests || unsent.len() > most;
         if (wants_room, choked) == (unsent.watched_for_room, unsent.choked) || unsent.closed {
             return;
         }

@@ -66,6 +66,7 @@ impl Guest {
                 self.begin_work(handle, ActivityKind::Active, move |io| files::serve(request, io));
             }
             Request::Watch(..) => self.begin_watch(handle, request),
+            Request::Hold => self.begin_hold(handle),
         }
     }
 

@@ -38,11 +38,13 @@ pub use start::{ProcessTerms, STARTS_ON_TERMS};
 /// The protocol's major version: both sides must have the same.
 pub const MAJOR: u16 = 1;
 /// The protocol's minor version: what is added with it may be ignored by an older side.
-pub const MINOR: u16 = 5;
+pub const MINOR: u16 = 6;
 /// The minor version from which on a guest passes descriptors of files to a client on its machine.
 pub const PASSES_FILES: u16 = 4;
 /// The minor version from which on it also passes those of files that are being written.
 pub const PASSES_DRAFTS: u16 = 5;
+/// The minor version from which on it holds calls back on request.
+pub const HOLDS_CALLS: u16 = 6;
 /// The most bytes of a file that a client reads or writes by a passed descriptor.
 pub const MAX_PASSED_BYTES: u64 = 8 << 20;
 /// The file systems that keep files on a disk of this machine: the name in mountinfo, and `f_type`

@@ -1,0 +1,62 @@
+//! Holding calls back while somebody changes the sandbox's files from outside. The clients' frames stay in their sockets, and
+//! are read once the hold ends: with its call, or with the connection of whoever asked for it.
+
+use super::call_handle::GuestCall;
+use super::connection::Call;
+use super::failure::failure;
+use super::guest::Guest;
+use super::proc_table;
+use crate::protocol::{Event, Failure, Reply};
+
+impl Guest {
+    /// Holds every other call back, if nothing is at work.
+    pub(super) fn begin_hold(&mut self, handle: GuestCall) {
+        if let Err(busy) = self.check_idle() {
+            return handle.answer(&Err(busy));
+        }
+        handle.event(&Event::Opened(None));
+        self.open_call(&handle, Call::Holding);
+        self.held_for = Some(handle.connection);
+        self.rest_connections(true);
+    }
+
+    /// Answers the call of a hold, and goes on with what was held back.
+    pub(super) fn end_hold(&mut self, connection: u32, call: u32, result: &Result<Reply, Failure>) {
+        if let Some(connection) = self.connections.get(&connection) {
+            let handle = connection.handle(call);
+            self.finish(&handle, result);
+        }
+        self.let_go();
+    }
+
+    /// Goes on with what was held back.
+    pub(super) fn let_go(&mut self) {
+        if self.held_for.take().is_none() {
+            return;
+        }
+        self.rest_connections(false);
+        // What arrived together with other frames was read already.
+        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+            self.serve_what_was_read(id);
+        }
+    }
+
+    fn rest_connections(&self, rest: bool) {
+        let others = self.connections.values().filter(|connection| Some(connection.id) != self.held_for);
+        others.for_each(|connection| connection.outbox.rest(rest));
+    }
+
+    fn check_idle(&self) -> Result<(), Failure> {
+        let busy = |what: &str| Err(failure("conflict", format!("{what} in the sandbox")));
+        let mut calls = self.connections.values().flat_map(|connection| connection.calls.values());
+        if calls.any(Call::may_use_files) {
+            return busy("a call is being served");
+        }
+        let reapers = self.reaper_pids();
+        let all = proc_table::descendants(std::process::id() as i32);
+        if !self.commands.is_empty() || all.iter().any(|pid| !reapers.contains(pid)) {
+            return busy("a process runs");
+        }
+        Ok(())
+    }
+}
