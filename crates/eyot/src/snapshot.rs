@@ -282,6 +282,15 @@ pub trait SandboxSnapshots: Send + Sync + 'static {
     /// `unsupported` if the sandbox's files can't be kept, with the reason.
     async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo>;
 
+    /// Keeps the files of a sandbox that is awake, if it can go on from them without sleeping. `None`: it can't, or has something to
+    /// do, and nothing was changed. A sandbox that could not go on sleeps after the snapshot.
+    ///
+    /// # Errors
+    /// Those of [`SandboxSnapshots::take`].
+    async fn take_awake(&self, _sandbox: &SandboxId, _new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
+        Ok(None)
+    }
+
     /// Gives a sleeping sandbox the files of a snapshot. Its present ones are lost. `not_found` if there is no such snapshot;
     /// `conflict` if it was made from another image.
     async fn roll_back(&self, sandbox: &SandboxId, snapshot: &SnapshotId) -> Result<()>;

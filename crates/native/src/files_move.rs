@@ -25,6 +25,11 @@ const DISCARDED: &str = "upper.discarded";
 /// Copies on write that are thrown away.
 const DISCARDED_COW: &str = "cow.discarded";
 
+/// The kernel's own directory of an overlay.
+const WORK: &str = "work";
+/// That of an overlay that another one takes the place of.
+const DISCARDED_WORK: &str = "work.discarded";
+
 /// A change of a sandbox's layers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FilesMove {
@@ -121,8 +126,18 @@ fn move_copies(state: &StateDir, directory: &Path, change: &FilesMove) -> io::Re
     begin_again(directory, &old, below.snapshot_folder())
 }
 
-fn remove_discarded(directory: &Path) -> io::Result<()> {
-    for discarded in [DISCARDED, DISCARDED_COW].map(|name| directory.join(name)) {
+/// Makes a second directory of the kernel's own: the overlay that is mounted keeps the present one until it ends.
+pub(crate) fn set_work_aside(directory: &Path) -> io::Result<()> {
+    let (work, aside) = (directory.join(WORK), directory.join(DISCARDED_WORK));
+    fs::rename(&work, &aside)?;
+    let found = fs::symlink_metadata(&aside)?;
+    make_child(&work, found.mode() & 0o7777)?;
+    chown(&work, Some(found.uid()), Some(found.gid()))
+}
+
+/// Removes what earlier changes have thrown away.
+pub(crate) fn remove_discarded(directory: &Path) -> io::Result<()> {
+    for discarded in [DISCARDED, DISCARDED_COW, DISCARDED_WORK].map(|name| directory.join(name)) {
         if discarded.exists() {
             eyot_image::remove_tree(&discarded)?;
         }

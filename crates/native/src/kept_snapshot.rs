@@ -115,6 +115,12 @@ impl KeptSnapshot {
         }
     }
 
+    /// Returns what there is to know of it when it was just taken.
+    pub(crate) fn info_of_new(self) -> SnapshotInfo {
+        let shared = self.lower.snapshots.is_empty().then_some(0);
+        self.info(shared)
+    }
+
     /// Returns what there is to know of it, with the bytes of those below it.
     pub(crate) fn info(self, shared_bytes: Option<u64>) -> SnapshotInfo {
         SnapshotInfo {

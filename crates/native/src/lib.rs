@@ -18,6 +18,8 @@
 #[cfg(feature = "provider")]
 mod apply;
 #[cfg(feature = "provider")]
+mod awake_snapshot;
+#[cfg(feature = "provider")]
 mod backup;
 #[cfg(feature = "provider")]
 mod blocking;
@@ -72,11 +74,15 @@ mod launcher;
 #[cfg(feature = "provider")]
 mod lifecycle;
 #[cfg(feature = "provider")]
+mod living_root;
+#[cfg(feature = "provider")]
 mod maker;
 #[cfg(feature = "provider")]
 mod merged_layers;
 #[cfg(feature = "provider")]
 mod mount_rights;
+#[cfg(feature = "provider")]
+mod new_snapshot;
 #[cfg(feature = "provider")]
 mod options;
 #[cfg(feature = "provider")]

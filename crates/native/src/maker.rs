@@ -312,15 +312,13 @@ impl Maker<'_> {
             has_disk,
         };
         let mut plan = setup.plan();
-        if let Some(name) = self.fail_step {
-            let index = plan.steps.iter().position(|step| step.name() == name);
-            let Some(index) = index.and_then(|index| u32::try_from(index).ok()) else {
-                // A step that the launcher takes by itself.
-                return Err(failed(name)(io::Error::from_raw_os_error(libc::EPERM)));
-            };
-            plan.fail_at = Some(index);
+        match self.fail_step {
+            // A step that the launcher takes by itself.
+            Some(name) if !plan.force_failure(name) => {
+                Err(failed(name)(io::Error::from_raw_os_error(libc::EPERM)))
+            }
+            _ => Ok(plan),
         }
-        Ok(plan)
     }
 }
 

@@ -133,6 +133,11 @@ pub(crate) const EMPTY_NAME: &str = "empty";
 /// The path of the empty folder once the nodes are attached.
 pub(crate) const EMPTY_FOLDER: &str = "/dev/empty";
 
+/// The name of another empty folder there, onto which the new root is moved: see [`Step::PivotRoot`].
+pub(crate) const ANCHORED_NAME: &str = "root";
+/// The folder of the device nodes, which is the anchor of the new root.
+pub(crate) const ANCHOR: &str = "/dev";
+
 /// A folder of the host's programs that is rebuilt in memory, because the kernel does not allow to
 /// show it alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
@@ -308,7 +313,33 @@ pub enum Step {
     ReadOnly(#[n(0)] String),
     /// Makes the new root `/`, and lets go of the host's.
     #[n(11)]
-    PivotRoot(#[n(0)] String),
+    PivotRoot {
+        /// The new root.
+        #[n(0)]
+        root: String,
+        /// The new root is moved below [`ANCHOR`], which becomes the top of the mount namespace, and is entered. So another root
+        /// can take its place while the guest lives ([`Step::ReplaceRoot`]), and the rights that Landlock grants below the
+        /// anchor hold below both.
+        #[n(1)]
+        anchored: bool,
+    },
+    /// Enters the user namespace of a living sandbox, which came with the plan, with every right there.
+    #[n(53)]
+    EnterUsers,
+    /// Makes a mount namespace for these steps alone.
+    #[n(54)]
+    OwnMounts,
+    /// Puts another root in the place of a living sandbox's, whose mount namespace came with the plan. Nothing may be written to
+    /// the present root any more, or this fails. The mounts on it are moved to the same places of the new one.
+    #[n(55)]
+    ReplaceRoot {
+        /// The new root.
+        #[n(0)]
+        root: String,
+        /// The mount points on the present root, each above those below it.
+        #[n(1)]
+        points: Vec<MountPoint>,
+    },
     /// Makes the root file system read-only. Mounts below it stay writable.
     #[n(12)]
     ReadOnlyRoot,
@@ -394,7 +425,18 @@ pub struct Bind {
     pub taken_by_launcher: bool,
 }
 
-/// Everything the launcher needs to make one sandbox.
+/// A place of a living sandbox's root at which something is mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct MountPoint {
+    /// The path, relative to the root.
+    #[n(0)]
+    pub path: String,
+    /// The number of mounts on top of each other.
+    #[n(1)]
+    pub depth: u32,
+}
+
+/// Everything the launcher needs to make one sandbox, or to put another root in the place of a living one's.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Plan {
     /// The map between host ids and inner ids.
@@ -410,6 +452,21 @@ pub struct Plan {
     /// closed.
     #[n(3)]
     pub fail_at: Option<u32>,
+}
+
+impl Plan {
+    /// Tells whether the plan is about a living sandbox, and so ends without a guest.
+    pub(crate) fn replaces_root(&self) -> bool {
+        matches!(self.steps.last(), Some(Step::ReplaceRoot { .. }))
+    }
+
+    /// Has the step of this name fail before it is tried. Returns whether there is one.
+    #[cfg(feature = "provider")]
+    pub(crate) fn force_failure(&mut self, name: &str) -> bool {
+        let index = self.steps.iter().position(|step| step.name() == name);
+        self.fail_at = index.and_then(|index| u32::try_from(index).ok());
+        self.fail_at.is_some()
+    }
 }
 
 impl Step {
@@ -439,7 +496,10 @@ impl Step {
             Self::Mask(_) => "mask a path",
             Self::CoverProc { .. } => "cover what /proc tells of the host",
             Self::ReadOnly(_) => "make a path read-only",
-            Self::PivotRoot(_) => "pivot the root",
+            Self::PivotRoot { .. } => "pivot the root",
+            Self::EnterUsers => "enter its user namespace",
+            Self::OwnMounts => "make a mount namespace",
+            Self::ReplaceRoot { .. } => "replace the root",
             Self::ReadOnlyRoot => "make the root read-only",
             Self::Loopback => "bring up loopback",
             Self::EgressSockets => "open the egress sockets",
@@ -554,6 +614,14 @@ pub enum LauncherOrder {
         #[n(0)]
         sandbox: u64,
     },
+    /// Carries out a plan that replaces the root of a living sandbox. Its user namespace and its mount namespace come with the
+    /// order.
+    #[n(4)]
+    ReplaceRoot {
+        /// The plan.
+        #[n(0)]
+        plan: Plan,
+    },
 }
 
 /// The launcher's answer.
@@ -566,6 +634,9 @@ pub enum Launched {
     /// Nothing is left of the sandbox that was begun.
     #[n(2)]
     Abandoned,
+    /// The root was replaced.
+    #[n(3)]
+    Replaced,
     /// A step failed.
     #[n(1)]
     Failed {

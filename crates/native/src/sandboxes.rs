@@ -40,7 +40,7 @@ use crate::wake::Asleep;
 pub(crate) struct Sandboxes {
     pub(crate) state: StateDir,
     in_process: bool,
-    fail_step: Option<String>,
+    pub(crate) fail_step: Option<String>,
     simulated: Option<serde_json::Value>,
     launcher: CurrentLauncher,
     images: ImageCache,

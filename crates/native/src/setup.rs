@@ -10,10 +10,10 @@ use eyot::{NetworkMode, SandboxPath, ValidSpec};
 
 use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::disk_ids::DiskIds;
-use crate::image::{Image, MountPoints, image_point, overlay_layers};
+use crate::image::{Image, Lower, MountPoints, image_point, overlay_layers};
 use crate::plan::{
-    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, OWN_DEVICES, Plan, ROOT, Step, cow_point, pack_filter,
-    snapshot_point,
+    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, IdRange, MountPoint, OWN_DEVICES, Plan, ROOT, Step, cow_point,
+    pack_filter, snapshot_point,
 };
 use crate::seccomp;
 use crate::state::IdBlock;
@@ -81,6 +81,51 @@ pub(crate) const GUEST_PIDS: u32 = 320;
 /// The kernel's own limit of process numbers.
 const MOST_PIDS: u32 = 1 << 22;
 
+fn is_range(map: IdMap) -> bool {
+    matches!(map, IdMap::Range(_))
+}
+
+fn bind(map: IdMap, source: &str, target: &str, readonly: bool, ids_in_a_range: DiskIds) -> Step {
+    let taken_by_launcher = is_range(map);
+    let (source, target) = (source.to_owned(), target.to_owned());
+    // What is mounted below may be of a kind that takes no map of ids.
+    let (ids, recursive) = if is_range(map) { (ids_in_a_range, false) } else { (DiskIds::Host, true) };
+    Step::Bind(Bind { source, target, recursive, readonly, device: false, ids, taken_by_launcher })
+}
+
+/// Binds the layers to where the overlay takes them from, and mounts it. `has_points`: a layer of mount points lies above those
+/// of the image.
+fn layers(lower: &Lower, has_points: bool, map: IdMap) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if !lower.snapshots.is_empty() {
+        steps.push(Step::SnapshotPoints(u32::try_from(lower.snapshots.len()).unwrap_or(u32::MAX)));
+    }
+    for (place, snapshot) in lower.snapshots.iter().enumerate() {
+        let ids = snapshot.ids.map_or(DiskIds::Host, |ids| DiskIds::Range(ids.range()));
+        steps.push(bind(map, &snapshot.folder, &snapshot_point(place), true, ids));
+    }
+    steps.push(bind(map, &lower.folder, &image_point(lower), true, DiskIds::Inside));
+    let layers = overlay_layers(lower, has_points);
+    steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
+    steps
+}
+
+/// Computes the plan that puts an overlay over these layers in the place of the root of a living sandbox that has a range of ids.
+pub(crate) fn new_root_plan(directory: &str, lower: &Lower, range: IdRange, points: Vec<MountPoint>) -> Plan {
+    let map = IdMap::Range(range);
+    let mut steps = vec![
+        Step::EnterUsers,
+        Step::OwnMounts,
+        Step::PrivateMounts,
+        Step::EnterSandboxDir(directory.to_owned()),
+        Step::BecomeInnerRoot,
+    ];
+    // An image of one layer has none of mount points.
+    steps.extend(layers(lower, true, map));
+    steps.push(Step::ReplaceRoot { root: ROOT.to_owned(), points });
+    Plan { map, own_network: false, steps, fail_at: None }
+}
+
 /// Lists the device nodes of a sandbox.
 fn devices() -> impl Iterator<Item = &'static str> {
     OWN_DEVICES.iter().map(|(name, ..)| *name)
@@ -122,7 +167,7 @@ impl Setup<'_> {
         steps.extend(self.proc());
         steps.extend(self.devices());
         steps.extend(self.folders());
-        steps.push(Step::PivotRoot(ROOT.to_owned()));
+        steps.push(Step::PivotRoot { root: ROOT.to_owned(), anchored: self.is_range() });
         if self.spec.spec().security.readonly_rootfs {
             steps.push(Step::ReadOnlyRoot);
         }
@@ -150,7 +195,7 @@ impl Setup<'_> {
     }
 
     fn is_range(&self) -> bool {
-        matches!(self.map, IdMap::Range(_))
+        is_range(self.map)
     }
 
     fn identity_and_root(&self) -> Vec<Step> {
@@ -167,28 +212,12 @@ impl Setup<'_> {
         if self.is_range() {
             steps.push(Step::BecomeInnerRoot);
         }
-        steps.extend(self.layers());
+        let has_points = self.image.mount_points == MountPoints::Above;
+        steps.extend(layers(&self.image.lower, has_points, self.map));
         steps.extend(self.programs());
         // Before whatever binds a device, a mask included.
         steps.extend(self.is_range().then_some(Step::OwnDevices));
         steps.extend(self.image.masks.iter().map(|path| Step::Mask(inside(path))));
-        steps
-    }
-
-    /// Binds the layers to where the overlay takes them from, and mounts it.
-    fn layers(&self) -> Vec<Step> {
-        let lower = &self.image.lower;
-        let mut steps = Vec::new();
-        if !lower.snapshots.is_empty() {
-            steps.push(Step::SnapshotPoints(u32::try_from(lower.snapshots.len()).unwrap_or(u32::MAX)));
-        }
-        for (place, snapshot) in lower.snapshots.iter().enumerate() {
-            let ids = snapshot.ids.map_or(DiskIds::Host, |ids| DiskIds::Range(ids.range()));
-            steps.push(self.bind(&snapshot.folder, &snapshot_point(place), true, ids));
-        }
-        steps.push(self.bind(&lower.folder, &image_point(lower), true, DiskIds::Inside));
-        let layers = overlay_layers(lower, self.image.mount_points == MountPoints::Above);
-        steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
         steps
     }
 
@@ -323,11 +352,7 @@ impl Setup<'_> {
     }
 
     fn bind(&self, source: &str, target: &str, readonly: bool, ids_in_a_range: DiskIds) -> Step {
-        let taken_by_launcher = self.is_range();
-        let (source, target) = (source.to_owned(), target.to_owned());
-        // What is mounted below may be of a kind that takes no map of ids.
-        let (ids, recursive) = if self.is_range() { (ids_in_a_range, false) } else { (DiskIds::Host, true) };
-        Step::Bind(Bind { source, target, recursive, readonly, device: false, ids, taken_by_launcher })
+        bind(self.map, source, target, readonly, ids_in_a_range)
     }
 
     fn confinement(&self) -> Vec<Step> {
@@ -508,7 +533,7 @@ mod tests {
             let plan = plan(map, |_| {});
             let last = plan.steps.len() - 1;
             assert_eq!(position(&plan, |step| matches!(step, Step::Seccomp(_))), last);
-            let pivot = position(&plan, |step| matches!(step, Step::PivotRoot(_)));
+            let pivot = position(&plan, |step| matches!(step, Step::PivotRoot { .. }));
             let privileges = position(&plan, |step| *step == Step::NoNewPrivileges);
             let capabilities = position(&plan, |step| matches!(step, Step::Capabilities { .. }));
             let landlock = position(&plan, |step| matches!(step, Step::Landlock(7)));
@@ -520,7 +545,7 @@ mod tests {
     fn everything_is_mounted_before_the_root_is_left_and_after_mounts_are_private() {
         let plan = plan(RANGE, |_| {});
         let private = position(&plan, |step| *step == Step::PrivateMounts);
-        let pivot = position(&plan, |step| matches!(step, Step::PivotRoot(_)));
+        let pivot = position(&plan, |step| matches!(step, Step::PivotRoot { .. }));
         for (index, step) in plan.steps.iter().enumerate() {
             let mounts = matches!(
                 step,
@@ -544,7 +569,7 @@ mod tests {
             let plan = plan(map, |_| {});
             let program = position(&plan, |step| matches!(step, Step::GuestFile(_)));
             assert!(position(&plan, |step| *step == Step::PrivateMounts) < program);
-            assert!(program < position(&plan, |step| matches!(step, Step::PivotRoot(_))));
+            assert!(program < position(&plan, |step| matches!(step, Step::PivotRoot { .. })));
             assert!(program < position(&plan, |step| matches!(step, Step::Capabilities { .. })));
         }
     }

@@ -7,26 +7,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eyot::internal::{different_images, of_another_image, system_reason};
+use eyot::internal::{different_images, of_another_image};
 use eyot::{
     BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, NewImage, NewSnapshot, Result,
-    SandboxId, SandboxPath, SandboxSnapshots, SandboxSpec, SnapshotId, SnapshotInfo,
+    SandboxId, SandboxPath, SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
 
+use crate::awake_snapshot::take_awake;
 use crate::blocking::on_blocking_thread;
 use crate::commit::CommitStop;
 use crate::compared::{ComparedPart, compare};
 use crate::condition::Condition;
 use crate::copies::copied_layers;
-use crate::cow_layers::keep_base;
 use crate::cow_mount::CowMount;
 use crate::files_move::{self, FilesMove};
 use crate::folder_change;
-use crate::image::{Lower, SnapshotLayer, fits_in_mount};
-use crate::kept_snapshot::{self, KeptSnapshot};
+use crate::image::Lower;
+use crate::kept_snapshot;
 use crate::merged_layers::MergedLayers;
+use crate::new_snapshot::{NotedSnapshot, TAKE, failed, has_disk};
 use crate::record::{Lock, Record};
 use crate::sandboxes::Sandboxes;
 use crate::sleep::put_to_sleep;
@@ -45,6 +46,10 @@ impl SandboxSnapshots for NativeSnapshots {
     async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let id = sandbox.clone();
         self.blocking(move |sandboxes| sandboxes.take_snapshot(&id, new)).await
+    }
+
+    async fn take_awake(&self, sandbox: &SandboxId, new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
+        take_awake(&self.0, sandbox, new).await
     }
 
     async fn roll_back(&self, sandbox: &SandboxId, snapshot: &SnapshotId) -> Result<()> {
@@ -130,23 +135,6 @@ pub(crate) fn refuse_disk(directory: &Path, what: &str) -> Result<()> {
 /// The hint at snapshots where there is a disk. A server with keys limits the disk of every sandbox.
 const WITHOUT_DISK: &str = "make it without a disk limit; a server with keys sets one unless its configuration has `[quotas] disk_mib = \"unlimited\"`";
 
-/// Refuses a snapshot of a sandbox that lies above so many layers that it could not be mounted above one more.
-fn refuse_beyond_depth(lower: &Lower) -> Result<()> {
-    let mut next = lower.clone();
-    let one_more = SnapshotLayer { id: SnapshotId::generate(), folder: String::new(), ids: None };
-    next.snapshots.push(one_more);
-    if fits_in_mount(&next) {
-        return Ok(());
-    }
-    let (snapshots, layers) = (lower.snapshots.len(), lower.layers.len().max(1));
-    let message = format!(
-        "take a snapshot: the sandbox lies above {snapshots} of them and {layers} layers of its image, and the kernel takes \
-         no more"
-    );
-    Err(Error::new(ErrorKind::Quota, message)
-        .with_hint("roll it back to an earlier one, or copy its files into a new sandbox: `eyot transfer`"))
-}
-
 impl Sandboxes {
     /// Holds a sleeping sandbox still, and completes what was begun with its files.
     pub(crate) fn hold_still(&self, id: &SandboxId, what: &str) -> Result<StillSandbox> {
@@ -171,67 +159,14 @@ impl Sandboxes {
 
     fn take_snapshot(&self, id: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let StillSandbox { record, directory, _lock } = self.hold_still(id, "take a snapshot")?;
-        let failed = failed("take a snapshot");
         // Alone: of two who want one name, one gets it.
-        let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(&failed)?;
-        // Rules that were changed since are in force in the forks, too.
-        let spec = SandboxSpec { egress: record.info.spec.egress.clone(), ..new.spec.clone() };
-        if new.for_forks
-            && new.name.is_none()
-            && let Some(last) = self.unchanged_since(&record, &directory).map_err(&failed)?
-        {
-            let (sandbox_name, labels) = (new.sandbox_name, new.labels);
-            return Ok(SnapshotInfo { sandbox_name, labels, spec, ..last.info(None) });
-        }
-        refuse_beyond_depth(&record.lower)?;
-        // A caller may choose the id.
-        if self.state.snapshot(&new.id).exists() {
-            let message = format!("take a snapshot: the id `{}` is in use", new.id);
-            return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("leave the id out"));
-        }
-        if let Some(name) = &new.name
-            && kept_snapshot::has_name(&self.state, new.pool.as_ref(), name).map_err(&failed)?
-        {
-            let message = format!("take a snapshot: the name `{name}` is in use");
-            return Err(Error::new(ErrorKind::AlreadyExists, message)
-                .with_hint("take another name, or remove that snapshot"));
-        }
-        let kept = KeptSnapshot {
-            id: new.id,
-            name: new.name,
-            pool: new.pool,
-            sandbox: id.clone(),
-            sandbox_name: new.sandbox_name,
-            labels: new.labels,
-            created_ms: kept_snapshot::next_ms(&self.state).map_err(&failed)?,
-            spec,
-            made_from: record.info.spec.clone(),
-            lower: record.lower.clone(),
-            cow: record.cow.clone(),
-            ids: record.id_block(),
-            program_path: record.program_path.clone(),
-            own_bytes: None,
-            hidden: new.for_forks,
-            for_forks: new.for_forks,
+        let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(failed(TAKE))?;
+        let kept = match self.note_snapshot(&record, &directory, new)? {
+            NotedSnapshot::Last(info) => return Ok(info),
+            NotedSnapshot::New(kept) => kept,
         };
-        kept.write(&self.state).map_err(&failed)?;
-        keep_base(&directory, &self.state.snapshot(&kept.id)).map_err(&failed)?;
-        let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
-        let change = FilesMove { kept_as: Some(kept.id.clone()), lower, mode: None };
-        change.make(&self.state, &directory, record).map_err(&failed)?;
-        let shared = if kept.lower.snapshots.is_empty() { Some(0) } else { None };
-        Ok(kept.info(shared))
-    }
-
-    /// Returns the last snapshot of a sandbox that has written nothing since: forks of it need no layer of their own.
-    fn unchanged_since(&self, record: &Record, directory: &Path) -> io::Result<Option<KeptSnapshot>> {
-        let Some(last) = record.lower.snapshots.first() else { return Ok(None) };
-        let kept = KeptSnapshot::read(&self.state, &last.id)?;
-        // Copies on write have upper directories of their own.
-        let is_own = |kept: &KeptSnapshot| kept.sandbox == record.info.id && record.cow.is_empty();
-        let kept = kept.filter(|kept| kept.is_usable() && is_own(kept));
-        let is_same = || is_same_root(&directory.join("upper"), &self.state.snapshot_files(&last.id));
-        if kept.is_some() && !is_same()? { Ok(None) } else { Ok(kept) }
+        self.keep_files(&kept, &directory, record)?;
+        Ok(kept.info_of_new())
     }
 
     fn roll_back(&self, id: &SandboxId, snapshot: &SnapshotId) -> Result<()> {
@@ -415,44 +350,6 @@ fn is_over_same_image(one: &Lower, other: &Lower) -> bool {
     (&one.folder, &one.layers) == (&other.folder, &other.layers)
 }
 
-/// Tells whether an upper directory is empty, and its own owner, mode and attributes are those of the layer below.
-fn is_same_root(upper: &Path, below: &Path) -> io::Result<bool> {
-    if fs::read_dir(upper)?.next().is_some() {
-        return Ok(false);
-    }
-    let facts = |folder: &Path| -> io::Result<_> {
-        let stat = fs::symlink_metadata(folder)?;
-        Ok((stat.mode(), stat.uid(), stat.gid()))
-    };
-    Ok(facts(upper)? == facts(below)? && !has_own_attributes(upper)? && !has_own_attributes(below)?)
-}
-
-/// Tells whether a layer's root has attributes beside those of the overlay.
-fn has_own_attributes(folder: &Path) -> io::Result<bool> {
-    let mut names = vec![0; XATTR_LIST_MAX];
-    let length = rustix::fs::llistxattr(folder, &mut names[..])?;
-    let is_of_overlay =
-        |name: &[u8]| name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
-    Ok(names[..length].split(|byte| *byte == 0).any(|name| !name.is_empty() && !is_of_overlay(name)))
-}
-
-/// The most bytes of names that a file's attributes have: `XATTR_LIST_MAX`.
-const XATTR_LIST_MAX: usize = 65_536;
-
 fn have_same_copies(one: &[CowMount], other: &[CowMount]) -> bool {
     one.len() == other.len() && one.iter().all(|mount| other.contains(mount))
-}
-
-pub(crate) fn has_disk(directory: &Path) -> bool {
-    directory.join(crate::disk::IMAGE).exists()
-}
-
-pub(crate) fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
-    move |error| {
-        let kind = match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Quota,
-            _ => ErrorKind::Internal,
-        };
-        Error::new(kind, format!("{what}: {}", system_reason(&error))).with_source(error)
-    }
 }

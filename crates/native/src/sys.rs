@@ -48,6 +48,8 @@ pub enum NewNamespaces {
     },
     /// Only a user namespace.
     OfUsers,
+    /// None: the child enters those of a living sandbox.
+    None,
 }
 
 impl NewNamespaces {
@@ -56,6 +58,7 @@ impl NewNamespaces {
             Self::OfSandbox { own_network: true } => NAMESPACES | libc::CLONE_NEWNET as u64,
             Self::OfSandbox { own_network: false } => NAMESPACES,
             Self::OfUsers => libc::CLONE_NEWUSER as u64,
+            Self::None => 0,
         }
     }
 }
@@ -307,6 +310,15 @@ pub fn take_read_only(source: &str) -> io::Result<OwnedFd> {
     Ok(tree)
 }
 
+/// Makes an attached mount read-only.
+///
+/// # Errors
+/// `EBUSY` if a file on it is open for writing.
+pub fn make_read_only(mount: BorrowedFd<'_>) -> io::Result<()> {
+    let attr = MountAttr { attr_set: MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    mount_setattr(mount.as_raw_fd(), "", libc::AT_EMPTY_PATH as u32, &attr)
+}
+
 /// Tells whether any process has a file open for writing. `file` is open for reading, and belongs
 /// to the caller. Only a file that nobody can write to is granted a lease for reading.
 ///
@@ -429,6 +441,24 @@ pub fn unshare_files() -> io::Result<()> {
     // SAFETY: no pointers.
     check(i64::from(unsafe { libc::unshare(libc::CLONE_FILES) }))?;
     Ok(())
+}
+
+/// Gives the child a mount namespace of its own.
+pub fn unshare_mounts() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(i64::from(unsafe { libc::unshare(libc::CLONE_NEWNS) })).map(drop)
+}
+
+/// Moves the child into this user namespace, where it gets every capability.
+pub fn enter_users(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers. The child has one thread.
+    check(i64::from(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWUSER) })).map(drop)
+}
+
+/// Moves the child into this mount namespace, whose top becomes its root and its working directory.
+pub fn enter_mounts(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers. The child shares its root and its working directory with nobody.
+    check(i64::from(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNS) })).map(drop)
 }
 
 /// Moves the calling thread into the v1 control group whose `tasks` this is. It writes `0`, which
@@ -624,8 +654,13 @@ struct PathBeneath {
 }
 
 /// Restricts this process and its children. Of the rights that `ruleset` handles, only `allowed`
-/// remain, below `/`.
-pub fn restrict_by_landlock(ruleset: &Ruleset, attr_bytes: usize, allowed: u64) -> io::Result<()> {
+/// remain, below the folder `top`; one that is not open is an error.
+pub fn restrict_by_landlock(
+    ruleset: &Ruleset,
+    attr_bytes: usize,
+    allowed: u64,
+    top: RawFd,
+) -> io::Result<()> {
     let attr_bytes = attr_bytes.min(size_of::<Ruleset>());
     // SAFETY: `ruleset` is live and at least `attr_bytes` long.
     let fd = check(unsafe {
@@ -633,9 +668,7 @@ pub fn restrict_by_landlock(ruleset: &Ruleset, attr_bytes: usize, allowed: u64) 
     })?;
     // SAFETY: the kernel just returned this descriptor and nobody else owns it.
     let rules = unsafe { OwnedFd::from_raw_fd(fd as RawFd) };
-    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
-    let root = rustix::fs::open("/", flags, rustix::fs::Mode::empty())?;
-    let rule = PathBeneath { allowed, parent_fd: root.as_raw_fd() };
+    let rule = PathBeneath { allowed, parent_fd: top };
     let path_beneath = 1;
     // SAFETY: the ruleset is open, the rule a live struct of the type that is named.
     check(unsafe {

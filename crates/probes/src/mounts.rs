@@ -63,7 +63,7 @@ pub fn probe(_arguments: &[String]) {
     note("empty", empty != 0);
 }
 
-/// Leaves a chroot by a descriptor of the old root, climbs, and looks for the path it is given.
+/// Leaves a chroot by a descriptor of the old root, climbs, and looks for the path it is given and for what is at the top.
 pub fn escape_from_chroot(arguments: &[String]) {
     let canary = arguments.first().map(String::as_str).unwrap_or_default();
     let Ok(old_root) = std::fs::File::open("/") else { return };
@@ -76,9 +76,20 @@ pub fn escape_from_chroot(arguments: &[String]) {
         }
     }
     tried("out", sys::call(libc::SYS_chroot, &[sys::address(c".")]));
-    note("canary", std::path::Path::new(canary).exists());
-    note("sandbox", std::path::Path::new("/attack/threats").exists());
+    let is_there = |path: &str| std::path::Path::new(path).exists();
+    note("canary", is_there(canary) || is_there(&format!("/root{canary}")));
+    note("sandbox", is_there("/attack/threats"));
+    note("sandbox_below", is_there("/root/attack/threats"));
+    let mut names: Vec<String> = std::fs::read_dir("/").map_or(Vec::new(), |entries| {
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    });
+    names.sort();
+    note("top", names.join(" "));
+    tried_io("change", std::fs::create_dir("/new"));
 }
+
+/// The top of a native sandbox's mounts, which only root could reach: the folder of its device nodes, with its root in it.
+const TOP: &str = "empty full null random root tty urandom zero";
 
 async fn k02_nothing_can_be_mounted_or_unmounted(stage: Stage) -> Check {
     for who in stage.everybody() {
@@ -124,6 +135,12 @@ async fn k02_a_root_that_escapes_from_its_chroot_finds_the_sandbox_and_not_the_h
     // Root in a container lacks SYS_CHROOT.
     let may = stage.has_root() && stage.is_native();
     facts.is("chroot", if may { "ok" } else { "EPERM" })?;
-    facts.is("sandbox", "true")?;
+    if may {
+        facts.is("top", TOP)?;
+        facts.is("sandbox_below", "true")?;
+        facts.is("change", "EACCES")?;
+    } else {
+        facts.is("sandbox", "true")?;
+    }
     stage.end().await
 }

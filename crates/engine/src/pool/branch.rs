@@ -18,7 +18,8 @@ use crate::events::EventKind;
 use crate::store::{SandboxRow, too_many_sandboxes};
 
 impl SandboxPool {
-    /// Keeps the files of a sandbox. One that runs is put to sleep for it, and is awake again afterwards.
+    /// Keeps the files of a sandbox. One that runs goes on, or is put to sleep for it and is awake again
+    /// afterwards, if it can't.
     ///
     /// # Errors
     /// `conflict` if commands run in it and `stop` is not set; `already_exists` if the pool has a snapshot of that name.
@@ -97,10 +98,18 @@ impl SandboxPool {
         let (pool, reason) =
             (self.clone(), if new.for_forks { "it was forked or committed" } else { "it was asked for" });
         run_detached(async move {
-            let still = pool.hold_still(&row, "take a snapshot", terms).await?;
-            let taken = pool.take_of_still(&row, new).await;
-            let stopped = still.stopped.clone();
-            let woken = pool.let_go(&row, still, "a snapshot was taken").await;
+            let held = pool.hold(&row, "take a snapshot", terms).await?;
+            let taken_awake =
+                if held.is_awake_and_idle() { pool.take_of_awake(&row, &new).await } else { Ok(None) };
+            let (held, taken) = match taken_awake.transpose() {
+                Some(taken) => (held, taken),
+                None => {
+                    let still = pool.put_held_to_sleep(&row, held, "take a snapshot").await?;
+                    (still, pool.take_of_still(&row, new).await)
+                }
+            };
+            let stopped = held.stopped.clone();
+            let woken = pool.let_go(&row, held, "a snapshot was taken").await;
             let snapshot = taken?;
             woken?;
             let kind = EventKind::SnapshotTaken { snapshot: snapshot.id.to_string() };
@@ -110,12 +119,24 @@ impl SandboxPool {
         .await
     }
 
+    /// Takes a snapshot of a sandbox that is awake and has nothing to do; `None` if that one has to sleep for it.
+    async fn take_of_awake(&self, row: &SandboxRow, new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
+        let Some(taken) = self.provider().snapshots()?.take_awake(&row.id, new).await? else {
+            return Ok(None);
+        };
+        self.check_taken(&new.id, taken).await.map(Some)
+    }
+
     /// Takes a snapshot of a sandbox that is kept asleep.
     async fn take_of_still(&self, row: &SandboxRow, new: NewSnapshot) -> Result<SnapshotInfo> {
         let id = new.id.clone();
         let taken = self.provider().snapshots()?.take(&row.id, new).await?;
+        self.check_taken(&id, taken).await
+    }
+
+    async fn check_taken(&self, id: &SnapshotId, taken: SnapshotInfo) -> Result<SnapshotInfo> {
         // Another one was there before: the sandbox has written nothing since.
-        if taken.id == id {
+        if taken.id == *id {
             self.refuse_if_beyond_quota(&taken.id).await?;
         }
         Ok(taken)

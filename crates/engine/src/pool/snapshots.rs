@@ -27,14 +27,11 @@ impl SandboxSnapshots for PoolSnapshots {
     }
 
     async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
-        let row = self.pool.live_row(sandbox.as_str()).await?;
-        let new = NewSnapshot {
-            pool: Some(self.pool.name().clone()),
-            sandbox_name: row.name,
-            spec: row.spec,
-            ..new
-        };
-        self.all.take(sandbox, new).await
+        self.all.take(sandbox, self.of_pool(sandbox, new).await?).await
+    }
+
+    async fn take_awake(&self, sandbox: &SandboxId, new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
+        self.all.take_awake(sandbox, &self.of_pool(sandbox, new.clone()).await?).await
     }
 
     async fn roll_back(&self, sandbox: &SandboxId, snapshot: &SnapshotId) -> Result<()> {
@@ -87,6 +84,13 @@ impl SandboxSnapshots for PoolSnapshots {
 }
 
 impl PoolSnapshots {
+    /// Describes a snapshot of one of the pool's sandboxes, as the pool knows it.
+    async fn of_pool(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<NewSnapshot> {
+        let row = self.pool.live_row(sandbox.as_str()).await?;
+        let pool = Some(self.pool.name().clone());
+        Ok(NewSnapshot { pool, sandbox_name: row.name, spec: row.spec, ..new })
+    }
+
     /// Refuses what is not of this pool.
     async fn require(&self, point: &BranchPoint) -> Result<()> {
         match point {

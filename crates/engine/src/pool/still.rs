@@ -13,12 +13,19 @@ use super::wake::wake_unless_awake;
 use super::{LOOK_AGAIN, PATIENCE, SandboxPool};
 use crate::store::{Claim, SandboxRow, WakingTurn};
 
-/// A sandbox that sleeps, and is kept asleep.
-pub(super) struct HeldAsleep {
+/// A sandbox that nobody else puts to sleep or wakes.
+pub(super) struct HeldSandbox {
     claim: Claim,
     was_running: bool,
-    /// The commands that were ended for it.
+    /// The commands that are ended for it.
     pub stopped: Vec<String>,
+}
+
+impl HeldSandbox {
+    /// Tells whether it runs and has no commands to end.
+    pub(super) fn is_awake_and_idle(&self) -> bool {
+        self.was_running && self.stopped.is_empty()
+    }
 }
 
 /// The treatment of a sandbox that runs.
@@ -37,7 +44,13 @@ impl SandboxPool {
         row: &SandboxRow,
         what: &str,
         terms: StillTerms,
-    ) -> Result<HeldAsleep> {
+    ) -> Result<HeldSandbox> {
+        let held = self.hold(row, what, terms).await?;
+        self.put_held_to_sleep(row, held, what).await
+    }
+
+    /// Keeps others from putting a sandbox to sleep and from waking it, until [`SandboxPool::let_go`].
+    pub(super) async fn hold(&self, row: &SandboxRow, what: &str, terms: StillTerms) -> Result<HeldSandbox> {
         if let Ok(snapshots) = self.provider().snapshots() {
             snapshots.check_still(&row.id, what).await?;
         }
@@ -52,14 +65,10 @@ impl SandboxPool {
             if !terms.stop && !stopped.is_empty() {
                 return Err(at_work(what, row, &stopped));
             }
-            self.provider().sleep(row.id.as_str()).await?;
-            if was_running {
-                self.inner.records.record_sleep(row, what).await?;
-            }
             Ok((was_running, stopped))
         };
         match still.await {
-            Ok((was_running, stopped)) => Ok(HeldAsleep { claim, was_running, stopped }),
+            Ok((was_running, stopped)) => Ok(HeldSandbox { claim, was_running, stopped }),
             Err(error) => {
                 self.give_turn_back(&row.id, claim).await?;
                 Err(error)
@@ -67,8 +76,28 @@ impl SandboxPool {
         }
     }
 
+    /// Puts a sandbox to sleep that is held.
+    pub(super) async fn put_held_to_sleep(
+        &self,
+        row: &SandboxRow,
+        held: HeldSandbox,
+        what: &str,
+    ) -> Result<HeldSandbox> {
+        let asleep = async {
+            self.provider().sleep(row.id.as_str()).await?;
+            if held.was_running { self.inner.records.record_sleep(row, what).await } else { Ok(()) }
+        };
+        match asleep.await {
+            Ok(()) => Ok(held),
+            Err(error) => {
+                self.give_turn_back(&row.id, held.claim).await?;
+                Err(error)
+            }
+        }
+    }
+
     /// Ends the stillness of a sandbox. One that ran is woken, with its services.
-    pub(super) async fn let_go(&self, row: &SandboxRow, still: HeldAsleep, reason: &str) -> Result<()> {
+    pub(super) async fn let_go(&self, row: &SandboxRow, still: HeldSandbox, reason: &str) -> Result<()> {
         let woken = if still.was_running {
             wake_unless_awake(&self.inner.records, self.provider().as_ref(), row, reason).await.map(drop)
         } else {

@@ -9,9 +9,10 @@ use super::Fixture;
 use super::check::{Check, Disposable, cases, ensure, ensure_eq, ensure_fails, output, promptly};
 use super::create::named;
 use super::egress::rules;
-use crate::created::SandboxInfo;
+use crate::created::{SandboxInfo, SandboxStatus};
 use crate::path::SandboxPath;
-use crate::sandbox::Sandbox;
+use crate::process::ProcessStatus;
+use crate::sandbox::{Sandbox, StartOptions};
 use crate::snapshot::{BranchPoint, ChangeKind, CompareOptions, FileChanges, NewSnapshot, SnapshotInfo};
 use crate::spec::{NetworkMode, SandboxSpec, SnapshotId};
 
@@ -36,6 +37,8 @@ cases! {
     a_root_that_was_closed_inside_can_be_kept_and_wakes_again(fixture) needs [Snapshots, Shell];
     a_snapshot_has_the_network_rules_that_are_in_force(fixture) needs [Snapshots, NetworkEgress];
     forty_checkpoints_in_a_row_keep_every_state(fixture) needs [Snapshots, Shell];
+    a_sandbox_that_is_awake_goes_on_after_its_snapshot_as_it_was(fixture) needs [Snapshots, Shell];
+    a_command_that_runs_goes_on_and_its_sandbox_is_kept_only_asleep(fixture) needs [Snapshots, Processes];
 }
 
 /// A sandbox of the case's own.
@@ -56,9 +59,15 @@ fn new(info: &SandboxInfo) -> NewSnapshot {
     }
 }
 
-/// Takes a snapshot of a sandbox that runs, and wakes it again.
+/// Takes a snapshot of a sandbox that runs, asleep if it must be. Afterwards it runs.
 pub(super) async fn take(fixture: &dyn Fixture, info: &SandboxInfo) -> Check<(SnapshotInfo, Sandbox)> {
     let provider = fixture.provider();
+    let asked = new(info);
+    if let Some(taken) =
+        promptly("the snapshot", provider.snapshots()?.take_awake(&info.id, &asked)).await??
+    {
+        return Ok((taken, Sandbox::wake(&*provider, info.id.as_str()).await?));
+    }
     provider.sleep(info.id.as_str()).await?;
     let taken = promptly("the snapshot", provider.snapshots()?.take(&info.id, new(info))).await??;
     Ok((taken, Sandbox::wake(&*provider, info.id.as_str()).await?))
@@ -505,4 +514,50 @@ async fn forty_checkpoints_in_a_row_keep_every_state(fixture: Arc<dyn Fixture>) 
         ensure_eq!(output(&woken, "cat last; ls | grep -c ^n").await?, format!("{number}\n{}", number + 1));
     }
     remove(&*fixture, &taken.iter().collect::<Vec<_>>()).await
+}
+
+async fn a_sandbox_that_is_awake_goes_on_after_its_snapshot_as_it_was(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    let (provider, info) = (fixture.provider(), sandbox.0.info().clone());
+    let made =
+        "mkdir a b; echo 1 > a/kept; echo 2 > changed; echo 3 > removed; echo 4 > moved; ln moved linked";
+    output(&sandbox.0, made).await?;
+    let life = provider.info(info.id.as_str()).await?.life;
+    let snapshots = provider.snapshots()?;
+    let asked = new(&info);
+    let Some(taken) = promptly("the snapshot", snapshots.take_awake(&info.id, &asked)).await?? else {
+        ensure!(snapshots.find(&asked.id).await?.is_none(), "there is a snapshot that was not taken");
+        ensure_eq!(output(&sandbox.0, "cat a/kept").await?, "1");
+        return Ok(());
+    };
+    ensure_eq!(taken.id, asked.id);
+    let after = provider.info(info.id.as_str()).await?;
+    ensure_eq!((after.life, after.status), (life, SandboxStatus::Running));
+    // Through the same handle, in the same life.
+    let change = "echo 5 >> changed; rm removed; mv moved b/moved; mv b/moved a; mkdir c; echo 6 > c/new; cat a/kept changed \
+                  a/moved c/new; ls";
+    ensure_eq!(output(&sandbox.0, change).await?, "1\n2\n5\n4\n6\na\nb\nc\nchanged\nlinked");
+    sandbox.0.write("c/written", "7").await?;
+    ensure_eq!(sandbox.0.read("c/written").await?, "7");
+    let forked = fork(&*fixture, &taken).await?;
+    let look = "cat a/kept changed removed moved linked; ls";
+    ensure_eq!(output(&forked.0, look).await?, "1\n2\n3\n4\n4\na\nb\nchanged\nlinked\nmoved\nremoved");
+    let (second, woken) = take(&*fixture, &info).await?;
+    ensure_eq!(second.parent.as_ref(), Some(&taken.id));
+    ensure_eq!(output(&woken, "cat c/written a/moved").await?, "74");
+    remove(&*fixture, &[&taken, &second]).await
+}
+
+async fn a_command_that_runs_goes_on_and_its_sandbox_is_kept_only_asleep(fixture: Arc<dyn Fixture>) -> Check {
+    let sandbox = sandbox(&*fixture).await?;
+    let info = sandbox.0.info().clone();
+    let process = sandbox.0.start("sleep 600", StartOptions::default()).await?;
+    let snapshots = fixture.provider().snapshots()?;
+    let asked = new(&info);
+    ensure!(snapshots.take_awake(&info.id, &asked).await?.is_none(), "a snapshot was taken under a command");
+    ensure!(snapshots.find(&asked.id).await?.is_none(), "there is a snapshot that was not taken");
+    let there = sandbox.0.processes().await?;
+    let of_it = there.iter().find(|one| one.id == process.id).map(|one| one.status);
+    ensure_eq!(of_it, Some(ProcessStatus::Running));
+    Ok(())
 }

@@ -14,10 +14,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::egress_sockets;
 use super::make::{Descriptors, Failed};
+use super::new_root;
 use super::source::BindSource;
 use crate::plan::{
-    Bind, COW_POINTS, LOWER, Plan, ROOT, RebuiltFolder, Step, cow_options, cow_point, lower_beside_snapshots,
-    overlay_options, snapshot_point, unpack_filter,
+    ANCHOR, ANCHORED_NAME, Bind, COW_POINTS, LOWER, Plan, ROOT, RebuiltFolder, Step, cow_options, cow_point,
+    lower_beside_snapshots, overlay_options, snapshot_point, unpack_filter,
 };
 use crate::sys::{self, ChildGate, ChildMain, MountRestrictions, Ruleset};
 
@@ -30,6 +31,8 @@ pub(crate) struct ChildMemory {
     /// The guest's program: a descriptor of the launcher's or, after [`Step::GuestFile`], of the
     /// child's own.
     guest: Cell<RawFd>,
+    /// The top of the mount namespace, if the root is anchored: a descriptor of the child's own.
+    anchor: Cell<Option<RawFd>>,
     descriptors: Descriptors,
     trees: HashMap<usize, RawFd>,
     open_files: Option<Rlimit>,
@@ -45,6 +48,7 @@ impl ChildMemory {
             gate,
             plan: None,
             guest: Cell::new(NO_PROGRAM),
+            anchor: Cell::new(None),
             descriptors: Descriptors::default(),
             trees: HashMap::new(),
             open_files: None,
@@ -86,8 +90,9 @@ impl ChildMain for ChildMemory {
     /// left its memory.
     fn run_in_child(&mut self) -> ! {
         self.gate.pass();
-        if let Some(plan) = &self.plan {
-            let (index, error) = self.run(plan);
+        if let Some(plan) = &self.plan
+            && let Err((index, error)) = self.run(plan)
+        {
             self.failed_at = Some((index, error.raw_os_error().unwrap_or(libc::EINVAL)));
         }
         sys::exit_now()
@@ -95,12 +100,10 @@ impl ChildMain for ChildMemory {
 }
 
 impl ChildMemory {
-    /// Carries out the plan. Returns only after a failure, with the index of the failed step; an
-    /// index behind the last step means the guest's exec.
-    fn run(&self, plan: &Plan) -> (usize, io::Error) {
-        if let Err(error) = self.leave_the_launcher() {
-            return (plan.steps.len(), error);
-        }
+    /// Carries out the plan. Returns after a failure, with the index of the failed step; an index
+    /// behind the last step means the guest's exec. A plan without a guest returns when it is done.
+    fn run(&self, plan: &Plan) -> Result<(), (usize, io::Error)> {
+        self.leave_the_launcher().map_err(|error| (plan.steps.len(), error))?;
         for (index, step) in plan.steps.iter().enumerate() {
             let forced = plan.fail_at == u32::try_from(index).ok();
             let result = if forced {
@@ -108,11 +111,13 @@ impl ChildMemory {
             } else {
                 self.carry_out(index, step)
             };
-            if let Err(error) = result {
-                return (index, error);
-            }
+            result.map_err(|error| (index, error))?;
         }
-        (plan.steps.len(), sys::exec_guest(self.guest.get(), &numbers(&self.descriptors.guest)))
+        if plan.replaces_root() {
+            return Ok(());
+        }
+        let descriptors = numbers(&self.descriptors.guest);
+        Err((plan.steps.len(), sys::exec_guest(self.guest.get(), &descriptors)))
     }
 
     fn leave_the_launcher(&self) -> io::Result<()> {
@@ -154,7 +159,13 @@ impl ChildMemory {
             Step::CoverProc { target, shown, empty } => cover_proc(target, shown, empty.as_deref()),
             Step::Memory { targets, size_mib } => mount_memory(targets, *size_mib),
             Step::ReadOnly(target) => make_readonly(target),
-            Step::PivotRoot(root) => sys::pivot_root(root),
+            Step::PivotRoot { root, anchored: false } => sys::pivot_root(root),
+            Step::PivotRoot { root, anchored: true } => self.pivot_to_anchor(root),
+            Step::EnterUsers => sys::enter_users(living(self.descriptors.users.as_ref())?.as_fd()),
+            Step::OwnMounts => sys::unshare_mounts(),
+            Step::ReplaceRoot { root, points } => {
+                new_root::replace(root, points, living(self.descriptors.mounts.as_ref())?.as_fd())
+            }
             Step::ReadOnlyRoot => {
                 sys::hold_mount("/", MountRestrictions { readonly: true, devices: true, recursive: false })
             }
@@ -170,7 +181,7 @@ impl ChildMemory {
             Step::IpcLimit(name, value) => limit_namespace(&format!("kernel/{name}"), value),
             Step::PidMax(most) => limit_namespace("kernel/pid_max", &most.to_string()),
             Step::Processors(numbers) => run_on(numbers),
-            Step::Landlock(abi) => restrict_by_landlock(*abi),
+            Step::Landlock(abi) => self.restrict_by_landlock(*abi),
             Step::Seccomp(packed) => sys::install_seccomp(&unpack_filter(packed)),
         }
     }
@@ -235,10 +246,50 @@ impl ChildMemory {
         }
     }
 
+    /// Moves the new root to the folder of the device nodes, makes that the top, and enters the new root.
+    fn pivot_to_anchor(&self, root: &str) -> io::Result<()> {
+        sys::mount(root, &format!("{ANCHOR}/{ANCHORED_NAME}"), "", libc::MS_MOVE, "")?;
+        sys::pivot_root(ANCHOR)?;
+        // The launcher's memory must not own a descriptor of the child's table. It closes at exec.
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        let anchor = rustix::fs::open("/", flags, rustix::fs::Mode::empty())?;
+        self.anchor.set(Some(anchor.into_raw_fd()));
+        rustix::process::chdir(ANCHORED_NAME)?;
+        rustix::process::chroot(".")?;
+        Ok(())
+    }
+
+    /// Restricts the child by Landlock. Rights that are not handled cost nothing, and stay possible
+    /// outside of `/` too: POSIX message queues are files of a file system that no path leads to. What is allowed is allowed below
+    /// the anchor, if there is one, so that it is below a root that takes the place of this one, too.
+    fn restrict_by_landlock(&self, abi: u32) -> io::Result<()> {
+        let handled_fs = MAKE_DEVICES | REFER;
+        let scoped = if abi >= 6 { SCOPES } else { 0 };
+        let attr_bytes = match abi {
+            0..=3 => 8,
+            4..=5 => 16,
+            _ => 24,
+        };
+        let ruleset = Ruleset { handled_fs, handled_net: 0, scoped };
+        match self.anchor.get() {
+            Some(anchor) => sys::restrict_by_landlock(&ruleset, attr_bytes, REFER, anchor),
+            None => {
+                let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+                let root = rustix::fs::open("/", flags, rustix::fs::Mode::empty())?;
+                sys::restrict_by_landlock(&ruleset, attr_bytes, REFER, root.as_raw_fd())
+            }
+        }
+    }
+
     fn attach_devices(&self, index: usize) -> io::Result<()> {
         let tree = self.trees.get(&index).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
         sys::attach_tree(*tree, "/dev")
     }
+}
+
+/// Returns a namespace of the sandbox whose root is to be replaced.
+fn living(namespace: Option<&OwnedFd>) -> io::Result<&OwnedFd> {
+    namespace.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
 }
 
 fn numbers(descriptors: &[OwnedFd]) -> Vec<RawFd> {
@@ -466,17 +517,3 @@ const MAKE_DEVICES: u64 = 1 << 6 | 1 << 11;
 const REFER: u64 = 1 << 13;
 /// Landlock's scopes for abstract sockets and signals, from ABI 6 on.
 const SCOPES: u64 = 0b11;
-
-/// Restricts the child by Landlock. Rights that are not handled cost nothing, and stay possible
-/// outside of `/` too: POSIX message queues are files of a file system that no path leads to.
-fn restrict_by_landlock(abi: u32) -> io::Result<()> {
-    let handled_fs = MAKE_DEVICES | REFER;
-    let scoped = if abi >= 6 { SCOPES } else { 0 };
-    let attr_bytes = match abi {
-        0..=3 => 8,
-        4..=5 => 16,
-        _ => 24,
-    };
-    let ruleset = Ruleset { handled_fs, handled_net: 0, scoped };
-    sys::restrict_by_landlock(&ruleset, attr_bytes, REFER)
-}

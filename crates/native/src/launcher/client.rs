@@ -321,9 +321,25 @@ impl Launcher {
         answer.map(drop)
     }
 
-    fn exchange(&self, order: &[u8], guest: &GuestDescriptors) -> io::Result<(Launched, Option<OwnedFd>)> {
+    /// Has the launcher put another root in the place of a living sandbox's, with these namespaces: its users and its mounts.
+    /// Blocks for about a millisecond.
+    pub(crate) fn replace_root(&self, plan: Plan, namespaces: [BorrowedFd<'_>; 2]) -> eyot::Result<()> {
+        let order = minicbor::to_vec(LauncherOrder::ReplaceRoot { plan }).map_err(io::Error::other);
+        match self.exchange(&order.map_err(ended)?, &namespaces).map_err(ended)? {
+            (Launched::Failed { step, subject, errno }, _) => {
+                Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn exchange(
+        &self,
+        order: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<(Launched, Option<OwnedFd>)> {
         let _turn = lock(&self.turn);
-        send(self.socket.as_fd(), order, &guest.in_order())?;
+        send(self.socket.as_fd(), order, descriptors)?;
         let answer = receive(self.socket.as_fd());
         self.restore_dumpable();
         answer
@@ -357,9 +373,9 @@ impl PendingSandbox<'_> {
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         self.finished = true;
-        match launcher.exchange(&bytes, guest).map_err(ended)? {
+        match launcher.exchange(&bytes, &guest.in_order()).map_err(ended)? {
             (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),
-            (Launched::Running(_) | Launched::Abandoned, _) => {
+            (Launched::Running(_) | Launched::Abandoned | Launched::Replaced, _) => {
                 Err(Error::new(ErrorKind::Internal, "create sandbox: no pidfd came back"))
             }
             (Launched::Failed { step, subject, errno }, _) => {

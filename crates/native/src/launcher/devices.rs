@@ -12,9 +12,9 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
 };
 
-use crate::plan::{EMPTY_NAME, OWN_DEVICES};
+use crate::plan::{ANCHORED_NAME, EMPTY_NAME, OWN_DEVICES};
 
-/// Makes the nodes, and an empty folder, on a file system in memory that is attached nowhere. They
+/// Makes the nodes, and two empty folders, on a file system in memory that is attached nowhere. They
 /// belong to the host's root, and everybody may use the nodes. Only these appear inside, never the
 /// directory that they lie in.
 pub(super) fn make() -> io::Result<OwnedFd> {
@@ -31,7 +31,9 @@ pub(super) fn make() -> io::Result<OwnedFd> {
         chmodat(&mount, name, mode, AtFlags::empty())?;
     }
     let closed = Mode::from_raw_mode(0o555);
-    mkdirat(&mount, EMPTY_NAME, closed)?;
-    chmodat(&mount, EMPTY_NAME, closed, AtFlags::empty())?;
+    for name in [EMPTY_NAME, ANCHORED_NAME] {
+        mkdirat(&mount, name, closed)?;
+        chmodat(&mount, name, closed, AtFlags::empty())?;
+    }
     Ok(mount)
 }

@@ -73,6 +73,12 @@ impl PendingChild {
         let taken = prepare_from_outside(&plan, self.pid(), &mut self.shared)?;
         self.shared.set_descriptors(guest, descriptors);
         self.shared.set_open_files(open_files);
+        self.carry_out(plan, taken)
+    }
+
+    /// Has the process carry out the plan, and waits until it has left the launcher's memory. It has the copied mounts `taken`
+    /// to attach.
+    fn carry_out(mut self, plan: Plan, taken: Vec<OwnedFd>) -> Result<(i32, OwnedFd), Failed> {
         self.shared.set_plan(plan);
         self.gate.open().map_err(|error| Failed::at("open the gate", error))?;
         self.gate.wait_until_left();
@@ -83,6 +89,22 @@ impl PendingChild {
         }
         self.child.take().ok_or_else(|| Failed::at("start the guest", io::ErrorKind::NotFound.into()))
     }
+}
+
+/// Carries out a plan that replaces the root of the living sandbox with these namespaces. Returns the process that did it, which
+/// still ends: what only the old root has used ends with it.
+pub(crate) fn replace_root(plan: Plan, namespaces: [OwnedFd; 2]) -> Result<(i32, OwnedFd), Failed> {
+    let IdMap::Range(range) = plan.map else {
+        return Err(Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL)));
+    };
+    let mut child = PendingChild::within(NewNamespaces::None, None, None)?;
+    let [users, mounts] = namespaces;
+    let own = users.try_clone().map_err(|error| Failed::at("open its user namespace", error))?;
+    let mut users_of_mounts = Namespaces { range, own, others: HashMap::new() };
+    let taken = take_trees(&plan, &mut users_of_mounts, &mut child.shared)?;
+    let descriptors = Descriptors { users: Some(users), mounts: Some(mounts), ..Descriptors::default() };
+    child.shared.set_descriptors(None, descriptors);
+    child.carry_out(plan, taken)
 }
 
 impl Drop for PendingChild {
@@ -101,13 +123,15 @@ impl Drop for PendingChild {
 }
 
 /// The descriptors that come with a plan, by use: the guest's own, the v1 groups' files, the disk,
-/// and the socket for the listeners of the network `egress`. They arrive in this order.
+/// and the socket for the listeners of the network `egress`. They arrive in this order. Or the namespaces of a living sandbox.
 #[derive(Default)]
 pub(crate) struct Descriptors {
     pub(super) guest: Vec<OwnedFd>,
     pub(super) group_tasks: Vec<OwnedFd>,
     pub(super) disk: Option<OwnedFd>,
     pub(super) egress: Option<OwnedFd>,
+    pub(super) users: Option<OwnedFd>,
+    pub(super) mounts: Option<OwnedFd>,
 }
 
 impl Descriptors {
@@ -119,7 +143,8 @@ impl Descriptors {
             _ => None,
         });
         let group_tasks = all.split_off(all.len().checked_sub(tasks.unwrap_or(0))?);
-        GUEST_DESCRIPTORS.contains(&all.len()).then_some(Self { guest: all, group_tasks, disk, egress })
+        let of_new = Self { group_tasks, disk, egress, ..Self::default() };
+        GUEST_DESCRIPTORS.contains(&all.len()).then_some(Self { guest: all, ..of_new })
     }
 }
 
@@ -164,9 +189,18 @@ fn prepare_from_outside(plan: &Plan, pid: i32, shared: &mut ChildMemory) -> Resu
         rustix::process::prlimit(pid, Resource::Core, NO_CORE_DUMPS)
             .map_err(|error| Failed::of_step(plan, index, error.into()))?;
     }
+    take_trees(plan, &mut namespaces, shared)
+}
+
+/// Copies the mounts of host paths that the plan's steps attach.
+fn take_trees(
+    plan: &Plan,
+    namespaces: &mut Namespaces,
+    shared: &mut ChildMemory,
+) -> Result<Vec<OwnedFd>, Failed> {
     let mut taken = Vec::new();
     for (index, step) in plan.steps.iter().enumerate() {
-        let tree = tree_for(step, &mut namespaces).map_err(|error| Failed::of_step(plan, index, error))?;
+        let tree = tree_for(step, namespaces).map_err(|error| Failed::of_step(plan, index, error))?;
         if let Some(tree) = tree {
             shared.set_tree(index, tree.as_raw_fd());
             taken.push(tree);

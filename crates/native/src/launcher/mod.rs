@@ -3,7 +3,7 @@
 //! A server must not fork itself: that takes 28 ms from a large process, against 0.5 ms from the
 //! launcher, and nothing of a server's memory may be near a sandbox. [`program`] runs in the
 //! launcher, [`make`] makes one sandbox, [`child`] is its child between the clone and the guest's
-//! exec, and `client` is the provider's side. A program that makes one sandbox and ends has the
+//! exec, [`new_root`] is a child that replaces the root of a living sandbox, and `client` is the provider's side. A program that makes one sandbox and ends has the
 //! launcher as a thread, because starting a process would take as long as the sandbox.
 
 mod account;
@@ -17,6 +17,7 @@ pub(crate) mod egress_sockets;
 #[cfg(feature = "provider")]
 pub(crate) mod guest_file;
 mod make;
+mod new_root;
 pub(crate) mod program;
 #[cfg(feature = "provider")]
 pub(crate) mod program_file;

@@ -16,7 +16,7 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::MAX_PLAN_BYTES;
-use super::make::{Descriptors, Failed, PendingChild};
+use super::make::{Descriptors, Failed, PendingChild, replace_root};
 use crate::plan::{Launched, LauncherOrder, Plan};
 use crate::sys;
 
@@ -143,7 +143,14 @@ impl LauncherServer {
             }
             LauncherOrder::Finish { sandbox, plan } => {
                 let made = self.finish(sandbox, plan, descriptors);
-                self.tell(socket, made)
+                self.tell(socket, made, |pid, pidfd| reply(socket, &Launched::Running(pid), Some(pidfd)))
+            }
+            LauncherOrder::ReplaceRoot { plan } => {
+                let replaced = match descriptors.try_into() {
+                    Ok(namespaces) => replace_root(plan, namespaces),
+                    Err(_) => Err(unreadable()),
+                };
+                self.tell(socket, replaced, |_, _| reply(socket, &Launched::Replaced, None))
             }
             LauncherOrder::Abandon { sandbox } => {
                 self.begun.remove(&sandbox);
@@ -158,15 +165,19 @@ impl LauncherServer {
         plan: Plan,
         descriptors: Vec<OwnedFd>,
     ) -> Result<(i32, OwnedFd), Failed> {
-        let invalid = || Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL));
-        let begun = self.begun.remove(&sandbox).ok_or_else(invalid)??;
-        let descriptors = Descriptors::sort(descriptors, &plan).ok_or_else(invalid)?;
+        let begun = self.begun.remove(&sandbox).ok_or_else(unreadable)??;
+        let descriptors = Descriptors::sort(descriptors, &plan).ok_or_else(unreadable)?;
         let guest = self.guest.as_ref().map(AsFd::as_fd);
         begun.finish(plan, guest, descriptors, self.open_files)
     }
 
-    /// Sends the answer, and keeps the child to reap it.
-    fn tell(&mut self, socket: BorrowedFd<'_>, made: Result<(i32, OwnedFd), Failed>) -> io::Result<()> {
+    /// Sends the answer, by `answer` if it is a good one, and keeps the child to reap it.
+    fn tell(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        made: Result<(i32, OwnedFd), Failed>,
+        answer: impl FnOnce(i32, BorrowedFd<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let (pid, pidfd) = match made {
             Ok(made) => made,
             Err(Failed { step, subject, error }) => {
@@ -174,12 +185,16 @@ impl LauncherServer {
                 return reply(socket, &Launched::Failed { step, subject, errno }, None);
             }
         };
-        reply(socket, &Launched::Running(pid), Some(pidfd.as_fd()))?;
+        answer(pid, pidfd.as_fd())?;
         let data = epoll::EventData::new_u64(pidfd.as_raw_fd() as u64);
         epoll::add(&self.epoll, &pidfd, data, epoll::EventFlags::IN)?;
         self.children.insert(pidfd.as_raw_fd(), pidfd);
         Ok(())
     }
+}
+
+fn unreadable() -> Failed {
+    Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL))
 }
 
 fn reply(socket: BorrowedFd<'_>, launched: &Launched, pidfd: Option<BorrowedFd<'_>>) -> io::Result<()> {

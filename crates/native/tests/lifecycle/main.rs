@@ -2,6 +2,7 @@
 //! left behind, whichever process is killed at any moment. This program is also the maker that is
 //! killed: see [`maker`].
 
+mod awake_snapshots;
 mod damaged;
 mod deadlines;
 mod disks;
@@ -43,6 +44,7 @@ fn main() {
         passed_files::trials(),
         sleeping::trials(),
         slots::trials(),
+        awake_snapshots::trials(),
         damaged::trials(),
         deadlines::trials(),
         stopped::trials(),

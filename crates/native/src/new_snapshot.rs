@@ -1,0 +1,158 @@
+//! What every new snapshot goes through, whether its sandbox sleeps or is awake: it is noted, and the writable layer of the sandbox
+//! becomes its files.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use eyot::internal::system_reason;
+use eyot::{Error, ErrorKind, NewSnapshot, Result, SandboxSpec, SnapshotId, SnapshotInfo};
+
+use crate::cow_layers::keep_base;
+use crate::files_move::FilesMove;
+use crate::image::{Lower, SnapshotLayer, fits_in_mount};
+use crate::kept_snapshot::{self, KeptSnapshot};
+use crate::record::Record;
+use crate::sandboxes::Sandboxes;
+
+/// The goal of every step of a snapshot, for errors.
+pub(crate) const TAKE: &str = "take a snapshot";
+
+/// The outcome of noting a snapshot.
+pub(crate) enum NotedSnapshot {
+    /// The last one has the same files.
+    Last(SnapshotInfo),
+    /// Its record is written, and it is there once it has its files.
+    New(KeptSnapshot),
+}
+
+/// Refuses a snapshot of a sandbox that lies above so many layers that it could not be mounted above one more.
+fn refuse_beyond_depth(lower: &Lower) -> Result<()> {
+    let mut next = lower.clone();
+    let one_more = SnapshotLayer { id: SnapshotId::generate(), folder: String::new(), ids: None };
+    next.snapshots.push(one_more);
+    if fits_in_mount(&next) {
+        return Ok(());
+    }
+    let (snapshots, layers) = (lower.snapshots.len(), lower.layers.len().max(1));
+    let message = format!(
+        "take a snapshot: the sandbox lies above {snapshots} of them and {layers} layers of its image, and the kernel takes \
+         no more"
+    );
+    Err(Error::new(ErrorKind::Quota, message)
+        .with_hint("roll it back to an earlier one, or copy its files into a new sandbox: `eyot transfer`"))
+}
+
+impl Sandboxes {
+    /// Writes the record of a snapshot that is to be taken. The caller has locked the sandbox and the snapshots.
+    pub(crate) fn note_snapshot(
+        &self,
+        record: &Record,
+        directory: &Path,
+        new: NewSnapshot,
+    ) -> Result<NotedSnapshot> {
+        let failed = failed(TAKE);
+        // Rules that were changed since are in force in the forks, too.
+        let spec = SandboxSpec { egress: record.info.spec.egress.clone(), ..new.spec.clone() };
+        if new.for_forks
+            && new.name.is_none()
+            && let Some(last) = self.unchanged_since(record, directory).map_err(&failed)?
+        {
+            let (sandbox_name, labels) = (new.sandbox_name, new.labels);
+            return Ok(NotedSnapshot::Last(SnapshotInfo { sandbox_name, labels, spec, ..last.info(None) }));
+        }
+        refuse_beyond_depth(&record.lower)?;
+        // A caller may choose the id.
+        if self.state.snapshot(&new.id).exists() {
+            let message = format!("take a snapshot: the id `{}` is in use", new.id);
+            return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("leave the id out"));
+        }
+        if let Some(name) = &new.name
+            && kept_snapshot::has_name(&self.state, new.pool.as_ref(), name).map_err(&failed)?
+        {
+            let message = format!("take a snapshot: the name `{name}` is in use");
+            return Err(Error::new(ErrorKind::AlreadyExists, message)
+                .with_hint("take another name, or remove that snapshot"));
+        }
+        let kept = KeptSnapshot {
+            id: new.id,
+            name: new.name,
+            pool: new.pool,
+            sandbox: record.info.id.clone(),
+            sandbox_name: new.sandbox_name,
+            labels: new.labels,
+            created_ms: kept_snapshot::next_ms(&self.state).map_err(&failed)?,
+            spec,
+            made_from: record.info.spec.clone(),
+            lower: record.lower.clone(),
+            cow: record.cow.clone(),
+            ids: record.id_block(),
+            program_path: record.program_path.clone(),
+            own_bytes: None,
+            hidden: new.for_forks,
+            for_forks: new.for_forks,
+        };
+        kept.write(&self.state).map_err(&failed)?;
+        Ok(NotedSnapshot::New(kept))
+    }
+
+    /// Makes the writable layer of a sandbox that is marked as asleep the files of a snapshot. Returns the record of the sandbox
+    /// above it.
+    pub(crate) fn keep_files(&self, kept: &KeptSnapshot, directory: &Path, record: Record) -> Result<Record> {
+        let failed = failed(TAKE);
+        keep_base(directory, &self.state.snapshot(&kept.id)).map_err(&failed)?;
+        let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
+        let change = FilesMove { kept_as: Some(kept.id.clone()), lower, mode: None };
+        change.make(&self.state, directory, record).map_err(failed)
+    }
+
+    /// Returns the last snapshot of a sandbox that has written nothing since: forks of it need no layer of their own.
+    fn unchanged_since(&self, record: &Record, directory: &Path) -> io::Result<Option<KeptSnapshot>> {
+        let Some(last) = record.lower.snapshots.first() else { return Ok(None) };
+        let kept = KeptSnapshot::read(&self.state, &last.id)?;
+        // Copies on write have upper directories of their own.
+        let is_own = |kept: &KeptSnapshot| kept.sandbox == record.info.id && record.cow.is_empty();
+        let kept = kept.filter(|kept| kept.is_usable() && is_own(kept));
+        let is_same = || is_same_root(&directory.join("upper"), &self.state.snapshot_files(&last.id));
+        if kept.is_some() && !is_same()? { Ok(None) } else { Ok(kept) }
+    }
+}
+
+/// Tells whether an upper directory is empty, and its own owner, mode and attributes are those of the layer below.
+fn is_same_root(upper: &Path, below: &Path) -> io::Result<bool> {
+    if fs::read_dir(upper)?.next().is_some() {
+        return Ok(false);
+    }
+    let facts = |folder: &Path| -> io::Result<_> {
+        let stat = fs::symlink_metadata(folder)?;
+        Ok((stat.mode(), stat.uid(), stat.gid()))
+    };
+    Ok(facts(upper)? == facts(below)? && !has_own_attributes(upper)? && !has_own_attributes(below)?)
+}
+
+/// Tells whether a layer's root has attributes beside those of the overlay.
+fn has_own_attributes(folder: &Path) -> io::Result<bool> {
+    let mut names = vec![0; XATTR_LIST_MAX];
+    let length = rustix::fs::llistxattr(folder, &mut names[..])?;
+    let is_of_overlay =
+        |name: &[u8]| name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
+    Ok(names[..length].split(|byte| *byte == 0).any(|name| !name.is_empty() && !is_of_overlay(name)))
+}
+
+/// The most bytes of names that a file's attributes have: `XATTR_LIST_MAX`.
+const XATTR_LIST_MAX: usize = 65_536;
+
+pub(crate) fn has_disk(directory: &Path) -> bool {
+    directory.join(crate::disk::IMAGE).exists()
+}
+
+pub(crate) fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
+    move |error| {
+        let kind = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Quota,
+            _ => ErrorKind::Internal,
+        };
+        Error::new(kind, format!("{what}: {}", system_reason(&error))).with_source(error)
+    }
+}
