@@ -134,6 +134,7 @@ pub const TARGETS: &[Target] = &[
     quick("guest", "client_malice"),
     quick("guest", "client_program"),
     quick("guest", "program_exec"),
+    quick("guest", "program_hold"),
     quick("guest", "program_init"),
     quick("guest", "program_last_words"),
     quick("guest", "program_life"),

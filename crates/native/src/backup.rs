@@ -22,6 +22,12 @@ pub struct HeldSandboxes {
     _locks: Vec<Lock>,
 }
 
+/// Returns the condition of a sandbox that was just locked.
+fn condition_of_held(directory: &Path) -> Result<Condition> {
+    ReadyMark::end_move(directory).map_err(failed("hold a sandbox still"))?;
+    Ok(Condition::of(directory).1)
+}
+
 /// Locks every sandbox of a state folder that can be copied.
 ///
 /// # Errors
@@ -35,7 +41,7 @@ pub fn hold_still(state: &Path) -> Result<HeldSandboxes> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("hold a sandbox still")(error)),
             Ok(None) => busy.push(name_of(&directory, &id)),
-            Ok(Some(lock)) => match Condition::of(&directory).1 {
+            Ok(Some(lock)) => match condition_of_held(&directory)? {
                 Condition::Running => busy.push(name_of(&directory, &id)),
                 Condition::Sleeping | Condition::Dead => {
                     ids.push(id);

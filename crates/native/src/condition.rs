@@ -77,10 +77,11 @@ impl ConditionReader {
                 continue;
             }
             let record = record.ok();
-            if !ready.asleep && self.is_alive(directory) {
+            let is_asleep = ready.is_asleep(directory);
+            if !is_asleep && self.is_alive(directory) {
                 return (record, Condition::Running);
             }
-            if !ready.asleep && ReadyMark::read(directory).ok().flatten() != Some(ready) {
+            if !is_asleep && ReadyMark::read(directory).ok().flatten() != Some(ready) {
                 continue;
             }
             let condition = record.as_ref().map_or(Condition::Dead, |record| record.without_guest(ready));

@@ -4,7 +4,7 @@
 //! snapshot puts another root in the place of the present one: what is not on a known mount is looked for again. Everything else travels as a stream: `/proc` and memory, whose reading could
 //! wait or cost the host's memory, and the caller's mounts, which may be on a network.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub(crate) struct SandboxMounts {
     directory: PathBuf,
     workspace: Option<String>,
     callers_mounts: Vec<String>,
-    /// The numbers of the mounts, as they were read last.
-    ids: Mutex<HashSet<u64>>,
+    /// The numbers of mounts, and whether each is one of them.
+    known: Mutex<HashMap<u64, bool>>,
 }
 
 impl SandboxMounts {
@@ -37,30 +37,34 @@ impl SandboxMounts {
             directory,
             workspace: persists.then(|| record.info.workdir.to_string()),
             callers_mounts: spec.mounts.iter().map(|mount| mount.target.to_string()).collect(),
-            ids: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
     fn has(&self, mount: u64) -> io::Result<bool> {
-        let mut known = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains(&mount) && is_on_disk(&self.directory)? {
-            *known = self.read()?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(is_own) = known.get(&mount) {
+            return Ok(*is_own);
         }
-        Ok(known.contains(&mount))
+        *known = HashMap::from([(mount, false)]);
+        if is_on_disk(&self.directory)? {
+            known.extend(self.read()?);
+        }
+        Ok(known.get(&mount).is_some_and(|is_own| *is_own))
     }
 
     /// Reads the table of mounts of the guest that runs now.
-    fn read(&self) -> io::Result<HashSet<u64>> {
+    fn read(&self) -> io::Result<HashMap<u64, bool>> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let guest = ReadyMark::read(&self.directory)?.and_then(|ready| ready.guest).ok_or_else(gone)?;
         let table = std::fs::read_to_string(format!("/proc/{}/mountinfo", guest.pid))?;
         // Looked at after the reading: it was no later process's table.
         guest.open()?.ok_or_else(gone)?;
-        Ok(table.lines().filter_map(|line| self.id_of_own(line)).collect())
+        Ok(table.lines().filter_map(|line| self.mount_of(line)).collect())
     }
 
-    /// Returns the number of the mount in a line of mountinfo, if it is the sandbox's own.
-    fn id_of_own(&self, line: &str) -> Option<u64> {
+    /// Returns the number of the mount in a line of mountinfo, and whether it is the sandbox's own.
+    fn mount_of(&self, line: &str) -> Option<(u64, bool)> {
         let (mount, file_system) = line.split_once(" - ")?;
         let mut fields = mount.split(' ');
         let (id, point) = (fields.next()?.parse().ok()?, fields.nth(3)?);
@@ -68,7 +72,7 @@ impl SandboxMounts {
         let is_on_disk = DISK_FILE_SYSTEMS.iter().any(|(known, _)| *known == name);
         let is_workspace = self.workspace.as_deref() == Some(point);
         let is_own = name == "overlay" || (is_on_disk && is_workspace);
-        (is_own && !self.is_callers(point)).then_some(id)
+        Some((id, is_own && !self.is_callers(point)))
     }
 
     fn is_callers(&self, point: &str) -> bool {
@@ -99,6 +103,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
+    use crate::record::GuestProcess;
     use crate::record::tests::record;
 
     const TABLE: &str = "884 709 0:121 / / rw,nosuid - overlay overlay rw,upperdir=upper\n\
@@ -117,31 +122,34 @@ mod tests {
             directory: std::env::temp_dir(),
             workspace: workspace.map(str::to_owned),
             callers_mounts: vec!["/workspace/srv".to_owned(), "/mnt".to_owned()],
-            ids: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
     fn own(mounts: &SandboxMounts) -> Vec<u64> {
-        TABLE.lines().filter_map(|line| mounts.id_of_own(line)).collect()
+        let all = TABLE.lines().filter_map(|line| mounts.mount_of(line));
+        all.filter_map(|(id, is_own)| is_own.then_some(id)).collect()
     }
 
     #[test]
     fn only_the_overlays_and_the_workspace_are_the_sandboxs_own() {
         assert_eq!(own(&mounts(None)), [884, 887]);
         assert_eq!(own(&mounts(Some("/workspace"))), [884, 887, 950]);
-        assert_eq!(mounts(None).id_of_own("rubbish"), None);
+        assert_eq!(mounts(None).mount_of("rubbish"), None);
     }
 
     #[test]
     fn n6_files_of_the_host_and_of_no_disk_are_not_admitted() {
-        let mounts = mounts(None);
-        mounts.ids.lock().unwrap().insert(u64::MAX);
+        let directory = tempfile::tempdir().unwrap();
+        ReadyMark::running(GuestProcess::of(std::process::id() as i32).unwrap())
+            .make(directory.path())
+            .unwrap();
+        let mounts = SandboxMounts { directory: directory.path().to_owned(), ..mounts(None) };
         let memory = rustix::fs::memfd_create("m", rustix::fs::MemfdFlags::ALLOW_SEALING).unwrap();
         rustix::fs::fcntl_add_seals(&memory, rustix::fs::SealFlags::WRITE).unwrap();
-        // Without a guest there is no table to look into: an error is no admission either.
-        assert!(!mounts.admits(memory.as_fd()).unwrap_or(false));
-        for path in ["/proc/self/status", "/proc/self/exe"] {
-            assert!(!mounts.admits(File::open(path).unwrap().as_fd()).unwrap_or(false), "{path}");
+        assert!(!mounts.admits(memory.as_fd()).unwrap());
+        for path in ["/proc/self/status", "/dev/null"] {
+            assert!(!mounts.admits(File::open(path).unwrap().as_fd()).unwrap(), "{path}");
         }
     }
 

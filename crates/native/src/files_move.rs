@@ -1,5 +1,5 @@
-//! Changes of the layers of a sleeping sandbox: its writable layer becomes a snapshot, or is thrown away, and an empty one is
-//! put above other layers. The intent is written first, and whoever uses the sandbox next completes what a killed process
+//! Changes of the layers of a sandbox that is marked as asleep: its writable layer becomes a snapshot, or is thrown away, and an
+//! empty one is put above other layers. The intent is written first, and whoever uses the sandbox next completes what a killed process
 //! began. So the sandbox is as it was before, or as it is to be.
 
 use std::fs;
@@ -78,7 +78,8 @@ impl FilesMove {
 }
 
 /// Completes the change that was begun in a sandbox's directory, if there is one. Returns the record
-/// that it has then. The caller holds its lock, and no process of the sandbox runs.
+/// that it has then. The caller holds its lock. The sandbox is marked as asleep, and nothing can be
+/// written to its root.
 pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
     let Some(change) = FilesMove::read(directory)? else {
         remove_discarded(directory)?;

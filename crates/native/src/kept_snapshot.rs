@@ -83,6 +83,11 @@ impl KeptSnapshot {
         write_whole(&folder, RECORD, &serde_json::to_vec(self)?)
     }
 
+    /// Removes the record of one that has no files yet.
+    pub(crate) fn forget(&self, state: &StateDir) -> io::Result<()> {
+        eyot_image::remove_tree(&state.snapshot(&self.id))
+    }
+
     /// Returns the layers of a sandbox that begins with this snapshot.
     pub(crate) fn lower_with_it(&self, state: &StateDir) -> io::Result<Lower> {
         let folder = state.snapshot_files(&self.id).into_os_string().into_string();

@@ -74,8 +74,6 @@ mod launcher;
 #[cfg(feature = "provider")]
 mod lifecycle;
 #[cfg(feature = "provider")]
-mod living_root;
-#[cfg(feature = "provider")]
 mod maker;
 #[cfg(feature = "provider")]
 mod merged_layers;

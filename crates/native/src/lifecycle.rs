@@ -9,6 +9,7 @@ use eyot_guest::client::LifecycleKeeper;
 
 use crate::blocking::on_blocking_thread;
 use crate::condition::Condition;
+use crate::ready::ReadyMark;
 use crate::record::{Lock, Record};
 
 /// The keeper of the record of the sandbox in this directory.
@@ -23,6 +24,7 @@ impl LifecycleKeeper for Keeper {
                 |error| Error::new(ErrorKind::Destroyed, "the sandbox has been destroyed").with_source(error);
             // Whoever puts it to sleep or wakes it writes the record too.
             let _lock = Lock::wait(&directory).map_err(gone)?;
+            ReadyMark::end_move(&directory).map_err(gone)?;
             let mut record = Record::read(&directory).map_err(gone)?;
             match Condition::of(&directory).1 {
                 Condition::Sleeping => return Err(Error::sleeping(&record.info.name)),

@@ -119,9 +119,10 @@ pub(crate) fn cow_options(lower: &[String], key: &str) -> String {
     format!("lowerdir={},upperdir=cow/{key},workdir=cow-work/{key},userxattr,volatile", lower.join(":"))
 }
 
-/// Returns the options of the sandbox's overlay over these layers.
+/// Returns the options of the sandbox's overlay over these layers. With an index, a layer that another overlay still has above its
+/// layers would be refused: see [`Step::ReplaceRoot`].
 pub(crate) fn overlay_options(lower: &[String]) -> String {
-    format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile", lower.join(":"))
+    format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile,index=off", lower.join(":"))
 }
 
 /// The device nodes of a sandbox, by name, major and minor number.
@@ -329,17 +330,14 @@ pub enum Step {
     /// Makes a mount namespace for these steps alone.
     #[n(54)]
     OwnMounts,
-    /// Puts another root in the place of a living sandbox's, whose mount namespace came with the plan. Nothing may be written to
-    /// the present root any more, or this fails. The mounts on it are moved to the same places of the new one.
+    /// Puts another root in the place of a living sandbox's, whose mount namespace came with the plan. The mounts on the present
+    /// one are moved to the same places of the new one.
     #[n(55)]
-    ReplaceRoot {
-        /// The new root.
-        #[n(0)]
-        root: String,
-        /// The mount points on the present root, each above those below it.
-        #[n(1)]
-        points: Vec<MountPoint>,
-    },
+    ReplaceRoot(#[n(0)] String),
+    /// Makes the root of a living sandbox read-only, for good. Fails while a file of it is open for writing, and if another root
+    /// could not take its place.
+    #[n(56)]
+    CloseRoot,
     /// Makes the root file system read-only. Mounts below it stay writable.
     #[n(12)]
     ReadOnlyRoot,
@@ -425,18 +423,7 @@ pub struct Bind {
     pub taken_by_launcher: bool,
 }
 
-/// A place of a living sandbox's root at which something is mounted.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct MountPoint {
-    /// The path, relative to the root.
-    #[n(0)]
-    pub path: String,
-    /// The number of mounts on top of each other.
-    #[n(1)]
-    pub depth: u32,
-}
-
-/// Everything the launcher needs to make one sandbox, or to put another root in the place of a living one's.
+/// Everything the launcher needs to make one sandbox, or to change the root of a living one.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Plan {
     /// The map between host ids and inner ids.
@@ -456,8 +443,8 @@ pub struct Plan {
 
 impl Plan {
     /// Tells whether the plan is about a living sandbox, and so ends without a guest.
-    pub(crate) fn replaces_root(&self) -> bool {
-        matches!(self.steps.last(), Some(Step::ReplaceRoot { .. }))
+    pub(crate) fn is_of_living(&self) -> bool {
+        matches!(self.steps.last(), Some(Step::ReplaceRoot(_) | Step::CloseRoot))
     }
 
     /// Has the step of this name fail before it is tried. Returns whether there is one.
@@ -499,7 +486,8 @@ impl Step {
             Self::PivotRoot { .. } => "pivot the root",
             Self::EnterUsers => "enter its user namespace",
             Self::OwnMounts => "make a mount namespace",
-            Self::ReplaceRoot { .. } => "replace the root",
+            Self::ReplaceRoot(_) => "replace the root",
+            Self::CloseRoot => "close the root",
             Self::ReadOnlyRoot => "make the root read-only",
             Self::Loopback => "bring up loopback",
             Self::EgressSockets => "open the egress sockets",
@@ -614,10 +602,10 @@ pub enum LauncherOrder {
         #[n(0)]
         sandbox: u64,
     },
-    /// Carries out a plan that replaces the root of a living sandbox. Its user namespace and its mount namespace come with the
+    /// Carries out a plan that changes the root of a living sandbox. Its user namespace and its mount namespace come with the
     /// order.
     #[n(4)]
-    ReplaceRoot {
+    ChangeRoot {
         /// The plan.
         #[n(0)]
         plan: Plan,
@@ -634,9 +622,9 @@ pub enum Launched {
     /// Nothing is left of the sandbox that was begun.
     #[n(2)]
     Abandoned,
-    /// The root was replaced.
+    /// The root was changed.
     #[n(3)]
-    Replaced,
+    RootChanged,
     /// A step failed.
     #[n(1)]
     Failed {

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `<pid> <start>` | the sandbox runs with that guest, or did when the guest ended unexpectedly |
 //! | `<pid> <start> asleep` | the sandbox sleeps; that guest is being ended, or was made by a wake that is not done |
+//! | `<pid> <start> moving` | its files are being moved below that guest by whoever has its lock; if nobody has it, as with `asleep` |
 //! | `asleep` | the sandbox sleeps and has no guest |
 
 use std::fs;
@@ -13,31 +14,53 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::record::GuestProcess;
+use crate::record::{GuestProcess, Lock};
 
 const READY: &str = "ready";
 const READY_IN_THE_MAKING: &str = "ready.new";
 const ASLEEP: &str = "asleep";
+const MOVING: &str = "moving";
 
 /// The content of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadyMark {
     pub guest: Option<GuestProcess>,
     pub asleep: bool,
+    /// It only counts as asleep if nobody has its lock.
+    moving: bool,
 }
 
 impl ReadyMark {
     /// Asleep, without a guest.
-    pub(crate) const ASLEEP: Self = Self { guest: None, asleep: true };
+    pub(crate) const ASLEEP: Self = Self { guest: None, asleep: true, moving: false };
 
     /// Awake, with this guest.
     pub(crate) fn running(guest: GuestProcess) -> Self {
-        Self { guest: Some(guest), asleep: false }
+        Self { guest: Some(guest), asleep: false, moving: false }
     }
 
     /// Asleep, with the same guest, which is not to be used.
     pub(crate) fn put_to_sleep(self) -> Self {
-        Self { asleep: true, ..self }
+        Self { asleep: true, moving: false, ..self }
+    }
+
+    /// With the same guest, below which the caller, who has the sandbox's lock, moves its files.
+    pub(crate) fn begin_move(self) -> Self {
+        Self { asleep: true, moving: true, ..self }
+    }
+
+    /// Tells whether the sandbox in this directory counts as asleep.
+    pub(crate) fn is_asleep(self, directory: &Path) -> bool {
+        let is_being_moved = || Lock::take_if_free(directory).is_ok_and(|lock| lock.is_none());
+        self.asleep && !(self.moving && is_being_moved())
+    }
+
+    /// Marks a sandbox as asleep below whose guest a killed process has moved its files. The caller has just locked it.
+    pub(crate) fn end_move(directory: &Path) -> io::Result<()> {
+        match Self::read(directory) {
+            Ok(Some(ready)) if ready.moving => ready.put_to_sleep().change(directory),
+            _ => Ok(()),
+        }
     }
 
     /// Writes the first mark of a sandbox, which completes it.
@@ -71,19 +94,21 @@ impl ReadyMark {
 
     fn text(self) -> String {
         let guest = self.guest.map(|guest| guest.to_string());
-        let asleep = self.asleep.then(|| ASLEEP.to_owned());
-        guest.into_iter().chain(asleep).collect::<Vec<_>>().join(" ")
+        let state = self.asleep.then(|| if self.moving { MOVING } else { ASLEEP }.to_owned());
+        guest.into_iter().chain(state).collect::<Vec<_>>().join(" ")
     }
 
     fn parse(text: &str) -> Option<Self> {
         if text == ASLEEP {
             return Some(Self::ASLEEP);
         }
-        let (guest, asleep) = match text.strip_suffix(ASLEEP) {
-            Some(guest) => (guest.trim_end(), true),
-            None => (text, false),
+        let with = |state: &str| text.strip_suffix(state).map(str::trim_end);
+        let (guest, asleep, moving) = match (with(ASLEEP), with(MOVING)) {
+            (Some(guest), _) => (guest, true, false),
+            (_, Some(guest)) => (guest, true, true),
+            (None, None) => (text, false, false),
         };
-        Some(Self { guest: Some(GuestProcess::parse(guest)?), asleep })
+        Some(Self { guest: Some(GuestProcess::parse(guest)?), asleep, moving })
     }
 }
 
@@ -98,12 +123,26 @@ mod tests {
         assert_eq!(ReadyMark::read(directory.path()).unwrap(), None);
         ReadyMark::running(guest).make(directory.path()).unwrap();
         assert!(ReadyMark::running(guest).make(directory.path()).is_err());
-        for ready in [ReadyMark::running(guest).put_to_sleep(), ReadyMark::ASLEEP, ReadyMark::running(guest)]
-        {
+        let running = ReadyMark::running(guest);
+        for ready in [running.put_to_sleep(), ReadyMark::ASLEEP, running.begin_move(), running] {
             // Somebody was killed in the middle of a change.
             symlink("half", directory.path().join(READY_IN_THE_MAKING)).unwrap();
             ready.change(directory.path()).unwrap();
             assert_eq!(ReadyMark::read(directory.path()).unwrap(), Some(ready));
         }
+    }
+
+    #[test]
+    fn a_move_counts_as_a_sleep_once_nobody_has_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let moving = ReadyMark::running(GuestProcess::of(std::process::id() as i32).unwrap()).begin_move();
+        moving.make(directory.path()).unwrap();
+        let lock = Lock::take(directory.path()).unwrap();
+        assert!(!moving.is_asleep(directory.path()));
+        drop(lock);
+        assert!(moving.is_asleep(directory.path()));
+        let _lock = Lock::take(directory.path()).unwrap();
+        ReadyMark::end_move(directory.path()).unwrap();
+        assert!(ReadyMark::read(directory.path()).unwrap().unwrap().is_asleep(directory.path()));
     }
 }

@@ -28,6 +28,7 @@ use crate::launcher::client::{Launcher, is_launcher_ended};
 use crate::launcher::current::CurrentLauncher;
 use crate::maker::{Maker, Prepared, as_root, preview};
 use crate::options::NativeOptions;
+use crate::ready::ReadyMark;
 use crate::record::{Lock, Record, socket_path};
 use crate::sleep::{note_asleep, put_to_sleep};
 use crate::slots::{Shape, SlotStock};
@@ -232,7 +233,11 @@ impl Sandboxes {
         };
         let lock = Lock::wait(&directory).map_err(lost)?;
         // An id is never used twice: what is there now is what was locked.
-        if directory.exists() { Ok((id, lock)) } else { Err(Error::destroyed(id_or_name)) }
+        if !directory.exists() {
+            return Err(Error::destroyed(id_or_name));
+        }
+        ReadyMark::end_move(&directory).map_err(lost)?;
+        Ok((id, lock))
     }
 
     pub(crate) fn sleep(&self, id_or_name: &str) -> Result<()> {

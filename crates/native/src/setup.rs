@@ -12,8 +12,8 @@ use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::disk_ids::DiskIds;
 use crate::image::{Image, Lower, MountPoints, image_point, overlay_layers};
 use crate::plan::{
-    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, IdRange, MountPoint, OWN_DEVICES, Plan, ROOT, Step, cow_point,
-    pack_filter, snapshot_point,
+    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, IdRange, OWN_DEVICES, Plan, ROOT, Step, cow_point, pack_filter,
+    snapshot_point,
 };
 use crate::seccomp;
 use crate::state::IdBlock;
@@ -110,8 +110,14 @@ fn layers(lower: &Lower, has_points: bool, map: IdMap) -> Vec<Step> {
     steps
 }
 
-/// Computes the plan that puts an overlay over these layers in the place of the root of a living sandbox that has a range of ids.
-pub(crate) fn new_root_plan(directory: &str, lower: &Lower, range: IdRange, points: Vec<MountPoint>) -> Plan {
+/// Computes the plan that closes the root of a living sandbox that has a range of ids.
+pub(crate) fn closed_root_plan(range: IdRange) -> Plan {
+    let steps = vec![Step::EnterUsers, Step::CloseRoot];
+    Plan { map: IdMap::Range(range), own_network: false, steps, fail_at: None }
+}
+
+/// Computes the plan that puts an overlay over these layers in the place of that root.
+pub(crate) fn new_root_plan(directory: &str, lower: &Lower, range: IdRange) -> Plan {
     let map = IdMap::Range(range);
     let mut steps = vec![
         Step::EnterUsers,
@@ -122,7 +128,7 @@ pub(crate) fn new_root_plan(directory: &str, lower: &Lower, range: IdRange, poin
     ];
     // An image of one layer has none of mount points.
     steps.extend(layers(lower, true, map));
-    steps.push(Step::ReplaceRoot { root: ROOT.to_owned(), points });
+    steps.push(Step::ReplaceRoot(ROOT.to_owned()));
     Plan { map, own_network: false, steps, fail_at: None }
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn put_to_sleep(directory: &Path, record: &Record) -> io::Result<()> 
 pub(crate) fn note_asleep(directory: &Path) -> io::Result<()> {
     match ReadyMark::read(directory)? {
         None => Err(io::ErrorKind::NotFound.into()),
-        Some(ready) if ready.asleep => Ok(()),
+        Some(ready) if ready == ready.put_to_sleep() => Ok(()),
         Some(ready) => ready.put_to_sleep().change(directory),
     }
 }
@@ -53,6 +53,7 @@ pub(crate) fn settle_if_free(directory: &Path, record: &Record) -> io::Result<()
         return Ok(());
     }
     let Some(_lock) = Lock::take_if_free(directory)? else { return Ok(()) };
+    ReadyMark::end_move(directory)?;
     match Condition::of(directory) {
         (Some(record), Condition::Sleeping) => put_to_sleep(directory, &record),
         _ => Ok(()),

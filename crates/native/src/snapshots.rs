@@ -15,7 +15,6 @@ use eyot::{
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
 
-use crate::awake_snapshot::take_awake;
 use crate::blocking::on_blocking_thread;
 use crate::commit::CommitStop;
 use crate::compared::{ComparedPart, compare};
@@ -49,7 +48,8 @@ impl SandboxSnapshots for NativeSnapshots {
     }
 
     async fn take_awake(&self, sandbox: &SandboxId, new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
-        take_awake(&self.0, sandbox, new).await
+        let (id, new) = (sandbox.clone(), new.clone());
+        self.blocking(move |sandboxes| sandboxes.take_awake(&id, new)).await
     }
 
     async fn roll_back(&self, sandbox: &SandboxId, snapshot: &SnapshotId) -> Result<()> {

@@ -1045,8 +1045,8 @@ export interface paths {
         put?: never;
         /**
          * Takes a snapshot of a sandbox: keeps its files as they are.
-         * @description A sandbox that runs is put to sleep for it, and woken again. If commands run, it is refused (`409`) unless `stop` says to end
-         *     them.
+         * @description A sandbox that runs goes on, or is put to sleep for it and woken again where it can't. If commands run, it is refused (`409`)
+         *     unless `stop` says to end them.
          */
         post: operations["snapshots_take"];
         delete?: never;

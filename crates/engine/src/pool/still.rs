@@ -16,15 +16,18 @@ use crate::store::{Claim, SandboxRow, WakingTurn};
 /// A sandbox that nobody else puts to sleep or wakes.
 pub(super) struct HeldSandbox {
     claim: Claim,
+    /// Somebody died while waking it.
+    was_being_woken: bool,
     was_running: bool,
     /// The commands that are ended for it.
     pub stopped: Vec<String>,
 }
 
 impl HeldSandbox {
-    /// Tells whether it runs and has no commands to end.
+    /// Tells whether it runs and has no commands to end. If somebody died while waking it, its services may not run yet, which the
+    /// next wake sees to.
     pub(super) fn is_awake_and_idle(&self) -> bool {
-        self.was_running && self.stopped.is_empty()
+        self.was_running && self.stopped.is_empty() && !self.was_being_woken
     }
 }
 
@@ -54,7 +57,7 @@ impl SandboxPool {
         if let Ok(snapshots) = self.provider().snapshots() {
             snapshots.check_still(&row.id, what).await?;
         }
-        let claim = self.waking_turn(&row.id).await?;
+        let (claim, was_being_woken) = self.waking_turn(&row.id).await?;
         let still = async {
             let was_running = self.provider().info(row.id.as_str()).await?.status == SandboxStatus::Running;
             if was_running && terms.asleep_only {
@@ -68,7 +71,7 @@ impl SandboxPool {
             Ok((was_running, stopped))
         };
         match still.await {
-            Ok((was_running, stopped)) => Ok(HeldSandbox { claim, was_running, stopped }),
+            Ok((was_running, stopped)) => Ok(HeldSandbox { claim, was_being_woken, was_running, stopped }),
             Err(error) => {
                 self.give_turn_back(&row.id, claim).await?;
                 Err(error)
@@ -107,13 +110,15 @@ impl SandboxPool {
         woken
     }
 
-    async fn waking_turn(&self, id: &SandboxId) -> Result<Claim> {
+    /// Waits for the turn to wake a sandbox. Returns whether it was taken over from somebody who died.
+    async fn waking_turn(&self, id: &SandboxId) -> Result<(Claim, bool)> {
         let given_up = Instant::now() + PATIENCE;
         loop {
             let changed = self.inner.changed.notified();
             let asked = id.clone();
             match self.inner.records.store.ask(move |store| store.begin_waking(&asked)).await? {
-                WakingTurn::Ours(claim) | WakingTurn::TakenOver(claim) => return Ok(claim),
+                WakingTurn::Ours(claim) => return Ok((claim, false)),
+                WakingTurn::TakenOver(claim) => return Ok((claim, true)),
                 WakingTurn::Theirs if Instant::now() > given_up => {
                     let message = format!("use sandbox `{id}`: somebody has been waking it for too long");
                     return Err(Error::new(ErrorKind::Unavailable, message));

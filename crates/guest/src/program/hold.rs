@@ -29,14 +29,13 @@ impl Guest {
         self.let_go();
     }
 
-    /// Goes on with what was held back.
+    /// Goes on with what was held back. The holder, if it is still there, is being served just now.
     pub(super) fn let_go(&mut self) {
-        if self.held_for.take().is_none() {
-            return;
-        }
+        let Some(holder) = self.held_for else { return };
         self.rest_connections(false);
+        self.held_for = None;
         // What arrived together with other frames was read already.
-        for id in self.connections.keys().copied().collect::<Vec<_>>() {
+        for id in self.connections.keys().copied().filter(|id| *id != holder).collect::<Vec<_>>() {
             self.serve_what_was_read(id);
         }
     }

@@ -247,8 +247,8 @@ pub enum Request {
     /// `Data` goes behind that. For guests that know protocol 1.5, on a local socket.
     #[n(36)]
     WritePassed(#[n(0)] Location, #[n(1)] WriteParameters),
-    /// Holds every other call back until `End` on the main channel, or `Cancel`: `Event::Opened` once nothing is at work, then
-    /// `Done`. `conflict` while a process runs or a call is served. For guests that know protocol 1.6.
+    /// Holds the calls of all other connections back: `Event::Opened` at once, and `Done` after `End` on the main channel. `conflict`
+    /// while a process runs or a call is served that may use files. For guests that know protocol 1.6.
     #[n(37)]
     Hold,
 }

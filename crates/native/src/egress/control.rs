@@ -51,7 +51,7 @@ impl EgressProgramClient {
     async fn ask(&self, ask: &ControlRequest) -> Result<Answers> {
         let asked = async {
             // A program whose guest was killed just now may still answer.
-            if ReadyMark::read(&self.directory)?.is_some_and(|ready| ready.asleep) {
+            if ReadyMark::read(&self.directory)?.is_some_and(|ready| ready.is_asleep(&self.directory)) {
                 return Err(io::ErrorKind::NotConnected.into());
             }
             let (_open, path) = path_below(&self.directory, SOCKET)?;

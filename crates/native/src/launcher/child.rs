@@ -113,7 +113,7 @@ impl ChildMemory {
             };
             result.map_err(|error| (index, error))?;
         }
-        if plan.replaces_root() {
+        if plan.is_of_living() {
             return Ok(());
         }
         let descriptors = numbers(&self.descriptors.guest);
@@ -163,9 +163,10 @@ impl ChildMemory {
             Step::PivotRoot { root, anchored: true } => self.pivot_to_anchor(root),
             Step::EnterUsers => sys::enter_users(living(self.descriptors.users.as_ref())?.as_fd()),
             Step::OwnMounts => sys::unshare_mounts(),
-            Step::ReplaceRoot { root, points } => {
-                new_root::replace(root, points, living(self.descriptors.mounts.as_ref())?.as_fd())
+            Step::ReplaceRoot(root) => {
+                new_root::replace(root, living(self.descriptors.mounts.as_ref())?.as_fd())
             }
+            Step::CloseRoot => new_root::close(living(self.descriptors.mounts.as_ref())?.as_fd()),
             Step::ReadOnlyRoot => {
                 sys::hold_mount("/", MountRestrictions { readonly: true, devices: true, recursive: false })
             }
@@ -287,7 +288,7 @@ impl ChildMemory {
     }
 }
 
-/// Returns a namespace of the sandbox whose root is to be replaced.
+/// Returns a namespace of the sandbox whose root is to be changed.
 fn living(namespace: Option<&OwnedFd>) -> io::Result<&OwnedFd> {
     namespace.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
 }

@@ -321,11 +321,11 @@ impl Launcher {
         answer.map(drop)
     }
 
-    /// Has the launcher put another root in the place of a living sandbox's, with these namespaces: its users and its mounts.
-    /// Blocks for about a millisecond.
-    pub(crate) fn replace_root(&self, plan: Plan, namespaces: [BorrowedFd<'_>; 2]) -> eyot::Result<()> {
-        let order = minicbor::to_vec(LauncherOrder::ReplaceRoot { plan }).map_err(io::Error::other);
-        match self.exchange(&order.map_err(ended)?, &namespaces).map_err(ended)? {
+    /// Has the launcher change the root of the living sandbox with these namespaces: its users and its mounts. Blocks for less
+    /// than a millisecond.
+    pub(crate) fn change_root(&self, plan: Plan, namespaces: [BorrowedFd<'_>; 2]) -> eyot::Result<()> {
+        let order = encode(&LauncherOrder::ChangeRoot { plan })?;
+        match self.exchange(&order, &namespaces).map_err(ended)? {
             (Launched::Failed { step, subject, errno }, _) => {
                 Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())
             }
@@ -362,20 +362,11 @@ impl PendingSandbox<'_> {
         let launcher = self.launcher;
         launcher.deliver_guest(&plan).map_err(not_started)?;
         let order = LauncherOrder::Finish { sandbox: self.number, plan };
-        let bytes = minicbor::to_vec(&order).map_err(|error| {
-            Error::new(ErrorKind::Internal, "create sandbox: write the plan down: failed").with_source(error)
-        })?;
-        if bytes.len() > MAX_PLAN_BYTES {
-            let message = format!(
-                "create sandbox: its mounts need a plan of {} bytes; the limit is {MAX_PLAN_BYTES}",
-                bytes.len()
-            );
-            return Err(Error::new(ErrorKind::TooLarge, message));
-        }
+        let bytes = encode(&order)?;
         self.finished = true;
         match launcher.exchange(&bytes, &guest.in_order()).map_err(ended)? {
             (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),
-            (Launched::Running(_) | Launched::Abandoned | Launched::Replaced, _) => {
+            (Launched::Running(_) | Launched::Abandoned | Launched::RootChanged, _) => {
                 Err(Error::new(ErrorKind::Internal, "create sandbox: no pidfd came back"))
             }
             (Launched::Failed { step, subject, errno }, _) => {
@@ -406,6 +397,21 @@ impl Drop for Launcher {
             tracing::warn!(%error, "wait for the launcher");
         }
     }
+}
+
+/// Returns the bytes of an order with a plan. The launcher could read no more of them.
+fn encode(order: &LauncherOrder) -> eyot::Result<Vec<u8>> {
+    let bytes = minicbor::to_vec(order).map_err(|error| {
+        Error::new(ErrorKind::Internal, "create sandbox: write the plan down: failed").with_source(error)
+    })?;
+    if bytes.len() > MAX_PLAN_BYTES {
+        let message = format!(
+            "create sandbox: its mounts need a plan of {} bytes; the limit is {MAX_PLAN_BYTES}",
+            bytes.len()
+        );
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    Ok(bytes)
 }
 
 /// Makes the error of a launcher that did not start. One that was killed while it started is told

@@ -15,8 +15,8 @@ use rustix::mount::{
 use crate::plan::{ANCHORED_NAME, EMPTY_NAME, OWN_DEVICES};
 
 /// Makes the nodes, and two empty folders, on a file system in memory that is attached nowhere. They
-/// belong to the host's root, and everybody may use the nodes. Only these appear inside, never the
-/// directory that they lie in.
+/// belong to the host's root, and everybody may use the nodes. Nobody inside may change the directory that they lie in. Whoever
+/// leaves the root of a sandbox with a right to `chroot` finds it.
 pub(super) fn make() -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "mode", "0555")?;

@@ -91,9 +91,9 @@ impl PendingChild {
     }
 }
 
-/// Carries out a plan that replaces the root of the living sandbox with these namespaces. Returns the process that did it, which
-/// still ends: what only the old root has used ends with it.
-pub(crate) fn replace_root(plan: Plan, namespaces: [OwnedFd; 2]) -> Result<(i32, OwnedFd), Failed> {
+/// Carries out a plan that changes the root of the living sandbox with these namespaces. Returns the process that did it, which
+/// still ends: what only an old root has used ends with it.
+pub(crate) fn change_root(plan: Plan, namespaces: [OwnedFd; 2]) -> Result<(i32, OwnedFd), Failed> {
     let IdMap::Range(range) = plan.map else {
         return Err(Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL)));
     };

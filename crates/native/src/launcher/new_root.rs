@@ -1,83 +1,168 @@
-//! The child's last step when it replaces the root of a living sandbox. The sandbox's guest knows nothing of it: the kernel
-//! changes the root and the working directory of every process that has the old one. Whoever has a file of the old root open
-//! goes on to read it, and nobody can write to it.
+//! The child's last step when it changes the root of a living sandbox. The sandbox's guest knows nothing of it: when the root is
+//! replaced, the kernel changes the root and the working directory of every process that has the old one. Whoever has a file of the
+//! old root open goes on to read it.
 //!
-//! The child begins in a mount namespace of its own, where the new root was mounted, and enters the sandbox's. There the top is
-//! the anchor ([`crate::plan::ANCHOR`]), which no process inside has for its root.
+//! The child enters the sandbox's mount namespace, whose top is the anchor ([`crate::plan::ANCHOR`]). From there it sees all
+//! mounts, whatever root the guest has. Nobody inside can mount anything, but whoever is inside may rename the directories above a
+//! mount.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::mount::{MoveMountFlags, UnmountFlags, move_mount, unmount};
 use rustix::process::{chroot, fchdir, pivot_root};
 
-use crate::plan::{ANCHORED_NAME, EMPTY_NAME, MountPoint};
+use crate::plan::{ANCHORED_NAME, EMPTY_NAME};
 use crate::sys;
 
+/// Makes the root of the sandbox with this mount namespace read-only.
+///
+/// # Errors
+/// `EBUSY` if a file of it is open for writing; `EOPNOTSUPP` if another root could not take its place.
+pub(super) fn close(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    sys::make_read_only(PresentRoot::enter(namespace)?.mount.as_fd())
+}
+
 /// Puts the file system that is mounted at `root` in the place of the root of the sandbox with this mount namespace.
-pub(super) fn replace(root: &str, points: &[MountPoint], namespace: BorrowedFd<'_>) -> io::Result<()> {
+pub(super) fn replace(root: &str, namespace: BorrowedFd<'_>) -> io::Result<()> {
     let new = sys::take_tree(root, false)?;
-    sys::enter_mounts(namespace)?;
-    let anchored = format!("/{ANCHORED_NAME}");
-    let old = open_anchored(&anchored)?;
-    sys::make_read_only(old.as_fd())?;
-    attach(&new, &rustix::fs::open(&anchored, FOLDER, Mode::empty())?)?;
-    points.iter().try_for_each(|point| carry(point, &old, &new))?;
+    let PresentRoot { mount: old, id, points } = PresentRoot::enter(namespace)?;
+    attach(&new, &folder(&anchored())?)?;
+    points.iter().try_for_each(|point| carry(point, (&old, id), &new))?;
     fchdir(&old)?;
     chroot(".")?;
     fchdir(&new)?;
-    // Old and new root being the same stacks the old one on top, and the unmount lets it go. What is left of it ends with
-    // this process: with many files that takes long, and nobody waits for it.
+    // Old and new root being the same stacks the old one on top, and the unmount lets it go.
     pivot_root(".", ".")?;
-    Ok(unmount(".", UnmountFlags::DETACH)?)
+    unmount(".", UnmountFlags::DETACH)?;
+    // Its last descriptor closes once this process has left the launcher's memory. With many files the end of an overlay takes
+    // long, and so nobody waits for it.
+    let _ = old.into_raw_fd();
+    Ok(())
+}
+
+/// The root of a living sandbox, seen from the top of its mount namespace.
+struct PresentRoot {
+    mount: OwnedFd,
+    id: u64,
+    points: Vec<MountPoint>,
+}
+
+impl PresentRoot {
+    /// Enters a mount namespace and looks at the root in it.
+    fn enter(namespace: BorrowedFd<'_>) -> io::Result<Self> {
+        // The host's: it shows this process, which is in no process namespace of the sandbox.
+        let proc = folder("/proc")?;
+        sys::enter_mounts(namespace)?;
+        let how = OFlags::RDONLY | OFlags::CLOEXEC;
+        let table = rustix::fs::openat(&proc, "self/mountinfo", how, Mode::empty())?;
+        let mut text = String::new();
+        std::fs::File::from(table).read_to_string(&mut text)?;
+        let unsupported = || io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+        let (id, points) = points_of(&text).ok_or_else(unsupported)?;
+        let mount = folder(&anchored())?;
+        if mount_id(&mount)? == id { Ok(Self { mount, id, points }) } else { Err(unsupported()) }
+    }
+}
+
+/// A place of the root at which something is mounted.
+#[derive(Debug, PartialEq, Eq)]
+struct MountPoint {
+    /// Relative to the root.
+    path: String,
+    /// The number of mounts on top of each other.
+    depth: usize,
+}
+
+/// A line of mountinfo.
+struct MountLine<'a> {
+    id: u64,
+    parent: u64,
+    device: &'a str,
+    /// What of the file system is mounted.
+    part: &'a str,
+    point: String,
+    kind: &'a str,
+}
+
+impl<'a> MountLine<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ');
+        let (id, parent) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let (device, part, point) = (fields.next()?, fields.next()?, unescaped(fields.next()?)?);
+        Some(Self { id, parent, device, part, point, kind: file_system.split(' ').next()? })
+    }
+}
+
+/// Returns the number of the mount that is the sandbox's root, and the places at which something is mounted on it. `None` if another
+/// root can't take its place: an older Eyot made the sandbox, so that nothing is above its root, or its file system is mounted
+/// elsewhere, too.
+fn points_of(table: &str) -> Option<(u64, Vec<MountPoint>)> {
+    let lines: Vec<MountLine<'_>> = table.lines().map(MountLine::parse).collect::<Option<_>>()?;
+    let (top, place) = (lines.iter().find(|line| line.point == "/")?, anchored());
+    let is_root = |line: &&MountLine<'_>| line.point == place && line.parent == top.id;
+    let root = lines.iter().find(is_root).filter(|line| line.kind == "overlay" && line.part == "/")?;
+    if lines.iter().any(|line| line.id != root.id && line.device == root.device) {
+        return None;
+    }
+    let above: HashMap<(u64, &str), u64> =
+        lines.iter().map(|line| ((line.parent, line.point.as_str()), line.id)).collect();
+    let point = |line: &MountLine<'_>| {
+        let next = |mount: &u64| above.get(&(*mount, line.point.as_str())).copied();
+        let depth = std::iter::successors(Some(line.id), next).count();
+        let path = line.point.strip_prefix(&place)?.strip_prefix('/')?;
+        Some(MountPoint { path: path.to_owned(), depth })
+    };
+    let points = lines.iter().filter(|line| line.parent == root.id).map(point);
+    Some((root.id, points.collect::<Option<_>>()?))
+}
+
+/// Puts the characters back for which the kernel writes a backslash and three octal digits.
+fn unescaped(text: &str) -> Option<String> {
+    let mut parts = text.split('\\');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(3)?;
+        bytes.push(u8::from_str_radix(digits, 8).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Returns the place of the root below the top.
+fn anchored() -> String {
+    format!("/{ANCHORED_NAME}")
 }
 
 const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const FOLDER: OFlags = PLACE.union(OFlags::DIRECTORY);
 
-/// Opens the root of the sandbox.
-///
-/// # Errors
-/// `EOPNOTSUPP` if the top of the namespace is no anchor: an older Eyot made the sandbox.
-fn open_anchored(path: &str) -> io::Result<OwnedFd> {
-    let is_overlay = |found: rustix::fs::StatFs| found.f_type == libc::OVERLAYFS_SUPER_MAGIC;
-    if is_overlay(rustix::fs::statfs("/")?) {
-        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-    }
-    Ok(rustix::fs::open(path, FOLDER, Mode::empty())?)
+fn folder(path: &str) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, PLACE | OFlags::DIRECTORY, Mode::empty())?)
 }
 
 /// Moves what is mounted at a place of the old root to the same place of the new one.
-fn carry(point: &MountPoint, old: &OwnedFd, new: &OwnedFd) -> io::Result<()> {
-    let own = mount_id(old)?;
+fn carry(point: &MountPoint, (old, id): (&OwnedFd, u64), new: &OwnedFd) -> io::Result<()> {
     if point.depth == 1 {
-        return attach(&mounted_at(old, own, &point.path)?, &place(new, &point.path)?);
+        return attach(&unless_of(id, place(old, &point.path)?)?, &place(new, &point.path)?);
     }
     // Only what is on top can be moved: so the stack is turned over twice.
-    let aside = || rustix::fs::open(format!("/{EMPTY_NAME}"), FOLDER, Mode::empty());
-    let anchor = mount_id(&aside()?)?;
+    let aside = || folder(&format!("/{EMPTY_NAME}"));
+    let top = mount_id(&aside()?)?;
     for _ in 0..point.depth {
-        attach(&mounted_at(old, own, &point.path)?, &aside()?)?;
+        attach(&unless_of(id, place(old, &point.path)?)?, &aside()?)?;
     }
     for _ in 0..point.depth {
-        let top = aside()?;
-        refuse_mount(&top, anchor)?;
-        attach(&top, &place(new, &point.path)?)?;
+        attach(&unless_of(top, aside()?)?, &place(new, &point.path)?)?;
     }
     Ok(())
 }
 
-/// Opens what is mounted on top at a place of the old root.
-fn mounted_at(old: &OwnedFd, own: u64, path: &str) -> io::Result<OwnedFd> {
-    let found = place(old, path)?;
-    refuse_mount(&found, own)?;
-    Ok(found)
-}
-
 /// Refuses a place of this mount, at which nothing is mounted.
-fn refuse_mount(place: &OwnedFd, mount: u64) -> io::Result<()> {
-    if mount_id(place)? == mount { Err(io::Error::from_raw_os_error(libc::EINVAL)) } else { Ok(()) }
+fn unless_of(mount: u64, place: OwnedFd) -> io::Result<OwnedFd> {
+    if mount_id(&place)? == mount { Err(io::Error::from_raw_os_error(libc::EINVAL)) } else { Ok(place) }
 }
 
 /// Opens a place below a folder. No link is followed.
@@ -93,4 +178,39 @@ fn mount_id(place: &OwnedFd) -> io::Result<u64> {
 fn attach(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
     let how = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", place, "", how)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "69 28 0:40 / / rw,nosuid - tmpfs none rw,mode=555\n\
+        887 884 0:125 / /root/usr ro,nosuid - overlay overlay ro\n\
+        884 69 0:121 / /root rw,nosuid - overlay overlay rw,upperdir=upper\n\
+        891 884 0:245 / /root/proc rw - proc proc rw\n\
+        892 891 0:245 /sys /root/proc/sys ro - proc proc rw\n\
+        893 884 0:250 / /root/run rw - tmpfs tmpfs rw\n\
+        894 893 0:250 /1 /root/run rw - tmpfs tmpfs rw\n\
+        950 884 254:0 /state/w1 /root/work\\040space\\134x rw - ext4 /dev/vda rw\n\
+        951 950 254:0 /srv /root/work\\040space\\134x/srv rw - ext4 /dev/vda rw\n";
+
+    #[test]
+    fn the_places_on_the_root_are_found_with_what_lies_on_top_of_each_other() {
+        let (id, found) = points_of(TABLE).unwrap();
+        let found: Vec<(&str, usize)> =
+            found.iter().map(|point| (point.path.as_str(), point.depth)).collect();
+        assert_eq!(found, [("usr", 1), ("proc", 1), ("run", 2), ("work space\\x", 1)]);
+        assert_eq!(id, 884);
+    }
+
+    #[test]
+    fn a_root_that_is_mounted_twice_or_is_the_top_itself_stays() {
+        let bound = format!("{TABLE}960 884 0:121 /home/user /root/home/user rw - overlay overlay rw\n");
+        let of_old =
+            TABLE.replace("69 28 0:40 / / rw,nosuid - tmpfs none rw,mode=555\n", "").replace("/root", "/");
+        let part = TABLE.replace("0:121 / /root", "0:121 /part /root");
+        for table in [&bound, &of_old, &part, "rubbish", "1 0 0:1 / /a\\9 rw - tmpfs t rw\n", ""] {
+            assert_eq!(points_of(table), None, "{table}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::MAX_PLAN_BYTES;
-use super::make::{Descriptors, Failed, PendingChild, replace_root};
+use super::make::{Descriptors, Failed, PendingChild, change_root};
 use crate::plan::{Launched, LauncherOrder, Plan};
 use crate::sys;
 
@@ -145,12 +145,12 @@ impl LauncherServer {
                 let made = self.finish(sandbox, plan, descriptors);
                 self.tell(socket, made, |pid, pidfd| reply(socket, &Launched::Running(pid), Some(pidfd)))
             }
-            LauncherOrder::ReplaceRoot { plan } => {
-                let replaced = match descriptors.try_into() {
-                    Ok(namespaces) => replace_root(plan, namespaces),
+            LauncherOrder::ChangeRoot { plan } => {
+                let changed = match descriptors.try_into() {
+                    Ok(namespaces) => change_root(plan, namespaces),
                     Err(_) => Err(unreadable()),
                 };
-                self.tell(socket, replaced, |_, _| reply(socket, &Launched::Replaced, None))
+                self.tell(socket, changed, |_, _| reply(socket, &Launched::RootChanged, None))
             }
             LauncherOrder::Abandon { sandbox } => {
                 self.begun.remove(&sandbox);

@@ -68,8 +68,8 @@ pub(super) struct DiffQuery {
 
 /// Takes a snapshot of a sandbox: keeps its files as they are.
 ///
-/// A sandbox that runs is put to sleep for it, and woken again. If commands run, it is refused (`409`) unless `stop` says to end
-/// them.
+/// A sandbox that runs goes on, or is put to sleep for it and woken again where it can't. If commands run, it is refused (`409`)
+/// unless `stop` says to end them.
 #[utoipa::path(post, path = "/v1/sandboxes/{sandbox}/snapshots", tag = "snapshots", params(TheSandbox, Asked),
     request_body(content = SnapshotOptions, example = json!({ "name": "good", "stop": true })),
     responses((status = 201, body = SnapshotTaken), Problems))]
