@@ -85,8 +85,8 @@ pub use published::PublishedPort;
 pub use sandbox::{ANSWER_MS, KILL_CONFIRM_MS, MAX_BUFFERED_READ_BYTES, Sandbox, StartOptions};
 pub use search::{GlobOptions, GlobResult, GrepMatch, GrepOptions, GrepResult};
 pub use snapshot::{
-    BranchPoint, ChangeKind, CompareOptions, ComparedFile, ComparedFileType, FileChange, FileChanges,
-    NewImage, NewSnapshot, SandboxSnapshots, SnapshotInfo,
+    AwakeSnapshot, BranchPoint, ChangeKind, CompareOptions, ComparedFile, ComparedFileType, FileChange,
+    FileChanges, NewImage, NewSnapshot, SandboxSnapshots, SnapshotInfo,
 };
 pub use spec::{
     ContainerSpec, IdleAction, ImageDefaults, Lifecycle, Limits, Manifest, Mount, NetworkMode, PullPolicy,

@@ -263,6 +263,15 @@ impl ChangeCollector {
     }
 }
 
+/// A snapshot of a sandbox that was awake.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AwakeSnapshot {
+    /// The snapshot.
+    pub snapshot: SnapshotInfo,
+    /// The sandbox still is awake. If not, something went wrong after its files were kept, and it sleeps.
+    pub is_awake: bool,
+}
+
 /// The snapshots of a provider. The calls that take one, or go back to one, want a sandbox that sleeps: `conflict` for one
 /// that runs. Whoever manages it, such as a pool, puts it to sleep and wakes it.
 #[async_trait]
@@ -282,12 +291,12 @@ pub trait SandboxSnapshots: Send + Sync + 'static {
     /// `unsupported` if the sandbox's files can't be kept, with the reason.
     async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo>;
 
-    /// Keeps the files of a sandbox that is awake, if it can go on from them without sleeping. `None`: it can't, or has something to
-    /// do, and nothing was changed. A sandbox that could not go on sleeps after the snapshot.
+    /// Keeps the files of a sandbox that is awake, if it can go on from them without sleeping. `None`: it can't, has something to
+    /// do, or does not run; no snapshot was taken.
     ///
     /// # Errors
     /// Those of [`SandboxSnapshots::take`].
-    async fn take_awake(&self, _sandbox: &SandboxId, _new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
+    async fn take_awake(&self, _sandbox: &SandboxId, _new: &NewSnapshot) -> Result<Option<AwakeSnapshot>> {
         Ok(None)
     }
 

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use eyot::{Error, ErrorKind, NewSnapshot, Result, SandboxId, SnapshotInfo};
+use eyot::{AwakeSnapshot, Error, ErrorKind, NewSnapshot, Result, SandboxId};
 use eyot_guest::client::CallHold;
 use rustix::fs::FlockOperation;
 
@@ -45,7 +45,7 @@ struct AwakeSandbox {
 impl Sandboxes {
     /// Takes a snapshot of a sandbox that is awake and has nothing to do; `None` if that one has to sleep for it. Blocks for some
     /// milliseconds, on a thread of a Tokio runtime.
-    pub(crate) fn take_awake(&self, id: &SandboxId, new: NewSnapshot) -> Result<Option<SnapshotInfo>> {
+    pub(crate) fn take_awake(&self, id: &SandboxId, new: NewSnapshot) -> Result<Option<AwakeSnapshot>> {
         // The guest is held only once nobody else is to be waited for.
         let (id, _lock) = self.locked(id.as_str())?;
         let Some(sandbox) = self.awake(&id) else { return Ok(None) };
@@ -90,11 +90,11 @@ impl Sandboxes {
         }
     }
 
-    fn take_of_held(&self, sandbox: AwakeSandbox, new: NewSnapshot) -> Result<Option<SnapshotInfo>> {
+    fn take_of_held(&self, sandbox: AwakeSandbox, new: NewSnapshot) -> Result<Option<AwakeSnapshot>> {
         let AwakeSandbox { directory, record, ready, range, namespaces } = sandbox;
         remove_discarded(&directory).map_err(failed(TAKE))?;
         let kept = match self.note_snapshot(&record, &directory, new)? {
-            NotedSnapshot::Last(info) => return Ok(Some(info)),
+            NotedSnapshot::Last(snapshot) => return Ok(Some(AwakeSnapshot { snapshot, is_awake: true })),
             NotedSnapshot::New(kept) => kept,
         };
         ready.begin_move().change(&directory).map_err(failed(TAKE))?;
@@ -114,7 +114,8 @@ impl Sandboxes {
             Ok(record) => self.put_above(&directory, record, range, &namespaces),
             Err(_) => Err(Error::new(ErrorKind::Internal, "its files were not kept")),
         };
-        if let Err(error) = goes_on.and_then(|()| ready.change(&directory).map_err(failed(TAKE))) {
+        let goes_on = goes_on.and_then(|()| ready.change(&directory).map_err(failed(TAKE)));
+        if let Err(error) = &goes_on {
             tracing::debug!(%error, "put a new layer below a guest; the sandbox sleeps for its snapshot");
             put_to_sleep(&directory, &record).map_err(failed("end a sandbox's guest"))?;
         }
@@ -122,7 +123,7 @@ impl Sandboxes {
         if let Err(error) = remove_discarded(&directory) {
             tracing::debug!(%error, "remove what an overlay has left; the next snapshot tries again");
         }
-        Ok(Some(kept.info_of_new()))
+        Ok(Some(AwakeSnapshot { snapshot: kept.info_of_new(), is_awake: goes_on.is_ok() }))
     }
 
     /// Puts an overlay with the sandbox's new writable layer in the place of its root.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::internal::{different_images, of_another_image};
 use eyot::{
-    BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, NewImage, NewSnapshot, Result,
-    SandboxId, SandboxPath, SandboxSnapshots, SnapshotId, SnapshotInfo,
+    AwakeSnapshot, BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, NewImage,
+    NewSnapshot, Result, SandboxId, SandboxPath, SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
@@ -47,7 +47,7 @@ impl SandboxSnapshots for NativeSnapshots {
         self.blocking(move |sandboxes| sandboxes.take_snapshot(&id, new)).await
     }
 
-    async fn take_awake(&self, sandbox: &SandboxId, new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
+    async fn take_awake(&self, sandbox: &SandboxId, new: &NewSnapshot) -> Result<Option<AwakeSnapshot>> {
         let (id, new) = (sandbox.clone(), new.clone());
         self.blocking(move |sandboxes| sandboxes.take_awake(&id, new)).await
     }

@@ -17,6 +17,9 @@ use super::still::StillTerms;
 use crate::events::EventKind;
 use crate::store::{SandboxRow, too_many_sandboxes};
 
+/// The reason for a wake, in the event log.
+const WOKEN_FOR: &str = "a snapshot was taken";
+
 impl SandboxPool {
     /// Keeps the files of a sandbox. One that runs goes on, or is put to sleep for it and is awake again
     /// afterwards, if it can't.
@@ -98,23 +101,14 @@ impl SandboxPool {
         let (pool, reason) =
             (self.clone(), if new.for_forks { "it was forked or committed" } else { "it was asked for" });
         run_detached(async move {
-            let held = pool.hold(&row, "take a snapshot", terms).await?;
-            let taken_awake =
-                if held.is_awake_and_idle() { pool.take_of_awake(&row, &new).await } else { Ok(None) };
-            let (held, taken) = match taken_awake.transpose() {
-                Some(taken) => (held, taken),
-                None => {
-                    let still = pool.put_held_to_sleep(&row, held, "take a snapshot").await?;
-                    (still, pool.take_of_still(&row, new).await)
-                }
+            let of_awake = if terms.asleep_only { None } else { pool.take_of_awake(&row, &new).await? };
+            let taken = match of_awake {
+                Some(snapshot) => SnapshotTaken { snapshot, stopped: Vec::new() },
+                None => pool.take_asleep(&row, new, terms).await?,
             };
-            let stopped = held.stopped.clone();
-            let woken = pool.let_go(&row, held, "a snapshot was taken").await;
-            let snapshot = taken?;
-            woken?;
-            let kind = EventKind::SnapshotTaken { snapshot: snapshot.id.to_string() };
+            let kind = EventKind::SnapshotTaken { snapshot: taken.snapshot.id.to_string() };
             pool.inner.records.record(&row, kind, reason).await?;
-            Ok(SnapshotTaken { snapshot, stopped })
+            Ok(taken)
         })
         .await
     }
@@ -124,7 +118,24 @@ impl SandboxPool {
         let Some(taken) = self.provider().snapshots()?.take_awake(&row.id, new).await? else {
             return Ok(None);
         };
-        self.check_taken(&new.id, taken).await.map(Some)
+        let woken = if taken.is_awake { Ok(()) } else { self.wake_after_snapshot(row, WOKEN_FOR).await };
+        let snapshot = self.check_taken(&new.id, taken.snapshot).await?;
+        woken.map(|()| Some(snapshot))
+    }
+
+    /// Takes a snapshot of a sandbox that sleeps, or is put to sleep for it and woken afterwards.
+    async fn take_asleep(
+        &self,
+        row: &SandboxRow,
+        new: NewSnapshot,
+        terms: StillTerms,
+    ) -> Result<SnapshotTaken> {
+        let still = self.hold_still(row, "take a snapshot", terms).await?;
+        let taken = self.take_of_still(row, new).await;
+        let stopped = still.stopped.clone();
+        let woken = self.let_go(row, still, WOKEN_FOR).await;
+        let snapshot = taken?;
+        woken.map(|()| SnapshotTaken { snapshot, stopped })
     }
 
     /// Takes a snapshot of a sandbox that is kept asleep.

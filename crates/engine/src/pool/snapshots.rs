@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use eyot::{
-    BranchPoint, CompareOptions, FileChanges, ImageInfo, NewImage, NewSnapshot, Result, SandboxId,
-    SandboxOperationUnsupported, SandboxSnapshots, SnapshotId, SnapshotInfo,
+    AwakeSnapshot, BranchPoint, CompareOptions, FileChanges, ImageInfo, NewImage, NewSnapshot, Result,
+    SandboxId, SandboxOperationUnsupported, SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 
 use super::SandboxPool;
@@ -30,7 +30,7 @@ impl SandboxSnapshots for PoolSnapshots {
         self.all.take(sandbox, self.of_pool(sandbox, new).await?).await
     }
 
-    async fn take_awake(&self, sandbox: &SandboxId, new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
+    async fn take_awake(&self, sandbox: &SandboxId, new: &NewSnapshot) -> Result<Option<AwakeSnapshot>> {
         self.all.take_awake(sandbox, &self.of_pool(sandbox, new.clone()).await?).await
     }
 

@@ -13,22 +13,12 @@ use super::wake::wake_unless_awake;
 use super::{LOOK_AGAIN, PATIENCE, SandboxPool};
 use crate::store::{Claim, SandboxRow, WakingTurn};
 
-/// A sandbox that nobody else puts to sleep or wakes.
-pub(super) struct HeldSandbox {
+/// A sandbox that sleeps, and is kept asleep.
+pub(super) struct HeldAsleep {
     claim: Claim,
-    /// Somebody died while waking it.
-    was_being_woken: bool,
     was_running: bool,
-    /// The commands that are ended for it.
+    /// The commands that were ended for it.
     pub stopped: Vec<String>,
-}
-
-impl HeldSandbox {
-    /// Tells whether it runs and has no commands to end. If somebody died while waking it, its services may not run yet, which the
-    /// next wake sees to.
-    pub(super) fn is_awake_and_idle(&self) -> bool {
-        self.was_running && self.stopped.is_empty() && !self.was_being_woken
-    }
 }
 
 /// The treatment of a sandbox that runs.
@@ -47,17 +37,11 @@ impl SandboxPool {
         row: &SandboxRow,
         what: &str,
         terms: StillTerms,
-    ) -> Result<HeldSandbox> {
-        let held = self.hold(row, what, terms).await?;
-        self.put_held_to_sleep(row, held, what).await
-    }
-
-    /// Keeps others from putting a sandbox to sleep and from waking it, until [`SandboxPool::let_go`].
-    pub(super) async fn hold(&self, row: &SandboxRow, what: &str, terms: StillTerms) -> Result<HeldSandbox> {
+    ) -> Result<HeldAsleep> {
         if let Ok(snapshots) = self.provider().snapshots() {
             snapshots.check_still(&row.id, what).await?;
         }
-        let (claim, was_being_woken) = self.waking_turn(&row.id).await?;
+        let claim = self.waking_turn(&row.id).await?;
         let still = async {
             let was_running = self.provider().info(row.id.as_str()).await?.status == SandboxStatus::Running;
             if was_running && terms.asleep_only {
@@ -68,10 +52,14 @@ impl SandboxPool {
             if !terms.stop && !stopped.is_empty() {
                 return Err(at_work(what, row, &stopped));
             }
+            self.provider().sleep(row.id.as_str()).await?;
+            if was_running {
+                self.inner.records.record_sleep(row, what).await?;
+            }
             Ok((was_running, stopped))
         };
         match still.await {
-            Ok((was_running, stopped)) => Ok(HeldSandbox { claim, was_being_woken, was_running, stopped }),
+            Ok((was_running, stopped)) => Ok(HeldAsleep { claim, was_running, stopped }),
             Err(error) => {
                 self.give_turn_back(&row.id, claim).await?;
                 Err(error)
@@ -79,28 +67,8 @@ impl SandboxPool {
         }
     }
 
-    /// Puts a sandbox to sleep that is held.
-    pub(super) async fn put_held_to_sleep(
-        &self,
-        row: &SandboxRow,
-        held: HeldSandbox,
-        what: &str,
-    ) -> Result<HeldSandbox> {
-        let asleep = async {
-            self.provider().sleep(row.id.as_str()).await?;
-            if held.was_running { self.inner.records.record_sleep(row, what).await } else { Ok(()) }
-        };
-        match asleep.await {
-            Ok(()) => Ok(held),
-            Err(error) => {
-                self.give_turn_back(&row.id, held.claim).await?;
-                Err(error)
-            }
-        }
-    }
-
     /// Ends the stillness of a sandbox. One that ran is woken, with its services.
-    pub(super) async fn let_go(&self, row: &SandboxRow, still: HeldSandbox, reason: &str) -> Result<()> {
+    pub(super) async fn let_go(&self, row: &SandboxRow, still: HeldAsleep, reason: &str) -> Result<()> {
         let woken = if still.was_running {
             wake_unless_awake(&self.inner.records, self.provider().as_ref(), row, reason).await.map(drop)
         } else {
@@ -110,15 +78,20 @@ impl SandboxPool {
         woken
     }
 
-    /// Waits for the turn to wake a sandbox. Returns whether it was taken over from somebody who died.
-    async fn waking_turn(&self, id: &SandboxId) -> Result<(Claim, bool)> {
+    /// Wakes a sandbox that a snapshot has put to sleep, with its services.
+    pub(super) async fn wake_after_snapshot(&self, row: &SandboxRow, reason: &str) -> Result<()> {
+        let claim = self.waking_turn(&row.id).await?;
+        self.inner.records.record_sleep(row, "take a snapshot").await?;
+        self.let_go(row, HeldAsleep { claim, was_running: true, stopped: Vec::new() }, reason).await
+    }
+
+    async fn waking_turn(&self, id: &SandboxId) -> Result<Claim> {
         let given_up = Instant::now() + PATIENCE;
         loop {
             let changed = self.inner.changed.notified();
             let asked = id.clone();
             match self.inner.records.store.ask(move |store| store.begin_waking(&asked)).await? {
-                WakingTurn::Ours(claim) => return Ok((claim, false)),
-                WakingTurn::TakenOver(claim) => return Ok((claim, true)),
+                WakingTurn::Ours(claim) | WakingTurn::TakenOver(claim) => return Ok(claim),
                 WakingTurn::Theirs if Instant::now() > given_up => {
                     let message = format!("use sandbox `{id}`: somebody has been waking it for too long");
                     return Err(Error::new(ErrorKind::Unavailable, message));

@@ -66,7 +66,7 @@ pub(super) async fn take(fixture: &dyn Fixture, info: &SandboxInfo) -> Check<(Sn
     if let Some(taken) =
         promptly("the snapshot", provider.snapshots()?.take_awake(&info.id, &asked)).await??
     {
-        return Ok((taken, Sandbox::wake(&*provider, info.id.as_str()).await?));
+        return Ok((taken.snapshot, Sandbox::wake(&*provider, info.id.as_str()).await?));
     }
     provider.sleep(info.id.as_str()).await?;
     let taken = promptly("the snapshot", provider.snapshots()?.take(&info.id, new(info))).await??;
@@ -530,6 +530,8 @@ async fn a_sandbox_that_is_awake_goes_on_after_its_snapshot_as_it_was(fixture: A
         ensure_eq!(output(&sandbox.0, "cat a/kept").await?, "1");
         return Ok(());
     };
+    ensure!(taken.is_awake, "it sleeps");
+    let taken = taken.snapshot;
     ensure_eq!(taken.id, asked.id);
     let after = provider.info(info.id.as_str()).await?;
     ensure_eq!((after.life, after.status), (life, SandboxStatus::Running));

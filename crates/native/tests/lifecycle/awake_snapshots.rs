@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::Arc;
 
 use eyot::{
-    ErrorKind, ExecOptions, Mount, NewSnapshot, Sandbox, SandboxPath, SandboxProvider, SandboxSpec,
-    SandboxStatus, Security, SnapshotId, SnapshotInfo, WatchOptions,
+    AwakeSnapshot, ErrorKind, ExecOptions, Mount, NewSnapshot, Sandbox, SandboxPath, SandboxProvider,
+    SandboxSpec, SandboxStatus, Security, SnapshotId, SnapshotInfo, WatchOptions,
 };
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::{Failed, Trial};
@@ -44,12 +44,14 @@ fn new(sandbox: &Sandbox) -> NewSnapshot {
     }
 }
 
-async fn take(provider: &NativeProvider, sandbox: &Sandbox) -> Result<Option<SnapshotInfo>, Failed> {
+async fn take(provider: &NativeProvider, sandbox: &Sandbox) -> Result<Option<AwakeSnapshot>, Failed> {
     Ok(provider.snapshots()?.take_awake(sandbox.id(), &new(sandbox)).await?)
 }
 
 async fn must_take(provider: &NativeProvider, sandbox: &Sandbox) -> Result<SnapshotInfo, Failed> {
-    Ok(take(provider, sandbox).await?.ok_or("the sandbox has to sleep")?)
+    let taken = take(provider, sandbox).await?.ok_or("the sandbox has to sleep")?;
+    ensure(taken.is_awake, "the sandbox sleeps")?;
+    Ok(taken.snapshot)
 }
 
 async fn output(sandbox: &Sandbox, command: &str) -> Result<String, Failed> {
@@ -229,6 +231,7 @@ async fn not_replaced() -> Result<(), Failed> {
         };
         let failing = NativeProvider::new(options)?;
         let taken = take(&failing, &sandbox).await?.ok_or("no snapshot was taken")?;
+        ensure(!taken.is_awake, step)?;
         let provider = state.provider()?;
         let info = provider.info(sandbox.id().as_str()).await?;
         ensure(info.status == SandboxStatus::Sleeping, format!("{step}: {:?}", info.status))?;
@@ -236,7 +239,7 @@ async fn not_replaced() -> Result<(), Failed> {
         ensure(error.is_sleeping() || error.kind() == ErrorKind::Unavailable, format!("{step}: {error}"))?;
         let woken = Sandbox::wake(&*provider, sandbox.id().as_str()).await?;
         ensure(woken.read("file").await? == "kept", step)?;
-        let spec = SandboxSpec { snapshot: Some(taken.id), ..SandboxSpec::default() };
+        let spec = SandboxSpec { snapshot: Some(taken.snapshot.id), ..SandboxSpec::default() };
         let forked = Sandbox::create(&*provider, spec).await?;
         ensure(forked.read("file").await? == "kept", step)?;
         forked.destroy().await?;
