@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::cow_layers::begin_again;
 use crate::cow_mount::COW;
 use crate::image::Lower;
+use crate::plan::{NEXT_ROOT, NEXT_WORK, WORK};
 use crate::record::Record;
 use crate::state::{StateDir, make_child, write_whole};
 
@@ -25,9 +26,7 @@ const DISCARDED: &str = "upper.discarded";
 /// Copies on write that are thrown away.
 const DISCARDED_COW: &str = "cow.discarded";
 
-/// The kernel's own directory of an overlay.
-const WORK: &str = "work";
-/// That of an overlay that another one takes the place of.
+/// The kernel's own directory of an overlay that another one took the place of.
 const DISCARDED_WORK: &str = "work.discarded";
 
 /// A change of a sandbox's layers.
@@ -58,11 +57,24 @@ impl FilesMove {
 
     /// Makes the change in the directory of a sandbox that sleeps. The caller holds its lock.
     pub(crate) fn make(&self, state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
+        self.begin(directory)?;
+        complete(state, directory, record)
+    }
+
+    /// Writes the intent, after which the change is completed or [forgotten](Self::forget).
+    pub(crate) fn begin(&self, directory: &Path) -> io::Result<()> {
         // A whole one of before: once the intent is there, it would be taken for the one to throw away.
         remove_discarded(directory)?;
         let present = fs::symlink_metadata(directory.join(UPPER))?.mode() & 0o7777;
-        Self { mode: self.mode.or(Some(present)), ..self.clone() }.write(directory)?;
-        complete(state, directory, record)
+        Self { mode: self.mode.or(Some(present)), ..self.clone() }.write(directory)
+    }
+
+    /// Takes the intent back, if it was written.
+    pub(crate) fn forget(directory: &Path) -> io::Result<()> {
+        match fs::remove_file(directory.join(INTENT)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => remove_discarded(directory),
+        }
     }
 
     fn write(&self, directory: &Path) -> io::Result<()> {
@@ -98,11 +110,13 @@ pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io
         }
         fs::rename(&upper, &old)?;
     }
-    let found = fs::symlink_metadata(&old)?;
-    make_child(&upper, 0o700)?;
-    chown(&upper, Some(found.uid()), Some(found.gid()))?;
-    let mode = change.mode.unwrap_or(found.mode() & 0o7777);
-    fs::set_permissions(&upper, fs::Permissions::from_mode(mode))?;
+    if !take_next(directory)? {
+        let found = fs::symlink_metadata(&old)?;
+        make_child(&upper, 0o700)?;
+        chown(&upper, Some(found.uid()), Some(found.gid()))?;
+        let mode = change.mode.unwrap_or(found.mode() & 0o7777);
+        fs::set_permissions(&upper, fs::Permissions::from_mode(mode))?;
+    }
     let record = Record { lower: change.lower, ..record };
     record.write(directory)?;
     fs::remove_file(directory.join(INTENT))?;
@@ -127,18 +141,37 @@ fn move_copies(state: &StateDir, directory: &Path, change: &FilesMove) -> io::Re
     begin_again(directory, &old, below.snapshot_folder())
 }
 
-/// Makes a second directory of the kernel's own: the overlay that is mounted keeps the present one until it ends.
-pub(crate) fn set_work_aside(directory: &Path) -> io::Result<()> {
-    let (work, aside) = (directory.join(WORK), directory.join(DISCARDED_WORK));
-    fs::rename(&work, &aside)?;
-    let found = fs::symlink_metadata(&aside)?;
-    make_child(&work, found.mode() & 0o7777)?;
-    chown(&work, Some(found.uid()), Some(found.gid()))
+/// Makes the two directories of an overlay that is to take the place of the present one, with the owner and the mode of those.
+pub(crate) fn make_next(directory: &Path) -> io::Result<()> {
+    for (present, next) in [(UPPER, NEXT_ROOT), (WORK, NEXT_WORK)] {
+        let (found, next) = (fs::symlink_metadata(directory.join(present))?, directory.join(next));
+        make_child(&next, 0o700)?;
+        chown(&next, Some(found.uid()), Some(found.gid()))?;
+        fs::set_permissions(&next, fs::Permissions::from_mode(found.mode() & 0o7777))?;
+    }
+    Ok(())
+}
+
+/// Gives the directories of [`make_next`] their names; `false` if there are none.
+fn take_next(directory: &Path) -> io::Result<bool> {
+    let at = |name: &str| directory.join(name);
+    if at(NEXT_WORK).exists() {
+        if at(WORK).exists() {
+            fs::rename(at(WORK), at(DISCARDED_WORK))?;
+        }
+        fs::rename(at(NEXT_WORK), at(WORK))?;
+    }
+    match fs::rename(at(NEXT_ROOT), at(UPPER)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        renamed => renamed.map(|()| true),
+    }
 }
 
 /// Removes what earlier changes have thrown away.
 pub(crate) fn remove_discarded(directory: &Path) -> io::Result<()> {
-    for discarded in [DISCARDED, DISCARDED_COW, DISCARDED_WORK].map(|name| directory.join(name)) {
+    for discarded in
+        [DISCARDED, DISCARDED_COW, DISCARDED_WORK, NEXT_ROOT, NEXT_WORK].map(|name| directory.join(name))
+    {
         if discarded.exists() {
             eyot_image::remove_tree(&discarded)?;
         }

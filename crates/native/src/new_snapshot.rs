@@ -97,14 +97,11 @@ impl Sandboxes {
         Ok(NotedSnapshot::New(kept))
     }
 
-    /// Makes the writable layer of a sandbox that is marked as asleep the files of a snapshot. Returns the record of the sandbox
-    /// above it.
-    pub(crate) fn keep_files(&self, kept: &KeptSnapshot, directory: &Path, record: Record) -> Result<Record> {
-        let failed = failed(TAKE);
-        keep_base(directory, &self.state.snapshot(&kept.id)).map_err(&failed)?;
-        let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
-        let change = FilesMove { kept_as: Some(kept.id.clone()), lower, mode: None };
-        change.make(&self.state, directory, record).map_err(failed)
+    /// Returns the change that makes the writable layer of a sandbox the files of a snapshot.
+    pub(crate) fn move_into(&self, kept: &KeptSnapshot, directory: &Path) -> Result<FilesMove> {
+        keep_base(directory, &self.state.snapshot(&kept.id)).map_err(failed(TAKE))?;
+        let lower = kept.lower_with_it(&self.state).map_err(failed(TAKE))?;
+        Ok(FilesMove { kept_as: Some(kept.id.clone()), lower, mode: None })
     }
 
     /// Returns the last snapshot of a sandbox that has written nothing since: forks of it need no layer of their own.

@@ -119,10 +119,17 @@ pub(crate) fn cow_options(lower: &[String], key: &str) -> String {
     format!("lowerdir={},upperdir=cow/{key},workdir=cow-work/{key},userxattr,volatile", lower.join(":"))
 }
 
+/// The directory of the kernel's own for the root's overlay.
+pub(crate) const WORK: &str = "work";
+/// The same two directories of an overlay that is to take the place of a living sandbox's.
+pub(crate) const NEXT_ROOT: &str = "upper.next";
+/// See [`NEXT_ROOT`].
+pub(crate) const NEXT_WORK: &str = "work.next";
+
 /// Returns the options of the sandbox's overlay over these layers. With an index, a layer that another overlay still has above its
 /// layers would be refused: see [`Step::ReplaceRoot`].
-pub(crate) fn overlay_options(lower: &[String]) -> String {
-    format!("lowerdir={},upperdir=upper,workdir=work,userxattr,volatile,index=off", lower.join(":"))
+pub(crate) fn overlay_options(lower: &[String], upper: &str, work: &str) -> String {
+    format!("lowerdir={},upperdir={upper},workdir={work},userxattr,volatile,index=off", lower.join(":"))
 }
 
 /// The device nodes of a sandbox, by name, major and minor number.
@@ -232,9 +239,12 @@ pub enum Step {
         /// The read-only layers, topmost first.
         #[n(0)]
         lower: Vec<String>,
-        /// The mount point.
+        /// The upper directory, which is the mount point, too.
         #[n(1)]
         target: String,
+        /// The directory of the kernel's own.
+        #[n(2)]
+        work: String,
     },
     /// Shows a folder of the host's programs read-only through an overlay of the sandbox's own, so that it shares no
     /// inode with the host or with another sandbox.
@@ -330,14 +340,14 @@ pub enum Step {
     /// Makes a mount namespace for these steps alone.
     #[n(54)]
     OwnMounts,
-    /// Puts another root in the place of a living sandbox's, whose mount namespace came with the plan. The mounts on the present
-    /// one are moved to the same places of the new one.
+    /// Takes the new root of a living sandbox along into its mount namespace, which came with the plan, and makes the present root
+    /// read-only, for good. Fails while a file of that is open for writing, and if another root can't take its place.
     #[n(55)]
-    ReplaceRoot(#[n(0)] String),
-    /// Makes the root of a living sandbox read-only, for good. Fails while a file of it is open for writing, and if another root
-    /// could not take its place.
+    CloseRoot(#[n(0)] String),
+    /// Puts the new root in the place of the closed one, and moves the mounts to the same places. From here on, nothing can be taken
+    /// back.
     #[n(56)]
-    CloseRoot,
+    ReplaceRoot,
     /// Makes the root file system read-only. Mounts below it stay writable.
     #[n(12)]
     ReadOnlyRoot,
@@ -423,7 +433,7 @@ pub struct Bind {
     pub taken_by_launcher: bool,
 }
 
-/// Everything the launcher needs to make one sandbox, or to change the root of a living one.
+/// Everything the launcher needs to make one sandbox, or to replace the root of a living one.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Plan {
     /// The map between host ids and inner ids.
@@ -444,7 +454,7 @@ pub struct Plan {
 impl Plan {
     /// Tells whether the plan is about a living sandbox, and so ends without a guest.
     pub(crate) fn is_of_living(&self) -> bool {
-        matches!(self.steps.last(), Some(Step::ReplaceRoot(_) | Step::CloseRoot))
+        matches!(self.steps.last(), Some(Step::ReplaceRoot))
     }
 
     /// Has the step of this name fail before it is tried. Returns whether there is one.
@@ -486,8 +496,8 @@ impl Step {
             Self::PivotRoot { .. } => "pivot the root",
             Self::EnterUsers => "enter its user namespace",
             Self::OwnMounts => "make a mount namespace",
-            Self::ReplaceRoot(_) => "replace the root",
-            Self::CloseRoot => "close the root",
+            Self::CloseRoot(_) => "close the root",
+            Self::ReplaceRoot => "replace the root",
             Self::ReadOnlyRoot => "make the root read-only",
             Self::Loopback => "bring up loopback",
             Self::EgressSockets => "open the egress sockets",
@@ -602,10 +612,10 @@ pub enum LauncherOrder {
         #[n(0)]
         sandbox: u64,
     },
-    /// Carries out a plan that changes the root of a living sandbox. Its user namespace and its mount namespace come with the
+    /// Carries out a plan that replaces the root of a living sandbox. Its user namespace and its mount namespace come with the
     /// order.
     #[n(4)]
-    ChangeRoot {
+    ReplaceRoot {
         /// The plan.
         #[n(0)]
         plan: Plan,
@@ -622,9 +632,12 @@ pub enum Launched {
     /// Nothing is left of the sandbox that was begun.
     #[n(2)]
     Abandoned,
-    /// The root was changed.
+    /// The root was replaced.
     #[n(3)]
-    RootChanged,
+    RootReplaced,
+    /// The root was closed, and then a step failed.
+    #[n(4)]
+    RootClosed,
     /// A step failed.
     #[n(1)]
     Failed {

@@ -12,8 +12,8 @@ use crate::cgroup::{DEFAULT_MEMORY_MIB, GroupPlan};
 use crate::disk_ids::DiskIds;
 use crate::image::{Image, Lower, MountPoints, image_point, overlay_layers};
 use crate::plan::{
-    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, IdRange, OWN_DEVICES, Plan, ROOT, Step, cow_point, pack_filter,
-    snapshot_point,
+    Bind, EMPTY_FOLDER, GUEST_ID, IdMap, IdRange, NEXT_ROOT, NEXT_WORK, OWN_DEVICES, Plan, ROOT, Step, WORK,
+    cow_point, pack_filter, snapshot_point,
 };
 use crate::seccomp;
 use crate::state::IdBlock;
@@ -93,9 +93,9 @@ fn bind(map: IdMap, source: &str, target: &str, readonly: bool, ids_in_a_range: 
     Step::Bind(Bind { source, target, recursive, readonly, device: false, ids, taken_by_launcher })
 }
 
-/// Binds the layers to where the overlay takes them from, and mounts it. `has_points`: a layer of mount points lies above those
-/// of the image.
-fn layers(lower: &Lower, has_points: bool, map: IdMap) -> Vec<Step> {
+/// Binds the layers to where the overlay takes them from, and mounts it at its upper directory. `has_points`: a layer of mount points
+/// lies above those of the image.
+fn layers(lower: &Lower, has_points: bool, map: IdMap, [target, work]: [&str; 2]) -> Vec<Step> {
     let mut steps = Vec::new();
     if !lower.snapshots.is_empty() {
         steps.push(Step::SnapshotPoints(u32::try_from(lower.snapshots.len()).unwrap_or(u32::MAX)));
@@ -106,17 +106,11 @@ fn layers(lower: &Lower, has_points: bool, map: IdMap) -> Vec<Step> {
     }
     steps.push(bind(map, &lower.folder, &image_point(lower), true, DiskIds::Inside));
     let layers = overlay_layers(lower, has_points);
-    steps.push(Step::Overlay { lower: layers, target: ROOT.to_owned() });
+    steps.push(Step::Overlay { lower: layers, target: target.to_owned(), work: work.to_owned() });
     steps
 }
 
-/// Computes the plan that closes the root of a living sandbox that has a range of ids.
-pub(crate) fn closed_root_plan(range: IdRange) -> Plan {
-    let steps = vec![Step::EnterUsers, Step::CloseRoot];
-    Plan { map: IdMap::Range(range), own_network: false, steps, fail_at: None }
-}
-
-/// Computes the plan that puts an overlay over these layers in the place of that root.
+/// Computes the plan that puts an overlay over these layers in the place of the root of a living sandbox that has a range of ids.
 pub(crate) fn new_root_plan(directory: &str, lower: &Lower, range: IdRange) -> Plan {
     let map = IdMap::Range(range);
     let mut steps = vec![
@@ -127,8 +121,8 @@ pub(crate) fn new_root_plan(directory: &str, lower: &Lower, range: IdRange) -> P
         Step::BecomeInnerRoot,
     ];
     // An image of one layer has none of mount points.
-    steps.extend(layers(lower, true, map));
-    steps.push(Step::ReplaceRoot(ROOT.to_owned()));
+    steps.extend(layers(lower, true, map, [NEXT_ROOT, NEXT_WORK]));
+    steps.extend([Step::CloseRoot(NEXT_ROOT.to_owned()), Step::ReplaceRoot]);
     Plan { map, own_network: false, steps, fail_at: None }
 }
 
@@ -219,7 +213,7 @@ impl Setup<'_> {
             steps.push(Step::BecomeInnerRoot);
         }
         let has_points = self.image.mount_points == MountPoints::Above;
-        steps.extend(layers(&self.image.lower, has_points, self.map));
+        steps.extend(layers(&self.image.lower, has_points, self.map, [ROOT, WORK]));
         steps.extend(self.programs());
         // Before whatever binds a device, a mask included.
         steps.extend(self.is_range().then_some(Step::OwnDevices));
@@ -730,7 +724,7 @@ mod tests {
     fn no_step_tells_the_state_folder_to_the_kernels_list_of_mounts() {
         let plan = plan(RANGE, |_| {});
         for step in &plan.steps {
-            if let Step::Overlay { lower, target } = step {
+            if let Step::Overlay { lower, target, .. } = step {
                 assert!(lower.iter().chain([target]).all(|name| !name.contains("state")), "{step:?}");
             }
         }

@@ -165,7 +165,7 @@ impl Sandboxes {
             NotedSnapshot::Last(info) => return Ok(info),
             NotedSnapshot::New(kept) => kept,
         };
-        self.keep_files(&kept, &directory, record)?;
+        self.move_into(&kept, &directory)?.make(&self.state, &directory, record).map_err(failed(TAKE))?;
         Ok(kept.info_of_new())
     }
 

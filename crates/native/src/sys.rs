@@ -443,6 +443,14 @@ pub fn unshare_files() -> io::Result<()> {
     Ok(())
 }
 
+/// Duplicates a descriptor of the child's own table; one that is not open is an error.
+pub fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: duplicating a descriptor touches no memory; a closed one is an error.
+    let fd = check(i64::from(unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0) }))?;
+    // SAFETY: the kernel just returned this descriptor and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
 /// Gives the child a mount namespace of its own.
 pub fn unshare_mounts() -> io::Result<()> {
     // SAFETY: no pointers.

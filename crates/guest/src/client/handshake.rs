@@ -48,13 +48,18 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     client_nonce: [u8; 16],
     guest_nonce: [u8; 16],
 ) -> Result<(FrameReader, GuestFacts)> {
-    let hello = encode(&Hello { major: MAJOR, minor: MINOR, nonce: client_nonce });
-    let header = Header { kind: Kind::Hello, channel: 0, more: false, call: 0 }.to_bytes(hello.len());
-    stream.write_all(&[&header[..], &hello].concat()).await.map_err(connection_lost)?;
+    stream.write_all(&hello(client_nonce)).await.map_err(connection_lost)?;
     stream.flush().await.map_err(connection_lost)?;
     let mut frames = FrameReader::new();
     let facts = check(&first_frame(stream, &mut frames).await?, guest_nonce)?;
     Ok((frames, facts))
+}
+
+/// Returns the first frame of a client.
+pub(super) fn hello(client_nonce: [u8; 16]) -> Vec<u8> {
+    let hello = encode(&Hello { major: MAJOR, minor: MINOR, nonce: client_nonce });
+    let header = Header { kind: Kind::Hello, channel: 0, more: false, call: 0 }.to_bytes(hello.len());
+    [&header[..], &hello].concat()
 }
 
 async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S, frames: &mut FrameReader) -> Result<Frame> {
@@ -65,11 +70,13 @@ async fn first_frame<S: AsyncRead + Unpin>(stream: &mut S, frames: &mut FrameRea
     })
 }
 
-fn connection_lost(error: std::io::Error) -> Error {
+/// Makes the error of a stream that failed.
+pub(super) fn connection_lost(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, CONNECTION_LOST).with_source(error)
 }
 
-fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<GuestFacts> {
+/// Checks the first frame of a guest.
+pub(super) fn check(frame: &Frame, guest_nonce: [u8; 16]) -> Result<GuestFacts> {
     let broken = |what: String| Fault::broken(&what).error();
     let Header { kind, more, call, .. } = frame.header;
     match kind {

@@ -1,31 +1,80 @@
-//! Holding the calls of every client back while the sandbox's files are changed from outside.
+//! Holding the calls of every client back while the sandbox's files are changed from outside. Whoever does that blocks anyway, so
+//! this has a connection of its own, without a runtime, and says all it has to say at once.
 
-use eyot::Result;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
-use super::call::Call;
-use super::connection::Connection;
-use crate::protocol::{HOLDS_CALLS, Request};
+use eyot::{Error, ErrorKind, Result};
+
+use super::fault::Fault;
+use super::handshake::{check, connection_lost, hello};
+use crate::protocol::{
+    CHANNEL_MAIN, Decoder, Event, Frame, HOLDS_CALLS, Header, Kind, Request, decode, encode,
+};
+
+/// The number of the only call.
+const HOLD: u32 = 1;
+const BUFFER_BYTES: usize = 4096;
 
 /// The calls of all other connections wait for this. Dropping it lets them go on.
-pub struct CallHold(Call);
-
-impl Connection {
-    /// Holds the calls of all other connections back.
-    ///
-    /// # Errors
-    /// `conflict` while a process runs or a call is served that may use the sandbox's files; `unsupported` by an older guest.
-    pub async fn hold(&self) -> Result<CallHold> {
-        self.require(HOLDS_CALLS, "a snapshot of a sandbox that is awake")?;
-        let call = self.call(&Request::Hold).await?;
-        self.unless_silent(call.event()).await?;
-        Ok(CallHold(call))
-    }
+pub struct CallHold {
+    socket: UnixStream,
+    decoder: Decoder,
+    until: Instant,
 }
 
 impl CallHold {
-    /// Lets the calls go on.
-    pub async fn release(self) -> Result<()> {
-        self.0.sender().send_end();
-        self.0.reply().await.map(drop)
+    /// Holds the calls of all other connections back; `None` while a process runs or a call is served that may use the sandbox's
+    /// files. Blocks, for so long at the most.
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`](super::Connection::open); `unsupported` by an older guest.
+    pub fn begin(
+        mut socket: UnixStream,
+        client_nonce: [u8; 16],
+        guest_nonce: [u8; 16],
+        patience: Duration,
+    ) -> Result<Option<Self>> {
+        let hold = encode(&Request::Hold);
+        let header = Header { kind: Kind::Request, channel: 0, more: false, call: HOLD };
+        let all = [&hello(client_nonce)[..], &header.to_bytes(hold.len()), &hold].concat();
+        socket.set_nonblocking(false).map_err(connection_lost)?;
+        socket.write_all(&all).map_err(connection_lost)?;
+        let mut held = Self { socket, decoder: Decoder::new(), until: Instant::now() + patience };
+        if check(&held.next_frame()?, guest_nonce)?.minor < HOLDS_CALLS {
+            return Err(Error::new(ErrorKind::Unsupported, "an older Eyot made the sandbox"));
+        }
+        let answer = held.next_frame()?;
+        match answer.header.kind {
+            Kind::Event if decode::<Event>(&answer.payload) == Ok(Event::Opened(None)) => Ok(Some(held)),
+            Kind::Failure => Ok(None),
+            kind => Err(Fault::broken(&format!("{kind:?} where a hold was due")).error()),
+        }
+    }
+
+    /// Lets the calls go on. The guest does so when it hears of it, and nobody waits for that.
+    pub fn release(mut self) -> Result<()> {
+        let end = Header { kind: Kind::End, channel: CHANNEL_MAIN, more: false, call: HOLD };
+        self.socket.write_all(&end.to_bytes(0)).map_err(connection_lost)
+    }
+
+    fn next_frame(&mut self) -> Result<Frame> {
+        let mut buffer = [0; BUFFER_BYTES];
+        loop {
+            let broken = |error: crate::protocol::FrameError| Fault::broken(&error.to_string()).error();
+            if let Some(frame) = self.decoder.next_frame().map_err(broken)? {
+                return Ok(frame);
+            }
+            let left = self.until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Error::new(ErrorKind::Unavailable, "the sandbox's guest did not answer in time"));
+            }
+            self.socket.set_read_timeout(Some(left)).map_err(connection_lost)?;
+            match self.socket.read(&mut buffer).map_err(connection_lost)? {
+                0 => return Err(connection_lost(std::io::ErrorKind::UnexpectedEof.into())),
+                count => self.decoder.push(&buffer[..count]),
+            }
+        }
     }
 }

@@ -127,11 +127,17 @@ fn has_children_files() -> bool {
 }
 
 fn children_by_scan(pid: i32) -> Vec<i32> {
+    let mut found = all();
+    found.retain(|candidate| stat(*candidate).is_some_and(|stat| stat.parent == pid));
+    found
+}
+
+/// Every process that can be seen from here.
+pub fn all() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|candidate| stat(*candidate).is_some_and(|stat| stat.parent == pid)).collect()
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 fn parse_tracer(status: &[u8]) -> Option<i32> {

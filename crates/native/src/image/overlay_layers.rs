@@ -1,7 +1,7 @@
 //! The layers of a sandbox's overlay, by the names that its mount has for them. The kernel takes all of them in one page.
 
 use super::{Lower, points};
-use crate::plan::{LOWER, lower_beside_snapshots, overlay_options, snapshot_point};
+use crate::plan::{LOWER, NEXT_ROOT, NEXT_WORK, lower_beside_snapshots, overlay_options, snapshot_point};
 
 /// The most snapshots that a sandbox may lie above. Each takes a mount.
 const MAX_DEPTH: usize = 320;
@@ -28,7 +28,7 @@ pub(crate) fn image_point(lower: &Lower) -> String {
 /// Tells whether a sandbox may lie above so many layers, with one of mount points above those of the image.
 pub(crate) fn fits_in_mount(lower: &Lower) -> bool {
     lower.snapshots.len() <= MAX_DEPTH
-        && overlay_options(&overlay_layers(lower, true)).len() <= MAX_OPTIONS_BYTES
+        && overlay_options(&overlay_layers(lower, true), NEXT_ROOT, NEXT_WORK).len() <= MAX_OPTIONS_BYTES
 }
 
 #[cfg(test)]
@@ -48,7 +48,8 @@ mod tests {
     fn as_many_layers_fit_as_their_names_leave_room_for() {
         assert!(fits_in_mount(&lower(0, MAX_DEPTH)) && fits_in_mount(&lower(120, 0)));
         let most = (0..MAX_DEPTH).rev().find(|count| fits_in_mount(&lower(120, *count))).unwrap();
-        let options = |count| overlay_options(&overlay_layers(&lower(120, count), true)).len();
+        let options =
+            |count| overlay_options(&overlay_layers(&lower(120, count), true), NEXT_ROOT, NEXT_WORK).len();
         assert!(options(most) <= MAX_OPTIONS_BYTES && options(most + 1) > MAX_OPTIONS_BYTES, "{most}");
     }
 }

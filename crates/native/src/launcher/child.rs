@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::egress_sockets;
 use super::make::{Descriptors, Failed};
-use super::new_root;
+use super::new_root::{self, ClosedRoot};
 use super::source::BindSource;
 use crate::plan::{
     ANCHOR, ANCHORED_NAME, Bind, COW_POINTS, LOWER, Plan, ROOT, RebuiltFolder, Step, cow_options, cow_point,
@@ -33,6 +33,8 @@ pub(crate) struct ChildMemory {
     guest: Cell<RawFd>,
     /// The top of the mount namespace, if the root is anchored: a descriptor of the child's own.
     anchor: Cell<Option<RawFd>>,
+    /// The root of a living sandbox that was closed.
+    closed: Cell<Option<ClosedRoot>>,
     descriptors: Descriptors,
     trees: HashMap<usize, RawFd>,
     open_files: Option<Rlimit>,
@@ -49,6 +51,7 @@ impl ChildMemory {
             plan: None,
             guest: Cell::new(NO_PROGRAM),
             anchor: Cell::new(None),
+            closed: Cell::new(None),
             descriptors: Descriptors::default(),
             trees: HashMap::new(),
             open_files: None,
@@ -143,7 +146,7 @@ impl ChildMemory {
             Step::SnapshotPoints(count) => make_snapshot_points(*count),
             Step::CowPoints(count) => make_cow_points(*count),
             Step::CowOverlay { lower, key, target } => mount_cow(lower, key, target),
-            Step::Overlay { lower, target } => mount_overlay(lower, target),
+            Step::Overlay { lower, target, work } => mount_overlay(lower, target, work),
             Step::Programs(path) => self.show_programs(index, path),
             Step::Rebuild(folder) => rebuild(folder),
             Step::ReadOnlyMount(target) => sys::hold_mount(
@@ -163,10 +166,12 @@ impl ChildMemory {
             Step::PivotRoot { root, anchored: true } => self.pivot_to_anchor(root),
             Step::EnterUsers => sys::enter_users(living(self.descriptors.users.as_ref())?.as_fd()),
             Step::OwnMounts => sys::unshare_mounts(),
-            Step::ReplaceRoot(root) => {
-                new_root::replace(root, living(self.descriptors.mounts.as_ref())?.as_fd())
+            Step::CloseRoot(new) => {
+                let namespace = living(self.descriptors.mounts.as_ref())?;
+                self.closed.set(Some(new_root::close(new, namespace.as_fd())?));
+                Ok(())
             }
-            Step::CloseRoot => new_root::close(living(self.descriptors.mounts.as_ref())?.as_fd()),
+            Step::ReplaceRoot => self.closed.take().ok_or_else(bad_descriptor)?.replace(),
             Step::ReadOnlyRoot => {
                 sys::hold_mount("/", MountRestrictions { readonly: true, devices: true, recursive: false })
             }
@@ -288,9 +293,13 @@ impl ChildMemory {
     }
 }
 
-/// Returns a namespace of the sandbox whose root is to be changed.
+/// Returns a namespace of the sandbox whose root is to be replaced.
 fn living(namespace: Option<&OwnedFd>) -> io::Result<&OwnedFd> {
-    namespace.ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
+    namespace.ok_or_else(bad_descriptor)
+}
+
+fn bad_descriptor() -> io::Error {
+    io::Error::from_raw_os_error(libc::EBADF)
 }
 
 fn numbers(descriptors: &[OwnedFd]) -> Vec<RawFd> {
@@ -318,8 +327,8 @@ fn map_single(uid: u32, gid: u32) -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{user} {gid} 1"))
 }
 
-fn mount_overlay(lower: &[String], target: &str) -> io::Result<()> {
-    let options = overlay_options(lower);
+fn mount_overlay(lower: &[String], target: &str, work: &str) -> io::Result<()> {
+    let options = overlay_options(lower, target, work);
     sys::mount("overlay", target, "overlay", libc::MS_NOSUID | libc::MS_NODEV, &options)
 }
 

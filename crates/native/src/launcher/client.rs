@@ -43,6 +43,15 @@ pub(crate) struct Launcher {
     home: Result<Home, CgroupCause>,
 }
 
+/// What became of the root of a living sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewRoot {
+    /// The new root took its place.
+    InPlace,
+    /// The old one is closed, and nothing took its place.
+    Missing,
+}
+
 enum Kind {
     Process(Child),
     /// The launcher runs as a thread of this process.
@@ -321,15 +330,17 @@ impl Launcher {
         answer.map(drop)
     }
 
-    /// Has the launcher change the root of the living sandbox with these namespaces: its users and its mounts. Blocks for less
-    /// than a millisecond.
-    pub(crate) fn change_root(&self, plan: Plan, namespaces: [BorrowedFd<'_>; 2]) -> eyot::Result<()> {
-        let order = encode(&LauncherOrder::ChangeRoot { plan })?;
-        match self.exchange(&order, &namespaces).map_err(ended)? {
-            (Launched::Failed { step, subject, errno }, _) => {
+    /// Has the launcher put another root in the place of the one of a living sandbox with these namespaces: its users and its
+    /// mounts. Blocks for a millisecond.
+    pub(crate) fn replace_root(&self, plan: Plan, namespaces: [BorrowedFd<'_>; 2]) -> eyot::Result<NewRoot> {
+        let order = encode(&LauncherOrder::ReplaceRoot { plan })?;
+        match self.exchange(&order, &namespaces) {
+            Ok((Launched::RootReplaced, _)) => Ok(NewRoot::InPlace),
+            Ok((Launched::Failed { step, subject, errno }, _)) => {
                 Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())
             }
-            _ => Ok(()),
+            // A launcher that has ended may have closed it before.
+            Ok(_) | Err(_) => Ok(NewRoot::Missing),
         }
     }
 
@@ -366,9 +377,10 @@ impl PendingSandbox<'_> {
         self.finished = true;
         match launcher.exchange(&bytes, &guest.in_order()).map_err(ended)? {
             (Launched::Running(pid), Some(pidfd)) => Ok((pid, pidfd)),
-            (Launched::Running(_) | Launched::Abandoned | Launched::RootChanged, _) => {
-                Err(Error::new(ErrorKind::Internal, "create sandbox: no pidfd came back"))
-            }
+            (
+                Launched::Running(_) | Launched::Abandoned | Launched::RootReplaced | Launched::RootClosed,
+                _,
+            ) => Err(Error::new(ErrorKind::Internal, "create sandbox: no pidfd came back")),
             (Launched::Failed { step, subject, errno }, _) => {
                 Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())
             }

@@ -91,9 +91,9 @@ impl PendingChild {
     }
 }
 
-/// Carries out a plan that changes the root of the living sandbox with these namespaces. Returns the process that did it, which
-/// still ends: what only an old root has used ends with it.
-pub(crate) fn change_root(plan: Plan, namespaces: [OwnedFd; 2]) -> Result<(i32, OwnedFd), Failed> {
+/// Carries out a plan that replaces the root of the living sandbox with these namespaces. Returns the process that did it, which
+/// still ends: what only the old root has used ends with it.
+pub(crate) fn replace_root(plan: Plan, namespaces: [OwnedFd; 2]) -> Result<(i32, OwnedFd), Failed> {
     let IdMap::Range(range) = plan.map else {
         return Err(Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL)));
     };
@@ -104,7 +104,8 @@ pub(crate) fn change_root(plan: Plan, namespaces: [OwnedFd; 2]) -> Result<(i32, 
     let taken = take_trees(&plan, &mut users_of_mounts, &mut child.shared)?;
     let descriptors = Descriptors { users: Some(users), mounts: Some(mounts), ..Descriptors::default() };
     child.shared.set_descriptors(None, descriptors);
-    child.carry_out(plan, taken)
+    let last = plan.steps.len().saturating_sub(1);
+    child.carry_out(plan, taken).map_err(|failed| Failed { is_closed: failed.index == Some(last), ..failed })
 }
 
 impl Drop for PendingChild {
@@ -156,16 +157,23 @@ pub(crate) struct Failed {
     pub(crate) step: String,
     pub(crate) subject: String,
     pub(crate) error: io::Error,
+    /// The place of the step in the plan.
+    index: Option<usize>,
+    /// The root of a living sandbox was closed before.
+    pub(crate) is_closed: bool,
 }
 
 impl Failed {
     pub(crate) fn at(step: &str, error: io::Error) -> Self {
-        Self { step: step.to_owned(), subject: String::new(), error }
+        Self { step: step.to_owned(), subject: String::new(), error, index: None, is_closed: false }
     }
 
     pub(super) fn of_step(plan: &Plan, index: usize, error: io::Error) -> Self {
         match plan.steps.get(index) {
-            Some(step) => Self { step: step.name().to_owned(), subject: step.subject().to_owned(), error },
+            Some(step) => {
+                let (name, subject) = (step.name().to_owned(), step.subject().to_owned());
+                Self { step: name, subject, error, index: Some(index), is_closed: false }
+            }
             None => Self::at("start the guest", error),
         }
     }

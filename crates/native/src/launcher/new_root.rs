@@ -1,6 +1,6 @@
-//! The child's last step when it changes the root of a living sandbox. The sandbox's guest knows nothing of it: when the root is
-//! replaced, the kernel changes the root and the working directory of every process that has the old one. Whoever has a file of the
-//! old root open goes on to read it.
+//! The child's last steps when it replaces the root of a living sandbox. The sandbox's guest knows nothing of it: the kernel changes
+//! the root and the working directory of every process that has the old one. Whoever has a file of the old root open goes on to
+//! read it.
 //!
 //! The child enters the sandbox's mount namespace, whose top is the anchor ([`crate::plan::ANCHOR`]). From there it sees all
 //! mounts, whatever root the guest has. Nobody inside can mount anything, but whoever is inside may rename the directories above a
@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::mount::{MoveMountFlags, UnmountFlags, move_mount, unmount};
@@ -17,30 +17,40 @@ use rustix::process::{chroot, fchdir, pivot_root};
 use crate::plan::{ANCHORED_NAME, EMPTY_NAME};
 use crate::sys;
 
-/// Makes the root of the sandbox with this mount namespace read-only.
-///
-/// # Errors
-/// `EBUSY` if a file of it is open for writing; `EOPNOTSUPP` if another root could not take its place.
-pub(super) fn close(namespace: BorrowedFd<'_>) -> io::Result<()> {
-    sys::make_read_only(PresentRoot::enter(namespace)?.mount.as_fd())
+/// The root of a living sandbox, which nothing can be written to any more, and the one that is to take its place. It is in the
+/// launcher's memory, which must own no descriptor of the child's table; they close when the child ends.
+pub(super) struct ClosedRoot {
+    old: RawFd,
+    new: RawFd,
+    id: u64,
+    points: Vec<MountPoint>,
 }
 
-/// Puts the file system that is mounted at `root` in the place of the root of the sandbox with this mount namespace.
-pub(super) fn replace(root: &str, namespace: BorrowedFd<'_>) -> io::Result<()> {
-    let new = sys::take_tree(root, false)?;
-    let PresentRoot { mount: old, id, points } = PresentRoot::enter(namespace)?;
-    attach(&new, &folder(&anchored())?)?;
-    points.iter().try_for_each(|point| carry(point, (&old, id), &new))?;
-    fchdir(&old)?;
-    chroot(".")?;
-    fchdir(&new)?;
-    // Old and new root being the same stacks the old one on top, and the unmount lets it go.
-    pivot_root(".", ".")?;
-    unmount(".", UnmountFlags::DETACH)?;
-    // Its last descriptor closes once this process has left the launcher's memory. With many files the end of an overlay takes
-    // long, and so nobody waits for it.
-    let _ = old.into_raw_fd();
-    Ok(())
+/// Takes the file system that is mounted at `new` along into the mount namespace of a sandbox, and makes the root there read-only.
+///
+/// # Errors
+/// `EBUSY` if a file of the root is open for writing; `EOPNOTSUPP` if another one can't take its place.
+pub(super) fn close(new: &str, namespace: BorrowedFd<'_>) -> io::Result<ClosedRoot> {
+    let new = sys::take_tree(new, false)?;
+    let PresentRoot { mount, id, points } = PresentRoot::enter(namespace)?;
+    sys::make_read_only(mount.as_fd())?;
+    Ok(ClosedRoot { old: mount.into_raw_fd(), new: new.into_raw_fd(), id, points })
+}
+
+impl ClosedRoot {
+    /// Puts the new root in its place. The old one ends with this process: its last descriptor closes once the process has left
+    /// the launcher's memory. With many files the end of an overlay takes long, and so nobody waits for it.
+    pub(super) fn replace(self) -> io::Result<()> {
+        let (old, new) = (sys::duplicate(self.old)?, sys::duplicate(self.new)?);
+        attach(&new, &folder(&anchored())?)?;
+        self.points.iter().try_for_each(|point| carry(point, (&old, self.id), &new))?;
+        fchdir(&old)?;
+        chroot(".")?;
+        fchdir(&new)?;
+        // Old and new root being the same stacks the old one on top, and the unmount lets it go.
+        pivot_root(".", ".")?;
+        Ok(unmount(".", UnmountFlags::DETACH)?)
+    }
 }
 
 /// The root of a living sandbox, seen from the top of its mount namespace.

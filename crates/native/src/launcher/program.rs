@@ -16,7 +16,7 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::MAX_PLAN_BYTES;
-use super::make::{Descriptors, Failed, PendingChild, change_root};
+use super::make::{Descriptors, Failed, PendingChild, replace_root};
 use crate::plan::{Launched, LauncherOrder, Plan};
 use crate::sys;
 
@@ -145,12 +145,12 @@ impl LauncherServer {
                 let made = self.finish(sandbox, plan, descriptors);
                 self.tell(socket, made, |pid, pidfd| reply(socket, &Launched::Running(pid), Some(pidfd)))
             }
-            LauncherOrder::ChangeRoot { plan } => {
-                let changed = match descriptors.try_into() {
-                    Ok(namespaces) => change_root(plan, namespaces),
+            LauncherOrder::ReplaceRoot { plan } => {
+                let replaced = match descriptors.try_into() {
+                    Ok(namespaces) => replace_root(plan, namespaces),
                     Err(_) => Err(unreadable()),
                 };
-                self.tell(socket, changed, |_, _| reply(socket, &Launched::RootChanged, None))
+                self.tell(socket, replaced, |_, _| reply(socket, &Launched::RootReplaced, None))
             }
             LauncherOrder::Abandon { sandbox } => {
                 self.begun.remove(&sandbox);
@@ -180,7 +180,8 @@ impl LauncherServer {
     ) -> io::Result<()> {
         let (pid, pidfd) = match made {
             Ok(made) => made,
-            Err(Failed { step, subject, error }) => {
+            Err(Failed { is_closed: true, .. }) => return reply(socket, &Launched::RootClosed, None),
+            Err(Failed { step, subject, error, .. }) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EINVAL);
                 return reply(socket, &Launched::Failed { step, subject, errno }, None);
             }

@@ -161,11 +161,13 @@ async fn written() -> Result<(), Failed> {
     ensure(output(&sandbox, "echo more >> file; cat file").await? == "keptmore", "it can't be written to")?;
     drop(file);
     must_take(&provider, &sandbox).await?;
-    // As if the step had failed: the sandbox has to sleep for its snapshot, and stays as it is.
-    let fail_step = Some("close the root".to_owned());
-    let options = NativeOptions { state: state.path(), fail_step, ..NativeOptions::default() };
-    ensure(take(&*NativeProvider::new(options)?, &sandbox).await?.is_none(), "a snapshot was taken")?;
-    ensure(output(&sandbox, "echo x > file; cat file").await? == "x", "it can't be written to")?;
+    for step in ["enter its user namespace", "mount the root overlay", "close the root"] {
+        let fail_step = Some(step.to_owned());
+        let options = NativeOptions { state: state.path(), fail_step, ..NativeOptions::default() };
+        ensure(take(&*NativeProvider::new(options)?, &sandbox).await?.is_none(), step)?;
+        ensure(output(&sandbox, "echo x > file; cat file").await? == "x", step)?;
+    }
+    must_take(&provider, &sandbox).await?;
     Ok(sandbox.destroy().await.map(drop)?)
 }
 
@@ -221,31 +223,24 @@ async fn read_only() -> Result<(), Failed> {
 
 async fn not_replaced() -> Result<(), Failed> {
     let state = State::new()?;
-    for step in ["mount the root overlay", "replace the root"] {
-        let sandbox = Sandbox::create(&*state.provider()?, SandboxSpec::default()).await?;
-        sandbox.write("file", "kept").await?;
-        let options = NativeOptions {
-            state: state.path(),
-            fail_step: Some(step.to_owned()),
-            ..NativeOptions::default()
-        };
-        let failing = NativeProvider::new(options)?;
-        let taken = take(&failing, &sandbox).await?.ok_or("no snapshot was taken")?;
-        ensure(!taken.is_awake, step)?;
-        let provider = state.provider()?;
-        let info = provider.info(sandbox.id().as_str()).await?;
-        ensure(info.status == SandboxStatus::Sleeping, format!("{step}: {:?}", info.status))?;
-        let error = sandbox.read("file").await.err().ok_or("it answers")?;
-        ensure(error.is_sleeping() || error.kind() == ErrorKind::Unavailable, format!("{step}: {error}"))?;
-        let woken = Sandbox::wake(&*provider, sandbox.id().as_str()).await?;
-        ensure(woken.read("file").await? == "kept", step)?;
-        let spec = SandboxSpec { snapshot: Some(taken.snapshot.id), ..SandboxSpec::default() };
-        let forked = Sandbox::create(&*provider, spec).await?;
-        ensure(forked.read("file").await? == "kept", step)?;
-        forked.destroy().await?;
-        woken.destroy().await?;
-    }
-    Ok(())
+    let provider = state.provider()?;
+    let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+    sandbox.write("file", "kept").await?;
+    let fail_step = Some("replace the root".to_owned());
+    let options = NativeOptions { state: state.path(), fail_step, ..NativeOptions::default() };
+    let taken = take(&*NativeProvider::new(options)?, &sandbox).await?.ok_or("no snapshot was taken")?;
+    ensure(!taken.is_awake, "it is awake")?;
+    let info = provider.info(sandbox.id().as_str()).await?;
+    ensure(info.status == SandboxStatus::Sleeping, format!("{:?}", info.status))?;
+    let error = sandbox.read("file").await.err().ok_or("it answers")?;
+    ensure(error.is_sleeping() || error.kind() == ErrorKind::Unavailable, error)?;
+    let woken = Sandbox::wake(&*provider, sandbox.id().as_str()).await?;
+    ensure(woken.read("file").await? == "kept", "it has other files")?;
+    let spec = SandboxSpec { snapshot: Some(taken.snapshot.id), ..SandboxSpec::default() };
+    let forked = Sandbox::create(&*provider, spec).await?;
+    ensure(forked.read("file").await? == "kept", "a fork has other files")?;
+    forked.destroy().await?;
+    Ok(woken.destroy().await.map(drop)?)
 }
 
 async fn refused() -> Result<(), Failed> {
