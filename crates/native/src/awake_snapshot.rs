@@ -15,17 +15,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use eyot::{AwakeSnapshot, Error, NewSnapshot, Result, SandboxId, SnapshotId};
-use eyot_guest::client::CallHold;
+use eyot_guest::client::AskedHold;
 use rustix::fs::FlockOperation;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::condition::Condition;
 use crate::files_move::{self, FilesMove, make_next};
 use crate::image::{Lower, SnapshotLayer};
-use crate::launcher::client::NewRoot;
+use crate::kept_snapshot::KeptSnapshot;
+use crate::launcher::client::{NewRoot, PendingSandbox};
 use crate::maker::as_root;
 use crate::new_snapshot::{NotedSnapshot, TAKE, failed, has_disk};
-use crate::plan::{IdRange, Plan, ROOT};
+use crate::plan::{IdRange, ROOT};
 use crate::ready::ReadyMark;
 use crate::record::{GuestProcess, Record, socket_path};
 use crate::sandboxes::Sandboxes;
@@ -54,8 +55,23 @@ impl Sandboxes {
         let Some(sandbox) = self.awake(&id) else { return Ok(None) };
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(failed(TAKE))?;
-        let Some(hold) = hold(&sandbox) else { return Ok(None) };
-        let taken = self.take_of_held(sandbox, new);
+        let launcher = self.launcher()?;
+        let replacement = launcher.begin_replacement()?;
+        // What changes nothing is done while the guest answers.
+        let Some(asked) = ask_for_hold(&sandbox) else { return Ok(None) };
+        let noted = self.note_snapshot(&sandbox.record, &sandbox.directory, new)?;
+        let held = asked.wait().inspect_err(|error| tracing::debug!(%error, "a guest holds no calls back"));
+        let (kept, hold) = match (noted, held) {
+            (NotedSnapshot::Last(snapshot), Ok(Some(_))) => {
+                return Ok(Some(AwakeSnapshot { snapshot, is_awake: true }));
+            }
+            (NotedSnapshot::New(kept), Ok(Some(hold))) => (kept, hold),
+            (NotedSnapshot::Last(_), _) => return Ok(None),
+            (NotedSnapshot::New(kept), _) => {
+                return kept.forget(&self.state).map(|()| None).map_err(failed(TAKE));
+            }
+        };
+        let taken = self.take_of_held(sandbox, kept, replacement);
         if let Err(error) = hold.release() {
             tracing::debug!(%error, "let a guest go on after a snapshot");
         }
@@ -77,18 +93,24 @@ impl Sandboxes {
         Some(AwakeSandbox { directory, record, ready, range, namespaces })
     }
 
-    fn take_of_held(&self, sandbox: AwakeSandbox, new: NewSnapshot) -> Result<Option<AwakeSnapshot>> {
+    fn take_of_held(
+        &self,
+        sandbox: AwakeSandbox,
+        kept: KeptSnapshot,
+        replacement: PendingSandbox<'_>,
+    ) -> Result<Option<AwakeSnapshot>> {
         let failed = failed(TAKE);
         let AwakeSandbox { directory, record, ready, range, namespaces } = sandbox;
-        let kept = match self.note_snapshot(&record, &directory, new)? {
-            NotedSnapshot::Last(snapshot) => return Ok(Some(AwakeSnapshot { snapshot, is_awake: true })),
-            NotedSnapshot::New(kept) => kept,
-        };
         let lower = lower_above(&directory, &record)?;
         ready.begin_move().change(&directory).map_err(&failed)?;
         let begun = self.move_into(&kept, &directory).and_then(|change| {
             change.begin(&directory).and_then(|()| make_next(&directory)).map_err(&failed)?;
-            self.replace_root(new_root_plan(utf_8(&directory)?, &lower, range), &namespaces)
+            let mut plan = new_root_plan(utf_8(&directory)?, &lower, range);
+            if let Some(name) = &self.fail_step {
+                plan.force_failure(name);
+            }
+            let [users, mounts] = &namespaces;
+            replacement.replace_root(plan, [users.as_fd(), mounts.as_fd()])
         });
         let root = match begun {
             Ok(root) => root,
@@ -108,13 +130,6 @@ impl Sandboxes {
         }
         Ok(Some(AwakeSnapshot { snapshot: kept.info_of_new(), is_awake }))
     }
-
-    fn replace_root(&self, mut plan: Plan, [users, mounts]: &[OwnedFd; 2]) -> Result<NewRoot> {
-        if let Some(name) = &self.fail_step {
-            plan.force_failure(name);
-        }
-        self.launcher()?.replace_root(plan, [users.as_fd(), mounts.as_fd()])
-    }
 }
 
 /// Returns the layers of a sandbox above its present writable layer, which still lies where it was.
@@ -129,13 +144,13 @@ fn utf_8(path: &Path) -> Result<&str> {
     path.to_str().ok_or_else(|| Error::invalid("state", "must be a path in UTF-8"))
 }
 
-/// Has the guest hold every call back; `None` while it has something to do.
-fn hold(sandbox: &AwakeSandbox) -> Option<CallHold> {
+/// Asks the guest to hold every call back; `None` if it can't be asked.
+fn ask_for_hold(sandbox: &AwakeSandbox) -> Option<AskedHold> {
     let record = &sandbox.record;
-    let held = guest_socket(&sandbox.directory)
+    let asked = guest_socket(&sandbox.directory)
         .map_err(failed(TAKE))
-        .and_then(|socket| CallHold::begin(socket, record.client_nonce, record.guest_nonce, HOLD_PATIENCE));
-    held.inspect_err(|error| tracing::debug!(%error, "a guest holds no calls back")).ok()?
+        .and_then(|socket| AskedHold::ask(socket, record.client_nonce, record.guest_nonce, HOLD_PATIENCE));
+    asked.inspect_err(|error| tracing::debug!(%error, "ask a guest to hold its calls back")).ok()
 }
 
 /// Connects to a guest, unless it would have to be waited for.

@@ -612,10 +612,20 @@ pub enum LauncherOrder {
         #[n(0)]
         sandbox: u64,
     },
-    /// Carries out a plan that replaces the root of a living sandbox. Its user namespace and its mount namespace come with the
-    /// order.
+    /// Begins a replacement of the root of a living sandbox. There is no answer, as to [`LauncherOrder::Begin`].
+    #[n(5)]
+    BeginReplacement {
+        /// The provider's number for it, which no sandbox has.
+        #[n(0)]
+        number: u64,
+    },
+    /// Carries out a plan that replaces the root of a living sandbox, which was begun. The sandbox's user namespace and its mount
+    /// namespace come with the order.
     #[n(4)]
     ReplaceRoot {
+        /// The provider's number for it.
+        #[n(1)]
+        number: u64,
         /// The plan.
         #[n(0)]
         plan: Plan,

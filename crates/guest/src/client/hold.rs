@@ -17,48 +17,74 @@ use crate::protocol::{
 const HOLD: u32 = 1;
 const BUFFER_BYTES: usize = 4096;
 
+/// A request to hold the calls of all other connections back.
+pub struct AskedHold {
+    guest: BlockingGuest,
+    guest_nonce: [u8; 16],
+}
+
 /// The calls of all other connections wait for this. Dropping it lets them go on.
-pub struct CallHold {
+pub struct CallHold(BlockingGuest);
+
+/// The connection of a hold.
+struct BlockingGuest {
     socket: UnixStream,
     decoder: Decoder,
     until: Instant,
 }
 
-impl CallHold {
-    /// Holds the calls of all other connections back; `None` while a process runs or a call is served that may use the sandbox's
-    /// files. Blocks, for so long at the most.
+impl AskedHold {
+    /// Asks the guest at the other end of a socket. It has so long to answer.
     ///
     /// # Errors
-    /// Those of [`Connection::open`](super::Connection::open); `unsupported` by an older guest.
-    pub fn begin(
+    /// `unavailable` if the guest is gone.
+    pub fn ask(
         mut socket: UnixStream,
         client_nonce: [u8; 16],
         guest_nonce: [u8; 16],
         patience: Duration,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Self> {
         let hold = encode(&Request::Hold);
         let header = Header { kind: Kind::Request, channel: 0, more: false, call: HOLD };
         let all = [&hello(client_nonce)[..], &header.to_bytes(hold.len()), &hold].concat();
         socket.set_nonblocking(false).map_err(connection_lost)?;
         socket.write_all(&all).map_err(connection_lost)?;
-        let mut held = Self { socket, decoder: Decoder::new(), until: Instant::now() + patience };
-        if check(&held.next_frame()?, guest_nonce)?.minor < HOLDS_CALLS {
+        let guest = BlockingGuest { socket, decoder: Decoder::new(), until: Instant::now() + patience };
+        Ok(Self { guest, guest_nonce })
+    }
+
+    /// Waits for the answer. `None`: a process runs, or a call is served that may use the sandbox's files.
+    ///
+    /// # Errors
+    /// Those of [`Connection::open`](super::Connection::open); `unsupported` by an older guest.
+    pub fn wait(self) -> Result<Option<CallHold>> {
+        let Self { mut guest, guest_nonce } = self;
+        if check(&guest.next_frame()?, guest_nonce)?.minor < HOLDS_CALLS {
             return Err(Error::new(ErrorKind::Unsupported, "an older Eyot made the sandbox"));
         }
-        let answer = held.next_frame()?;
+        let answer = guest.next_frame()?;
         match answer.header.kind {
-            Kind::Event if decode::<Event>(&answer.payload) == Ok(Event::Opened(None)) => Ok(Some(held)),
+            Kind::Event if decode::<Event>(&answer.payload) == Ok(Event::Opened(None)) => {
+                Ok(Some(CallHold(guest)))
+            }
             Kind::Failure => Ok(None),
             kind => Err(Fault::broken(&format!("{kind:?} where a hold was due")).error()),
         }
     }
+}
 
+impl CallHold {
     /// Lets the calls go on. The guest does so when it hears of it, and nobody waits for that.
+    ///
+    /// # Errors
+    /// `unavailable` if the guest is gone.
     pub fn release(mut self) -> Result<()> {
         let end = Header { kind: Kind::End, channel: CHANNEL_MAIN, more: false, call: HOLD };
-        self.socket.write_all(&end.to_bytes(0)).map_err(connection_lost)
+        self.0.socket.write_all(&end.to_bytes(0)).map_err(connection_lost)
     }
+}
 
+impl BlockingGuest {
     fn next_frame(&mut self) -> Result<Frame> {
         let mut buffer = [0; BUFFER_BYTES];
         loop {

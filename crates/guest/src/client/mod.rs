@@ -46,7 +46,7 @@ pub use connection::Connection;
 pub use driver::{Destroyer, EgressControl, GuestDriver, GuestDriverParts, LifecycleKeeper, Meter};
 pub use fault::{Inquiry, Verdict};
 pub use file_check::FileGate;
-pub use hold::CallHold;
+pub use hold::{AskedHold, CallHold};
 
 /// Locks; a panic elsewhere left nothing half done here, since each locked section only moves plain
 /// values.

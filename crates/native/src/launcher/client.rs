@@ -267,6 +267,13 @@ impl Launcher {
         Ok(PendingSandbox { launcher: self, number, finished: false })
     }
 
+    /// Begins to replace the root of a living sandbox: the launcher makes the process that does it.
+    pub(crate) fn begin_replacement(&self) -> eyot::Result<PendingSandbox<'_>> {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        self.order(&LauncherOrder::BeginReplacement { number }, &[]).map_err(ended)?;
+        Ok(PendingSandbox { launcher: self, number, finished: false })
+    }
+
     fn wait_for_answer(&self) -> io::Result<()> {
         let timeout = Timespec::try_from(SCOPE_PATIENCE).map_err(io::Error::other)?;
         let mut waited = [PollFd::new(&self.socket, PollFlags::IN)];
@@ -330,20 +337,6 @@ impl Launcher {
         answer.map(drop)
     }
 
-    /// Has the launcher put another root in the place of the one of a living sandbox with these namespaces: its users and its
-    /// mounts. Blocks for a millisecond.
-    pub(crate) fn replace_root(&self, plan: Plan, namespaces: [BorrowedFd<'_>; 2]) -> eyot::Result<NewRoot> {
-        let order = encode(&LauncherOrder::ReplaceRoot { plan })?;
-        match self.exchange(&order, &namespaces) {
-            Ok((Launched::RootReplaced, _)) => Ok(NewRoot::InPlace),
-            Ok((Launched::Failed { step, subject, errno }, _)) => {
-                Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())
-            }
-            // A launcher that has ended may have closed it before.
-            Ok(_) | Err(_) => Ok(NewRoot::Missing),
-        }
-    }
-
     fn exchange(
         &self,
         order: &[u8],
@@ -384,6 +377,27 @@ impl PendingSandbox<'_> {
             (Launched::Failed { step, subject, errno }, _) => {
                 Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())
             }
+        }
+    }
+}
+
+impl PendingSandbox<'_> {
+    /// Has the launcher put another root in the place of the one of a living sandbox with these namespaces: its users and its
+    /// mounts. Blocks for a millisecond.
+    pub(crate) fn replace_root(
+        mut self,
+        plan: Plan,
+        namespaces: [BorrowedFd<'_>; 2],
+    ) -> eyot::Result<NewRoot> {
+        let order = encode(&LauncherOrder::ReplaceRoot { number: self.number, plan })?;
+        self.finished = true;
+        match self.launcher.exchange(&order, &namespaces) {
+            Ok((Launched::RootReplaced, _)) => Ok(NewRoot::InPlace),
+            Ok((Launched::Failed { step, subject, errno }, _)) => {
+                Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())
+            }
+            // A launcher that has ended may have closed it before.
+            Ok(_) | Err(_) => Ok(NewRoot::Missing),
         }
     }
 }

@@ -40,6 +40,11 @@ impl PendingChild {
         Self::within(NewNamespaces::OfSandbox { own_network }, account, into_group)
     }
 
+    /// Clones the process that replaces the root of a living sandbox.
+    pub(crate) fn of_living() -> Result<Self, Failed> {
+        Self::within(NewNamespaces::None, None, None)
+    }
+
     fn within(
         namespaces: NewNamespaces,
         account: Option<Account>,
@@ -93,11 +98,14 @@ impl PendingChild {
 
 /// Carries out a plan that replaces the root of the living sandbox with these namespaces. Returns the process that did it, which
 /// still ends: what only the old root has used ends with it.
-pub(crate) fn replace_root(plan: Plan, namespaces: [OwnedFd; 2]) -> Result<(i32, OwnedFd), Failed> {
+pub(crate) fn replace_root(
+    mut child: PendingChild,
+    plan: Plan,
+    namespaces: [OwnedFd; 2],
+) -> Result<(i32, OwnedFd), Failed> {
     let IdMap::Range(range) = plan.map else {
         return Err(Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL)));
     };
-    let mut child = PendingChild::within(NewNamespaces::None, None, None)?;
     let [users, mounts] = namespaces;
     let own = users.try_clone().map_err(|error| Failed::at("open its user namespace", error))?;
     let mut users_of_mounts = Namespaces { range, own, others: HashMap::new() };

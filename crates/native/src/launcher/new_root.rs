@@ -156,7 +156,8 @@ fn folder(path: &str) -> io::Result<OwnedFd> {
 /// Moves what is mounted at a place of the old root to the same place of the new one.
 fn carry(point: &MountPoint, (old, id): (&OwnedFd, u64), new: &OwnedFd) -> io::Result<()> {
     if point.depth == 1 {
-        return attach(&unless_of(id, place(old, &point.path)?)?, &place(new, &point.path)?);
+        // It fails where nothing is mounted.
+        return attach(&place(old, &point.path)?, &place(new, &point.path)?);
     }
     // Only what is on top can be moved: so the stack is turned over twice.
     let aside = || folder(&format!("/{EMPTY_NAME}"));

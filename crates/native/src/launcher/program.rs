@@ -145,11 +145,15 @@ impl LauncherServer {
                 let made = self.finish(sandbox, plan, descriptors);
                 self.tell(socket, made, |pid, pidfd| reply(socket, &Launched::Running(pid), Some(pidfd)))
             }
-            LauncherOrder::ReplaceRoot { plan } => {
-                let replaced = match descriptors.try_into() {
-                    Ok(namespaces) => replace_root(plan, namespaces),
-                    Err(_) => Err(unreadable()),
-                };
+            LauncherOrder::BeginReplacement { number } => {
+                self.begun.insert(number, PendingChild::of_living());
+                Ok(())
+            }
+            LauncherOrder::ReplaceRoot { number, plan } => {
+                let begun = self.begun.remove(&number).ok_or_else(unreadable).flatten();
+                let namespaces: Result<[OwnedFd; 2], Failed> =
+                    descriptors.try_into().map_err(|_| unreadable());
+                let replaced = begun.and_then(|child| replace_root(child, plan, namespaces?));
                 self.tell(socket, replaced, |_, _| reply(socket, &Launched::RootReplaced, None))
             }
             LauncherOrder::Abandon { sandbox } => {
