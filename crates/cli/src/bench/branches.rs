@@ -20,20 +20,24 @@ struct BranchRows {
     fork: Item,
     /// The shell line that makes the tree.
     line: &'static str,
+    /// Nothing is timed before the tree is on the disk: one that still writes it delays whatever is done on it, a create as well.
+    waits_for_disk: bool,
 }
 
 const FEW: BranchRows = BranchRows {
-    snapshot: Item::ratio("snapshot, 10 files, of a sandbox that is awake again", CREATE.name, 0.5),
+    snapshot: Item::ratio("snapshot, 10 files, of a sandbox that is awake", CREATE.name, 0.5),
     asleep: Some(Item::ratio("snapshot of a sleeping sandbox", CREATE.name, 0.5)),
     fork: Item::ratio("fork → ready, from a snapshot with 10 files", CREATE.name, 1.3),
     line: "cd && mkdir t && cd t && for f in 0 1 2 3 4 5 6 7 8 9; do echo $f > $f; done",
+    waits_for_disk: false,
 };
 const MANY: BranchRows = BranchRows {
-    snapshot: Item::ratio("snapshot, 100,000 files and 2 GiB, awake again", FEW.snapshot.name, 1.5),
+    snapshot: Item::ratio("snapshot, 100,000 files and 2 GiB, awake", FEW.snapshot.name, 1.5),
     asleep: None,
     fork: Item::ratio("fork → ready, from 100,000 files and 2 GiB", FEW.fork.name, 1.5),
     line: "cd && mkdir t && cd t && for d in $(seq 100); do mkdir $d && (cd $d && seq 1000 | xargs touch); done \
            && head -c 2147483648 /dev/zero > large",
+    waits_for_disk: true,
 };
 
 /// A pool whose sandboxes are branched.
@@ -72,6 +76,11 @@ impl BranchRounds {
         if !made.success() {
             let message = format!("make the files of a branch: {}", made.stderr_text());
             return Err(eyot::Error::new(eyot::ErrorKind::Internal, message).into());
+        }
+        if rows.waits_for_disk {
+            tokio::task::spawn_blocking(rustix::fs::sync).await.map_err(|error| {
+                eyot::Error::new(eyot::ErrorKind::Internal, "wait for the disk").with_source(error)
+            })?;
         }
         let since = Instant::now();
         let taken = pool.snapshot(name, SnapshotOptions::default()).await?;
