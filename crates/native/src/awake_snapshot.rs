@@ -63,7 +63,7 @@ impl Sandboxes {
         let held = asked.wait().inspect_err(|error| tracing::debug!(%error, "a guest holds no calls back"));
         let (kept, hold) = match (noted, held) {
             (NotedSnapshot::Last(snapshot), Ok(Some(_))) => {
-                return Ok(Some(AwakeSnapshot { snapshot, is_awake: true }));
+                return Ok(Some(AwakeSnapshot { snapshot: *snapshot, is_awake: true }));
             }
             (NotedSnapshot::New(kept), Ok(Some(hold))) => (kept, hold),
             (NotedSnapshot::Last(_), _) => return Ok(None),
@@ -96,7 +96,7 @@ impl Sandboxes {
     fn take_of_held(
         &self,
         sandbox: AwakeSandbox,
-        kept: KeptSnapshot,
+        kept: Box<KeptSnapshot>,
         replacement: PendingSandbox<'_>,
     ) -> Result<Option<AwakeSnapshot>> {
         let failed = failed(TAKE);

@@ -195,7 +195,7 @@ mod tests {
     fn without_guest(change: impl FnOnce(&mut Record), asleep: bool) -> Condition {
         let mut record = record();
         change(&mut record);
-        record.without_guest(ReadyMark { guest: None, asleep })
+        record.without_guest(ReadyMark { asleep, ..ReadyMark::ASLEEP })
     }
 
     #[test]

@@ -22,9 +22,9 @@ pub(crate) const TAKE: &str = "take a snapshot";
 /// The outcome of noting a snapshot.
 pub(crate) enum NotedSnapshot {
     /// The last one has the same files.
-    Last(SnapshotInfo),
+    Last(Box<SnapshotInfo>),
     /// Its record is written, and it is there once it has its files.
-    New(KeptSnapshot),
+    New(Box<KeptSnapshot>),
 }
 
 /// Refuses a snapshot of a sandbox that lies above so many layers that it could not be mounted above one more.
@@ -60,7 +60,8 @@ impl Sandboxes {
             && let Some(last) = self.unchanged_since(record, directory).map_err(&failed)?
         {
             let (sandbox_name, labels) = (new.sandbox_name, new.labels);
-            return Ok(NotedSnapshot::Last(SnapshotInfo { sandbox_name, labels, spec, ..last.info(None) }));
+            let info = SnapshotInfo { sandbox_name, labels, spec, ..last.info(None) };
+            return Ok(NotedSnapshot::Last(Box::new(info)));
         }
         refuse_beyond_depth(&record.lower)?;
         // A caller may choose the id.
@@ -94,7 +95,7 @@ impl Sandboxes {
             for_forks: new.for_forks,
         };
         kept.write(&self.state).map_err(&failed)?;
-        Ok(NotedSnapshot::New(kept))
+        Ok(NotedSnapshot::New(Box::new(kept)))
     }
 
     /// Returns the change that makes the writable layer of a sandbox the files of a snapshot.

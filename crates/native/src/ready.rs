@@ -27,7 +27,7 @@ pub(crate) struct ReadyMark {
     pub guest: Option<GuestProcess>,
     pub asleep: bool,
     /// It only counts as asleep if nobody has its lock.
-    moving: bool,
+    pub moving: bool,
 }
 
 impl ReadyMark {

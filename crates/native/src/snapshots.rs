@@ -162,7 +162,7 @@ impl Sandboxes {
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(failed(TAKE))?;
         let kept = match self.note_snapshot(&record, &directory, new)? {
-            NotedSnapshot::Last(info) => return Ok(info),
+            NotedSnapshot::Last(info) => return Ok(*info),
             NotedSnapshot::New(kept) => kept,
         };
         self.move_into(&kept, &directory)?.make(&self.state, &directory, record).map_err(failed(TAKE))?;
