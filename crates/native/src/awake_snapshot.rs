@@ -50,17 +50,19 @@ impl Sandboxes {
     /// Takes a snapshot of a sandbox that is awake and has nothing to do; `None` if that one has to sleep for it. Blocks for some
     /// milliseconds.
     pub(crate) fn take_awake(&self, id: &SandboxId, new: NewSnapshot) -> Result<Option<AwakeSnapshot>> {
-        // The guest is held only once nobody else is to be waited for.
+        // The guest is held only once nobody else has the sandbox or the snapshots.
         let (id, _lock) = self.locked(id.as_str())?;
         let Some(sandbox) = self.awake(&id) else { return Ok(None) };
+        let launcher = self.launcher()?;
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(failed(TAKE))?;
-        let launcher = self.launcher()?;
         let replacement = launcher.begin_replacement()?;
         // What changes nothing is done while the guest answers.
         let Some(asked) = ask_for_hold(&sandbox) else { return Ok(None) };
         let noted = self.note_snapshot(&sandbox.record, &sandbox.directory, new)?;
-        let held = asked.wait().inspect_err(|error| tracing::debug!(%error, "a guest holds no calls back"));
+        let held = asked
+            .wait(HOLD_PATIENCE)
+            .inspect_err(|error| tracing::debug!(%error, "a guest holds no calls back"));
         let (kept, hold) = match (noted, held) {
             (NotedSnapshot::Last(snapshot), Ok(Some(_))) => {
                 return Ok(Some(AwakeSnapshot { snapshot: *snapshot, is_awake: true }));
@@ -101,10 +103,14 @@ impl Sandboxes {
     ) -> Result<Option<AwakeSnapshot>> {
         let failed = failed(TAKE);
         let AwakeSandbox { directory, record, ready, range, namespaces } = sandbox;
-        let lower = lower_above(&directory, &record)?;
-        ready.begin_move().change(&directory).map_err(&failed)?;
         let begun = self.move_into(&kept, &directory).and_then(|change| {
-            change.begin(&directory).and_then(|()| make_next(&directory)).map_err(&failed)?;
+            let lower = lower_above(&directory, &record)?;
+            let begin = || {
+                ready.begin_move().change(&directory)?;
+                change.begin(&directory)?;
+                make_next(&directory)
+            };
+            begin().map_err(&failed)?;
             let mut plan = new_root_plan(utf_8(&directory)?, &lower, range);
             if let Some(name) = &self.fail_step {
                 plan.force_failure(name);
@@ -121,12 +127,17 @@ impl Sandboxes {
             }
         };
         let is_awake = root == NewRoot::InPlace;
-        if !is_awake {
+        let end = || {
+            if !is_awake {
+                put_to_sleep(&directory, &record)?;
+            }
+            files_move::complete(&self.state, &directory, record.clone())?;
+            if is_awake { ready.change(&directory) } else { Ok(()) }
+        };
+        if let Err(error) = end() {
+            // Its guest must not go on in a sandbox that counts as asleep.
             put_to_sleep(&directory, &record).map_err(&failed)?;
-        }
-        files_move::complete(&self.state, &directory, record).map_err(&failed)?;
-        if is_awake {
-            ready.change(&directory).map_err(&failed)?;
+            return Err(failed(error));
         }
         Ok(Some(AwakeSnapshot { snapshot: kept.info_of_new(), is_awake }))
     }
@@ -149,7 +160,7 @@ fn ask_for_hold(sandbox: &AwakeSandbox) -> Option<AskedHold> {
     let record = &sandbox.record;
     let asked = guest_socket(&sandbox.directory)
         .map_err(failed(TAKE))
-        .and_then(|socket| AskedHold::ask(socket, record.client_nonce, record.guest_nonce, HOLD_PATIENCE));
+        .and_then(|socket| AskedHold::ask(socket, record.client_nonce, record.guest_nonce));
     asked.inspect_err(|error| tracing::debug!(%error, "ask a guest to hold its calls back")).ok()
 }
 

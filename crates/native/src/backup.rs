@@ -7,10 +7,11 @@ use std::path::Path;
 use eyot::{Error, ErrorKind, Result, SandboxId};
 
 use crate::condition::Condition;
-use crate::files_move::FilesMove;
+use crate::files_move::{self, FilesMove};
 use crate::kept_snapshot::KeptSnapshot;
 use crate::ready::ReadyMark;
 use crate::record::{Lock, Record};
+use crate::sleep::put_to_sleep;
 use crate::state::StateDir;
 
 /// Locks on sandboxes that have no processes. While this value lives, no other process wakes or
@@ -23,8 +24,16 @@ pub struct HeldSandboxes {
 }
 
 /// Returns the condition of a sandbox that was just locked.
-fn condition_of_held(directory: &Path) -> Result<Condition> {
-    ReadyMark::end_move(directory).map_err(failed("hold a sandbox still"))?;
+fn condition_of_held(state: &StateDir, directory: &Path) -> Result<Condition> {
+    let settle = || {
+        if ReadyMark::end_move(directory)? {
+            let record = Record::read(directory)?;
+            put_to_sleep(directory, &record)?;
+            files_move::complete(state, directory, record)?;
+        }
+        Ok(())
+    };
+    settle().map_err(failed("hold a sandbox still"))?;
     Ok(Condition::of(directory).1)
 }
 
@@ -41,7 +50,7 @@ pub fn hold_still(state: &Path) -> Result<HeldSandboxes> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("hold a sandbox still")(error)),
             Ok(None) => busy.push(name_of(&directory, &id)),
-            Ok(Some(lock)) => match condition_of_held(&directory)? {
+            Ok(Some(lock)) => match condition_of_held(&state, &directory)? {
                 Condition::Running => busy.push(name_of(&directory, &id)),
                 Condition::Sleeping | Condition::Dead => {
                     ids.push(id);

@@ -28,6 +28,8 @@ const DISCARDED_COW: &str = "cow.discarded";
 
 /// The kernel's own directory of an overlay that another one took the place of.
 const DISCARDED_WORK: &str = "work.discarded";
+/// A directory of the next overlay that has not yet its owner and its mode.
+const MAKING: &str = "next.making";
 
 /// A change of a sandbox's layers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,8 +92,8 @@ impl FilesMove {
 }
 
 /// Completes the change that was begun in a sandbox's directory, if there is one. Returns the record
-/// that it has then. The caller holds its lock. The sandbox is marked as asleep, and nothing can be
-/// written to its root.
+/// that it has then. The caller holds its lock. The sandbox is marked as asleep or as being moved,
+/// and nothing is written to its root.
 pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
     let Some(change) = FilesMove::read(directory)? else {
         remove_discarded(directory)?;
@@ -143,11 +145,14 @@ fn move_copies(state: &StateDir, directory: &Path, change: &FilesMove) -> io::Re
 
 /// Makes the two directories of an overlay that is to take the place of the present one, with the owner and the mode of those.
 pub(crate) fn make_next(directory: &Path) -> io::Result<()> {
+    let making = directory.join(MAKING);
     for (present, next) in [(UPPER, NEXT_ROOT), (WORK, NEXT_WORK)] {
-        let (found, next) = (fs::symlink_metadata(directory.join(present))?, directory.join(next));
-        make_child(&next, 0o700)?;
-        chown(&next, Some(found.uid()), Some(found.gid()))?;
-        fs::set_permissions(&next, fs::Permissions::from_mode(found.mode() & 0o7777))?;
+        let found = fs::symlink_metadata(directory.join(present))?;
+        make_child(&making, 0o700)?;
+        chown(&making, Some(found.uid()), Some(found.gid()))?;
+        fs::set_permissions(&making, fs::Permissions::from_mode(found.mode() & 0o7777))?;
+        // Whoever completes a move takes what has this name as it is.
+        fs::rename(&making, directory.join(next))?;
     }
     Ok(())
 }
@@ -169,8 +174,8 @@ fn take_next(directory: &Path) -> io::Result<bool> {
 
 /// Removes what earlier changes have thrown away.
 pub(crate) fn remove_discarded(directory: &Path) -> io::Result<()> {
-    for discarded in
-        [DISCARDED, DISCARDED_COW, DISCARDED_WORK, NEXT_ROOT, NEXT_WORK].map(|name| directory.join(name))
+    for discarded in [DISCARDED, DISCARDED_COW, DISCARDED_WORK, NEXT_ROOT, NEXT_WORK, MAKING]
+        .map(|name| directory.join(name))
     {
         if discarded.exists() {
             eyot_image::remove_tree(&discarded)?;
@@ -241,6 +246,40 @@ mod tests {
                 is_after(&state, &directory, &change);
             }
         }
+    }
+
+    #[test]
+    fn the_next_directories_are_taken_whatever_step_a_process_dies_behind() {
+        for done in 0..=3 {
+            let (_dir, state, directory, record, change) = scene(true);
+            make_child(&directory.join(WORK), 0o755).unwrap();
+            change.begin(&directory).unwrap();
+            make_next(&directory).unwrap();
+            fs::write(directory.join(NEXT_ROOT).join("later"), "").unwrap();
+            let moves = [
+                (directory.join(UPPER), state.snapshot_files(change.kept_as.as_ref().unwrap())),
+                (directory.join(WORK), directory.join(DISCARDED_WORK)),
+                (directory.join(NEXT_WORK), directory.join(WORK)),
+            ];
+            moves.iter().take(done).for_each(|(from, to)| fs::rename(from, to).unwrap());
+            complete(&state, &directory, record).unwrap();
+            assert!(directory.join("upper/later").exists(), "behind step {done}");
+            assert_eq!(fs::metadata(directory.join(UPPER)).unwrap().mode() & 0o777, 0o751);
+            assert!(directory.join(WORK).is_dir() && !directory.join(INTENT).exists());
+            for gone in [NEXT_ROOT, NEXT_WORK, DISCARDED_WORK, MAKING] {
+                assert!(!directory.join(gone).exists(), "{gone}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_next_directory_that_is_half_made_is_not_taken() {
+        let (_dir, state, directory, record, change) = scene(true);
+        change.begin(&directory).unwrap();
+        make_child(&directory.join(MAKING), 0o700).unwrap();
+        complete(&state, &directory, record).unwrap();
+        is_after(&state, &directory, &change);
+        assert!(!directory.join(MAKING).exists());
     }
 
     #[test]

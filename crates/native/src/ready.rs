@@ -51,15 +51,20 @@ impl ReadyMark {
 
     /// Tells whether the sandbox in this directory counts as asleep.
     pub(crate) fn is_asleep(self, directory: &Path) -> bool {
-        let is_being_moved = || Lock::take_if_free(directory).is_ok_and(|lock| lock.is_none());
-        self.asleep && !(self.moving && is_being_moved())
+        if !self.moving {
+            return self.asleep;
+        }
+        // Whoever moves the files changes the mark before the lock is free.
+        let Ok(Some(_lock)) = Lock::share_if_free(directory) else { return false };
+        Self::read(directory).is_ok_and(|now| now == Some(self))
     }
 
     /// Marks a sandbox as asleep below whose guest a killed process has moved its files. The caller has just locked it.
-    pub(crate) fn end_move(directory: &Path) -> io::Result<()> {
+    /// Returns whether that was so.
+    pub(crate) fn end_move(directory: &Path) -> io::Result<bool> {
         match Self::read(directory) {
-            Ok(Some(ready)) if ready.moving => ready.put_to_sleep().change(directory),
-            _ => Ok(()),
+            Ok(Some(ready)) if ready.moving => ready.put_to_sleep().change(directory).map(|()| true),
+            _ => Ok(false),
         }
     }
 

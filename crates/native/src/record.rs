@@ -244,11 +244,14 @@ impl Lock {
 
     /// Locks a completed sandbox; `None` while another process holds the lock.
     pub(crate) fn take_if_free(directory: &Path) -> io::Result<Option<Self>> {
-        match Self::take(directory) {
-            Ok(lock) => Ok(Some(lock)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
-        }
+        unless_held(Self::take(directory))
+    }
+
+    /// Keeps others from locking a sandbox, to look at it; `None` while somebody has it locked.
+    pub(crate) fn share_if_free(directory: &Path) -> io::Result<Option<Self>> {
+        let directory = File::open(directory)?;
+        let shared = rustix::fs::flock(&directory, FlockOperation::NonBlockingLockShared);
+        unless_held(shared.map(|()| Self { _held: FileLock::new(directory) }).map_err(io::Error::from))
     }
 
     /// Locks a sandbox that was begun by a process that is dead; `None` while its maker lives.
@@ -256,6 +259,14 @@ impl Lock {
     pub(crate) fn take_abandoned(state: &StateDir, directory: &Path) -> io::Result<Option<Self>> {
         let _alone = state.gate(FlockOperation::LockExclusive)?;
         Self::take_if_free(directory)
+    }
+}
+
+/// Turns the error of a lock that somebody else holds into `None`.
+fn unless_held(locked: io::Result<Lock>) -> io::Result<Option<Lock>> {
+    match locked {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        locked => locked.map(Some),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use eyot::internal::run_detached;
 use eyot::{
     BranchPoint, Capability, CompareOptions, Error, ErrorKind, FileChanges, NewSnapshot, Result, SandboxName,
-    SandboxProvider, SnapshotId, SnapshotInfo,
+    SandboxProvider, SandboxStatus, SnapshotId, SnapshotInfo,
 };
 
 use super::SandboxPool;
@@ -115,8 +115,17 @@ impl SandboxPool {
 
     /// Takes a snapshot of a sandbox that is awake and has nothing to do; `None` if that one has to sleep for it.
     async fn take_of_awake(&self, row: &SandboxRow, new: &NewSnapshot) -> Result<Option<SnapshotInfo>> {
-        let Some(taken) = self.provider().snapshots()?.take_awake(&row.id, new).await? else {
-            return Ok(None);
+        let taken = match self.provider().snapshots()?.take_awake(&row.id, new).await {
+            Ok(Some(taken)) => taken,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                // It was awake, since nothing is tried with one that sleeps.
+                let now = self.provider().info(row.id.as_str()).await;
+                if now.is_ok_and(|info| info.status == SandboxStatus::Sleeping) {
+                    self.wake_after_snapshot(row, WOKEN_FOR).await?;
+                }
+                return Err(error);
+            }
         };
         let woken = if taken.is_awake { Ok(()) } else { self.wake_after_snapshot(row, WOKEN_FOR).await };
         let snapshot = self.check_taken(&new.id, taken.snapshot).await?;

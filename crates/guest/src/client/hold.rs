@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 4096;
 
 /// A request to hold the calls of all other connections back.
 pub struct AskedHold {
-    guest: BlockingGuest,
+    socket: UnixStream,
     guest_nonce: [u8; 16],
 }
 
@@ -34,31 +34,26 @@ struct BlockingGuest {
 }
 
 impl AskedHold {
-    /// Asks the guest at the other end of a socket. It has so long to answer.
+    /// Asks the guest at the other end of a socket.
     ///
     /// # Errors
     /// `unavailable` if the guest is gone.
-    pub fn ask(
-        mut socket: UnixStream,
-        client_nonce: [u8; 16],
-        guest_nonce: [u8; 16],
-        patience: Duration,
-    ) -> Result<Self> {
+    pub fn ask(mut socket: UnixStream, client_nonce: [u8; 16], guest_nonce: [u8; 16]) -> Result<Self> {
         let hold = encode(&Request::Hold);
         let header = Header { kind: Kind::Request, channel: 0, more: false, call: HOLD };
         let all = [&hello(client_nonce)[..], &header.to_bytes(hold.len()), &hold].concat();
         socket.set_nonblocking(false).map_err(connection_lost)?;
         socket.write_all(&all).map_err(connection_lost)?;
-        let guest = BlockingGuest { socket, decoder: Decoder::new(), until: Instant::now() + patience };
-        Ok(Self { guest, guest_nonce })
+        Ok(Self { socket, guest_nonce })
     }
 
-    /// Waits for the answer. `None`: a process runs, or a call is served that may use the sandbox's files.
+    /// Waits for the answer, so long at the most. `None`: a process runs, or a call is served that may use the sandbox's files.
     ///
     /// # Errors
     /// Those of [`Connection::open`](super::Connection::open); `unsupported` by an older guest.
-    pub fn wait(self) -> Result<Option<CallHold>> {
-        let Self { mut guest, guest_nonce } = self;
+    pub fn wait(self, patience: Duration) -> Result<Option<CallHold>> {
+        let Self { socket, guest_nonce } = self;
+        let mut guest = BlockingGuest { socket, decoder: Decoder::new(), until: Instant::now() + patience };
         if check(&guest.next_frame()?, guest_nonce)?.minor < HOLDS_CALLS {
             return Err(Error::new(ErrorKind::Unsupported, "an older Eyot made the sandbox"));
         }

@@ -35,6 +35,8 @@ pub(crate) struct ChildMemory {
     anchor: Cell<Option<RawFd>>,
     /// The root of a living sandbox that was closed.
     closed: Cell<Option<ClosedRoot>>,
+    /// Every step of a plan without a guest was carried out.
+    is_done: Cell<bool>,
     descriptors: Descriptors,
     trees: HashMap<usize, RawFd>,
     open_files: Option<Rlimit>,
@@ -52,6 +54,7 @@ impl ChildMemory {
             guest: Cell::new(NO_PROGRAM),
             anchor: Cell::new(None),
             closed: Cell::new(None),
+            is_done: Cell::new(false),
             descriptors: Descriptors::default(),
             trees: HashMap::new(),
             open_files: None,
@@ -79,6 +82,12 @@ impl ChildMemory {
     /// Sets the mount that the step with this index attaches.
     pub(crate) fn set_tree(&mut self, index: usize, tree: RawFd) {
         self.trees.insert(index, tree);
+    }
+
+    /// Tells whether the child of a plan without a guest ended somewhere in the middle, without a word.
+    pub(crate) fn has_vanished(&self) -> bool {
+        let is_of_living = self.plan.as_ref().is_some_and(Plan::is_of_living);
+        is_of_living && self.failed_at.is_none() && !self.is_done.get()
     }
 
     /// Returns the step that failed, if one did.
@@ -117,6 +126,7 @@ impl ChildMemory {
             result.map_err(|error| (index, error))?;
         }
         if plan.is_of_living() {
+            self.is_done.set(true);
             return Ok(());
         }
         let descriptors = numbers(&self.descriptors.guest);

@@ -92,6 +92,10 @@ impl PendingChild {
         if let Some(failed) = self.shared.failure() {
             return Err(failed);
         }
+        if self.shared.has_vanished() {
+            let ended = Failed::at("replace the root", io::ErrorKind::UnexpectedEof.into());
+            return Err(Failed { is_closed: true, ..ended });
+        }
         self.child.take().ok_or_else(|| Failed::at("start the guest", io::ErrorKind::NotFound.into()))
     }
 }
@@ -113,7 +117,9 @@ pub(crate) fn replace_root(
     let descriptors = Descriptors { users: Some(users), mounts: Some(mounts), ..Descriptors::default() };
     child.shared.set_descriptors(None, descriptors);
     let last = plan.steps.len().saturating_sub(1);
-    child.carry_out(plan, taken).map_err(|failed| Failed { is_closed: failed.index == Some(last), ..failed })
+    child
+        .carry_out(plan, taken)
+        .map_err(|failed| Failed { is_closed: failed.is_closed || failed.index == Some(last), ..failed })
 }
 
 impl Drop for PendingChild {
