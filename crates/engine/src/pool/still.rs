@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use eyot::internal::SandboxInternals;
 use eyot::{
-    Capability, Error, ErrorKind, LiveProcesses, ProcessInfo, ProcessStatus, Result, Sandbox, SandboxId,
-    SandboxStatus,
+    Capability, Error, ErrorKind, LiveProcess, LiveProcesses, ProcessInfo, ProcessStatus, Result, Sandbox,
+    SandboxId, SandboxStatus,
 };
 use tokio::time::Instant;
 
@@ -141,6 +141,9 @@ fn started_by_others(started: &[ProcessInfo], running: u64, services: &HashSet<&
     commands
 }
 
+/// The state of a process that has ended.
+const ENDED: char = 'Z';
+
 /// The words for a command that a provider does not name.
 const UNKNOWN_COMMAND: &str = "a command";
 
@@ -173,6 +176,32 @@ fn commands_of_others(
             break;
         }
     }
+    // One that has ended is listed until its parent has heard of it.
+    let is_alive = |process: &&LiveProcess| process.state != ENDED;
     let others = live.processes.iter().filter(|process| !of_services.contains(&process.pid));
-    others.map(|process| process.command.clone()).collect()
+    others.filter(is_alive).map(|process| process.command.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, state: char) -> LiveProcess {
+        LiveProcess {
+            pid,
+            parent_pid: 1,
+            user: "user".to_owned(),
+            state,
+            cpu_ms: None,
+            memory_bytes: None,
+            command: format!("command {pid}"),
+        }
+    }
+
+    #[test]
+    fn a_process_that_has_ended_and_is_still_listed_does_not_run() {
+        let processes = vec![process(7, 'Z'), process(8, 'S'), process(9, 'T')];
+        let live = LiveProcesses { processes, truncated: false };
+        assert_eq!(commands_of_others(&live, &[], &HashSet::new()), ["command 8", "command 9"]);
+    }
 }
