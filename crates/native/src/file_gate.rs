@@ -15,6 +15,7 @@ use eyot_guest::client::FileGate;
 use eyot_guest::protocol::DISK_FILE_SYSTEMS;
 use rustix::fs::{AtFlags, StatxFlags};
 
+use crate::mount_line::MountLine;
 use crate::ready::ReadyMark;
 use crate::record::Record;
 
@@ -57,26 +58,21 @@ impl SandboxMounts {
     fn read(&self) -> io::Result<HashMap<u64, bool>> {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
         let guest = ReadyMark::read(&self.directory)?.and_then(|ready| ready.guest).ok_or_else(gone)?;
-        let table = std::fs::read_to_string(format!("/proc/{}/mountinfo", guest.pid))?;
+        let table = std::fs::read(format!("/proc/{}/mountinfo", guest.pid))?;
         // Looked at after the reading: it was no later process's table.
         guest.open()?.ok_or_else(gone)?;
-        Ok(table.lines().filter_map(|line| self.mount_of(line)).collect())
+        Ok(table.split(|byte| *byte == b'\n').filter_map(|line| self.mount_of(line)).collect())
     }
 
     /// Returns the number of the mount in a line of mountinfo, and whether it is the sandbox's own.
-    fn mount_of(&self, line: &str) -> Option<(u64, bool)> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ');
-        let (id, point) = (fields.next()?.parse().ok()?, fields.nth(3)?);
-        let name = file_system.split(' ').next()?;
-        let is_on_disk = DISK_FILE_SYSTEMS.iter().any(|(known, _)| *known == name);
-        let is_workspace = self.workspace.as_deref() == Some(point);
-        let is_own = name == "overlay" || (is_on_disk && is_workspace);
-        Some((id, is_own && !self.is_callers(point)))
-    }
-
-    fn is_callers(&self, point: &str) -> bool {
-        self.callers_mounts.iter().any(|target| Path::new(point).starts_with(target))
+    fn mount_of(&self, line: &[u8]) -> Option<(u64, bool)> {
+        let mount = MountLine::parse(line)?;
+        let point = mount.point();
+        let is_on_disk = DISK_FILE_SYSTEMS.iter().any(|(known, _)| known.as_bytes() == mount.kind);
+        let is_workspace = self.workspace.as_deref().is_some_and(|workspace| point == Path::new(workspace));
+        let is_own = mount.kind == b"overlay" || (is_on_disk && is_workspace);
+        let is_callers = self.callers_mounts.iter().any(|target| point.starts_with(target));
+        Some((mount.id, is_own && !is_callers))
     }
 }
 
@@ -115,19 +111,20 @@ mod tests {
         951 950 254:0 /srv /workspace/srv rw - ext4 /dev/vda rw\n\
         952 884 0:44 / /data rw - nfs4 server:/ rw\n\
         953 884 0:45 / /mnt/image rw - overlay overlay rw\n\
+        955 884 0:47 / /my\\040data rw - overlay overlay rw\n\
         954 884 0:46 / /mnt/fuse rw - fuse.sshfs x rw\n";
 
     fn mounts(workspace: Option<&str>) -> SandboxMounts {
         SandboxMounts {
             directory: std::env::temp_dir(),
             workspace: workspace.map(str::to_owned),
-            callers_mounts: vec!["/workspace/srv".to_owned(), "/mnt".to_owned()],
+            callers_mounts: ["/workspace/srv", "/mnt", "/my data"].map(str::to_owned).to_vec(),
             known: Mutex::default(),
         }
     }
 
     fn own(mounts: &SandboxMounts) -> Vec<u64> {
-        let all = TABLE.lines().filter_map(|line| mounts.mount_of(line));
+        let all = TABLE.lines().filter_map(|line| mounts.mount_of(line.as_bytes()));
         all.filter_map(|(id, is_own)| is_own.then_some(id)).collect()
     }
 
@@ -135,7 +132,7 @@ mod tests {
     fn only_the_overlays_and_the_workspace_are_the_sandboxs_own() {
         assert_eq!(own(&mounts(None)), [884, 887]);
         assert_eq!(own(&mounts(Some("/workspace"))), [884, 887, 950]);
-        assert_eq!(mounts(None).mount_of("rubbish"), None);
+        assert_eq!(mounts(None).mount_of(b"rubbish"), None);
     }
 
     #[test]

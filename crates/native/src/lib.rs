@@ -77,6 +77,7 @@ mod lifecycle;
 mod maker;
 #[cfg(feature = "provider")]
 mod merged_layers;
+mod mount_line;
 #[cfg(feature = "provider")]
 mod mount_rights;
 #[cfg(feature = "provider")]

@@ -457,18 +457,6 @@ pub fn unshare_mounts() -> io::Result<()> {
     check(i64::from(unsafe { libc::unshare(libc::CLONE_NEWNS) })).map(drop)
 }
 
-/// Moves the child into this user namespace, where it gets every capability.
-pub fn enter_users(namespace: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: no pointers. The child has one thread.
-    check(i64::from(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWUSER) })).map(drop)
-}
-
-/// Moves the child into this mount namespace, whose top becomes its root and its working directory.
-pub fn enter_mounts(namespace: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: no pointers. The child shares its root and its working directory with nobody.
-    check(i64::from(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNS) })).map(drop)
-}
-
 /// Moves the calling thread into the v1 control group whose `tasks` this is. It writes `0`, which
 /// means the writer itself and makes the kernel wait for no other thread; a number would cost an
 /// RCU grace period.

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::CgroupController;
+use crate::mount_line::MountLine;
 
 /// The interface of a hierarchy, v1 or v2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,25 +107,15 @@ struct CgroupMount {
 
 impl CgroupMount {
     fn parse(line: &str) -> Option<Self> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut file_system = file_system.split(' ');
-        let version = match file_system.next()? {
-            "cgroup" => CgroupVersion::V1,
-            "cgroup2" => CgroupVersion::V2,
+        let mount = MountLine::parse(line.as_bytes())?;
+        let version = match mount.kind {
+            b"cgroup" => CgroupVersion::V1,
+            b"cgroup2" => CgroupVersion::V2,
             _ => return None,
         };
-        let options = file_system.nth(1).unwrap_or_default().split(',').map(str::to_owned).collect();
-        let mut fields = mount.split(' ');
-        let (root, point) = (fields.nth(3)?, fields.next()?);
-        Some(Self { version, root: unescaped(root), point: unescaped(point), options })
+        let options = String::from_utf8_lossy(mount.options).split(',').map(str::to_owned).collect();
+        Some(Self { version, root: mount.part(), point: mount.point(), options })
     }
-}
-
-/// Decodes a path as mountinfo prints it, where blanks, tabs, line ends and backslashes are octal
-/// numbers.
-fn unescaped(text: &str) -> PathBuf {
-    let octal = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    octal.iter().fold(text.to_owned(), |text, (code, character)| text.replace(code, character)).into()
 }
 
 #[cfg(test)]

@@ -10,14 +10,13 @@
 //! hide. Such a folder is rebuilt in memory, entry by entry, with an overlay for each folder in it.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::nameable;
+use crate::mount_line::MountLine;
 use crate::plan::RebuiltFolder;
 
 /// File systems that the kernel provides. They hold no programs and tell of the host, so their
@@ -140,7 +139,7 @@ fn is_open_to_others(path: &Path, root: &Path) -> bool {
     above.all(|folder| fs::metadata(folder).map_or(true, |found| found.permissions().mode() & 0o001 != 0))
 }
 
-/// A line of mountinfo.
+/// A mount of the host.
 struct HostMount {
     point: PathBuf,
     is_of_the_kernel: bool,
@@ -148,37 +147,14 @@ struct HostMount {
 
 impl HostMount {
     fn parse(line: &[u8]) -> Option<Self> {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let point = PathBuf::from(OsString::from_vec(unescape(fields.nth(4)?)));
-        let file_system = fields.skip_while(|field| *field != b"-").nth(1)?;
-        let is_of_the_kernel = OF_THE_KERNEL.iter().any(|name| name.as_bytes() == file_system);
-        Some(Self { point, is_of_the_kernel })
+        let mount = MountLine::parse(line)?;
+        let is_of_the_kernel = OF_THE_KERNEL.iter().any(|name| name.as_bytes() == mount.kind);
+        Some(Self { point: mount.point(), is_of_the_kernel })
     }
 
     fn is_below(&self, root: &str) -> bool {
         self.point.starts_with(root) && self.point != Path::new(root)
     }
-}
-
-/// Decodes the kernel's escapes: a backslash and three octal digits.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, more @ ..] = rest {
-        let octal =
-            more.get(..3).filter(|_| *first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &more[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = more;
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]

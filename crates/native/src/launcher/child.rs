@@ -11,6 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::rc::Rc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::egress_sockets;
 use super::make::{Descriptors, Failed};
@@ -31,8 +32,8 @@ pub(crate) struct ChildMemory {
     /// The guest's program: a descriptor of the launcher's or, after [`Step::GuestFile`], of the
     /// child's own.
     guest: Cell<RawFd>,
-    /// The top of the mount namespace, if the root is anchored: a descriptor of the child's own.
-    anchor: Cell<Option<RawFd>>,
+    /// The top of the mount namespace: a descriptor of the child's own.
+    top: Cell<Option<RawFd>>,
     /// The root of a living sandbox that was closed.
     closed: Cell<Option<ClosedRoot>>,
     /// Every step of a plan without a guest was carried out.
@@ -52,7 +53,7 @@ impl ChildMemory {
             gate,
             plan: None,
             guest: Cell::new(NO_PROGRAM),
-            anchor: Cell::new(None),
+            top: Cell::new(None),
             closed: Cell::new(None),
             is_done: Cell::new(false),
             descriptors: Descriptors::default(),
@@ -172,9 +173,11 @@ impl ChildMemory {
             Step::CoverProc { target, shown, empty } => cover_proc(target, shown, empty.as_deref()),
             Step::Memory { targets, size_mib } => mount_memory(targets, *size_mib),
             Step::ReadOnly(target) => make_readonly(target),
-            Step::PivotRoot { root, anchored: false } => sys::pivot_root(root),
-            Step::PivotRoot { root, anchored: true } => self.pivot_to_anchor(root),
-            Step::EnterUsers => sys::enter_users(living(self.descriptors.users.as_ref())?.as_fd()),
+            Step::PivotRoot { root, anchored } => self.pivot_root(root, *anchored),
+            Step::EnterUsers => {
+                let users = living(self.descriptors.users.as_ref())?;
+                Ok(move_into_link_name_space(users.as_fd(), Some(LinkNameSpaceType::User))?)
+            }
             Step::OwnMounts => sys::unshare_mounts(),
             Step::CloseRoot(new) => {
                 let namespace = living(self.descriptors.mounts.as_ref())?;
@@ -262,22 +265,27 @@ impl ChildMemory {
         }
     }
 
-    /// Moves the new root to the folder of the device nodes, makes that the top, and enters the new root.
-    fn pivot_to_anchor(&self, root: &str) -> io::Result<()> {
-        sys::mount(root, &format!("{ANCHOR}/{ANCHORED_NAME}"), "", libc::MS_MOVE, "")?;
-        sys::pivot_root(ANCHOR)?;
+    /// Makes the new root the top of the mount namespace. Or moves it to the folder of the device nodes, makes that the top, and
+    /// enters the new root.
+    fn pivot_root(&self, root: &str, anchored: bool) -> io::Result<()> {
+        if anchored {
+            sys::mount(root, &format!("{ANCHOR}/{ANCHORED_NAME}"), "", libc::MS_MOVE, "")?;
+        }
+        sys::pivot_root(if anchored { ANCHOR } else { root })?;
         // The launcher's memory must not own a descriptor of the child's table. It closes at exec.
         let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
-        let anchor = rustix::fs::open("/", flags, rustix::fs::Mode::empty())?;
-        self.anchor.set(Some(anchor.into_raw_fd()));
-        rustix::process::chdir(ANCHORED_NAME)?;
-        rustix::process::chroot(".")?;
+        let top = rustix::fs::open("/", flags, rustix::fs::Mode::empty())?;
+        self.top.set(Some(top.into_raw_fd()));
+        if anchored {
+            rustix::process::chdir(ANCHORED_NAME)?;
+            rustix::process::chroot(".")?;
+        }
         Ok(())
     }
 
     /// Restricts the child by Landlock. Rights that are not handled cost nothing, and stay possible
-    /// outside of `/` too: POSIX message queues are files of a file system that no path leads to. What is allowed is allowed below
-    /// the anchor, if there is one, so that it is below a root that takes the place of this one, too.
+    /// outside of `/` too: POSIX message queues are files of a file system that no path leads to. The rights that are allowed hold
+    /// below the top of the mount namespace, and so below a root that takes the place of this one.
     fn restrict_by_landlock(&self, abi: u32) -> io::Result<()> {
         let handled_fs = MAKE_DEVICES | REFER;
         let scoped = if abi >= 6 { SCOPES } else { 0 };
@@ -287,14 +295,7 @@ impl ChildMemory {
             _ => 24,
         };
         let ruleset = Ruleset { handled_fs, handled_net: 0, scoped };
-        match self.anchor.get() {
-            Some(anchor) => sys::restrict_by_landlock(&ruleset, attr_bytes, REFER, anchor),
-            None => {
-                let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
-                let root = rustix::fs::open("/", flags, rustix::fs::Mode::empty())?;
-                sys::restrict_by_landlock(&ruleset, attr_bytes, REFER, root.as_raw_fd())
-            }
-        }
+        sys::restrict_by_landlock(&ruleset, attr_bytes, REFER, self.top.get().ok_or_else(bad_descriptor)?)
     }
 
     fn attach_devices(&self, index: usize) -> io::Result<()> {

@@ -43,7 +43,7 @@ pub(crate) struct Launcher {
     home: Result<Home, CgroupCause>,
 }
 
-/// What became of the root of a living sandbox.
+/// The state of a living sandbox after its root was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NewRoot {
     /// The new root took its place.

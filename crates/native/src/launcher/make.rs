@@ -138,7 +138,8 @@ impl Drop for PendingChild {
 }
 
 /// The descriptors that come with a plan, by use: the guest's own, the v1 groups' files, the disk,
-/// and the socket for the listeners of the network `egress`. They arrive in this order. Or the namespaces of a living sandbox.
+/// and the socket for the listeners of the network `egress`. They arrive in this order. A plan for a living sandbox comes with its
+/// user namespace and its mount namespace instead.
 #[derive(Default)]
 pub(crate) struct Descriptors {
     pub(super) guest: Vec<OwnedFd>,

@@ -3,7 +3,8 @@
 //! A server must not fork itself: that takes 28 ms from a large process, against 0.5 ms from the
 //! launcher, and nothing of a server's memory may be near a sandbox. [`program`] runs in the
 //! launcher, [`make`] makes one sandbox, [`child`] is its child between the clone and the guest's
-//! exec, [`new_root`] is what a child does that changes the root of a living sandbox, and `client` is the provider's side. A program that makes one sandbox and ends has the
+//! exec, [`new_root`] has the last steps of a child that replaces the root of a living sandbox, and
+//! `client` is the provider's side. A program that makes one sandbox and ends has the
 //! launcher as a thread, because starting a process would take as long as the sandbox.
 
 mod account;

@@ -9,11 +9,14 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::mount::{MoveMountFlags, UnmountFlags, move_mount, unmount};
 use rustix::process::{chroot, fchdir, pivot_root};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::mount_line::MountLine;
 use crate::plan::{ANCHORED_NAME, EMPTY_NAME};
 use crate::sys;
 
@@ -65,11 +68,12 @@ impl PresentRoot {
     fn enter(namespace: BorrowedFd<'_>) -> io::Result<Self> {
         // The host's: it shows this process, which is in no process namespace of the sandbox.
         let proc = folder("/proc")?;
-        sys::enter_mounts(namespace)?;
+        // Its top becomes the root and the working directory.
+        move_into_link_name_space(namespace, Some(LinkNameSpaceType::Mount))?;
         let how = OFlags::RDONLY | OFlags::CLOEXEC;
         let table = rustix::fs::openat(&proc, "self/mountinfo", how, Mode::empty())?;
-        let mut text = String::new();
-        std::fs::File::from(table).read_to_string(&mut text)?;
+        let mut text = Vec::new();
+        std::fs::File::from(table).read_to_end(&mut text)?;
         let unsupported = || io::Error::from_raw_os_error(libc::EOPNOTSUPP);
         let (id, points) = points_of(&text).ok_or_else(unsupported)?;
         let mount = folder(&anchored())?;
@@ -81,65 +85,36 @@ impl PresentRoot {
 #[derive(Debug, PartialEq, Eq)]
 struct MountPoint {
     /// Relative to the root.
-    path: String,
+    path: PathBuf,
     /// The number of mounts on top of each other.
     depth: usize,
-}
-
-/// A line of mountinfo.
-struct MountLine<'a> {
-    id: u64,
-    parent: u64,
-    device: &'a str,
-    /// What of the file system is mounted.
-    part: &'a str,
-    point: String,
-    kind: &'a str,
-}
-
-impl<'a> MountLine<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ');
-        let (id, parent) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        let (device, part, point) = (fields.next()?, fields.next()?, unescaped(fields.next()?)?);
-        Some(Self { id, parent, device, part, point, kind: file_system.split(' ').next()? })
-    }
 }
 
 /// Returns the number of the mount that is the sandbox's root, and the places at which something is mounted on it. `None` if another
 /// root can't take its place: an older Eyot made the sandbox, so that nothing is above its root, or its file system is mounted
 /// elsewhere, too.
-fn points_of(table: &str) -> Option<(u64, Vec<MountPoint>)> {
-    let lines: Vec<MountLine<'_>> = table.lines().map(MountLine::parse).collect::<Option<_>>()?;
-    let (top, place) = (lines.iter().find(|line| line.point == "/")?, anchored());
-    let is_root = |line: &&MountLine<'_>| line.point == place && line.parent == top.id;
-    let root = lines.iter().find(is_root).filter(|line| line.kind == "overlay" && line.part == "/")?;
-    if lines.iter().any(|line| line.id != root.id && line.device == root.device) {
+fn points_of(table: &[u8]) -> Option<(u64, Vec<MountPoint>)> {
+    let lines = table.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let mounts: Vec<(MountLine<'_>, PathBuf)> = lines
+        .map(|line| MountLine::parse(line).map(|mount| (mount, mount.point())))
+        .collect::<Option<_>>()?;
+    let (top, _) = mounts.iter().find(|(_, point)| point == Path::new("/"))?;
+    let place = PathBuf::from(anchored());
+    let (root, _) = mounts.iter().find(|(mount, point)| *point == place && mount.parent == top.id)?;
+    let is_whole_overlay = root.kind == b"overlay" && root.part() == Path::new("/");
+    let is_elsewhere = mounts.iter().any(|(mount, _)| mount.id != root.id && mount.device == root.device);
+    if !is_whole_overlay || is_elsewhere {
         return None;
     }
-    let above: HashMap<(u64, &str), u64> =
-        lines.iter().map(|line| ((line.parent, line.point.as_str()), line.id)).collect();
-    let point = |line: &MountLine<'_>| {
-        let next = |mount: &u64| above.get(&(*mount, line.point.as_str())).copied();
-        let depth = std::iter::successors(Some(line.id), next).count();
-        let path = line.point.strip_prefix(&place)?.strip_prefix('/')?;
-        Some(MountPoint { path: path.to_owned(), depth })
-    };
-    let points = lines.iter().filter(|line| line.parent == root.id).map(point);
+    let above: HashMap<(u64, &Path), u64> =
+        mounts.iter().map(|(mount, point)| ((mount.parent, point.as_path()), mount.id)).collect();
+    let on_root = mounts.iter().filter(|(mount, _)| mount.parent == root.id);
+    let points = on_root.map(|(mount, point)| {
+        let next = |below: &u64| above.get(&(*below, point.as_path())).copied();
+        let depth = std::iter::successors(Some(mount.id), next).count();
+        Some(MountPoint { path: point.strip_prefix(&place).ok()?.to_owned(), depth })
+    });
     Some((root.id, points.collect::<Option<_>>()?))
-}
-
-/// Puts the characters back for which the kernel writes a backslash and three octal digits.
-fn unescaped(text: &str) -> Option<String> {
-    let mut parts = text.split('\\');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(3)?;
-        bytes.push(u8::from_str_radix(digits, 8).ok()?);
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// Returns the place of the root below the top.
@@ -177,7 +152,7 @@ fn unless_of(mount: u64, place: OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// Opens a place below a folder. No link is followed.
-fn place(below: &OwnedFd, path: &str) -> io::Result<OwnedFd> {
+fn place(below: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
     Ok(rustix::fs::openat2(below, path, PLACE, Mode::empty(), how)?)
 }
@@ -207,10 +182,9 @@ mod tests {
 
     #[test]
     fn the_places_on_the_root_are_found_with_what_lies_on_top_of_each_other() {
-        let (id, found) = points_of(TABLE).unwrap();
-        let found: Vec<(&str, usize)> =
-            found.iter().map(|point| (point.path.as_str(), point.depth)).collect();
-        assert_eq!(found, [("usr", 1), ("proc", 1), ("run", 2), ("work space\\x", 1)]);
+        let (id, found) = points_of(TABLE.as_bytes()).unwrap();
+        let expected = [("usr", 1), ("proc", 1), ("run", 2), ("work space\\x", 1)];
+        assert_eq!(found, expected.map(|(path, depth)| MountPoint { path: path.into(), depth }));
         assert_eq!(id, 884);
     }
 
@@ -220,8 +194,8 @@ mod tests {
         let of_old =
             TABLE.replace("69 28 0:40 / / rw,nosuid - tmpfs none rw,mode=555\n", "").replace("/root", "/");
         let part = TABLE.replace("0:121 / /root", "0:121 /part /root");
-        for table in [&bound, &of_old, &part, "rubbish", "1 0 0:1 / /a\\9 rw - tmpfs t rw\n", ""] {
-            assert_eq!(points_of(table), None, "{table}");
+        for table in [&bound, &of_old, &part, "rubbish", ""] {
+            assert_eq!(points_of(table.as_bytes()), None, "{table}");
         }
     }
 }
