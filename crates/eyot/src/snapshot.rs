@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::created::SandboxInfo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::images::ImageInfo;
 use crate::path::SandboxPath;
@@ -29,6 +30,21 @@ pub struct NewSnapshot {
     pub spec: SandboxSpec,
     /// It is only there to make forks from: it is not listed, and is gone once nothing lies above it.
     pub for_forks: bool,
+}
+
+impl NewSnapshot {
+    /// Describes a snapshot of a sandbox, without a name, a pool and labels.
+    pub fn of(sandbox: &SandboxInfo) -> Self {
+        Self {
+            id: SnapshotId::generate(),
+            name: None,
+            pool: None,
+            sandbox_name: sandbox.name.clone(),
+            labels: BTreeMap::new(),
+            spec: sandbox.spec.clone(),
+            for_forks: false,
+        }
+    }
 }
 
 /// A snapshot.

@@ -1,11 +1,10 @@
-//! Snapshots of sandboxes that are awake and have nothing to do. The guest holds every call back, its writable layer becomes the
-//! snapshot, and an overlay with an empty layer above it takes the place of its root. Its processes, its mounts and its clients
-//! go on.
+//! Snapshots of sandboxes that are awake and have nothing to do. The guest holds every call back, an overlay with an empty layer
+//! takes the place of its root, and its old writable layer becomes the snapshot. Its processes, its mounts and its clients go on.
 //!
-//! The kernel makes sure that the snapshot stays as it is: the old root becomes read-only before another one takes its place and its
-//! layer is moved, which fails while a file of it is open for writing, whatever the guest says. Meanwhile the sandbox is marked as one that is being moved, which
-//! counts as asleep once nobody has its lock. So whoever comes after a process that was killed ends the guest, as after a sleep
-//! that was begun, and what goes wrong ends the same way.
+//! The kernel makes sure that the snapshot stays as it is. The old root becomes read-only before another one takes its place, which
+//! fails while a file of it is open for writing, whatever the guest says. Meanwhile the sandbox is marked as `moving`, which counts as
+//! asleep once nobody has its lock. So the next process after one that was killed ends the guest, as after a sleep that was begun.
+//! An error in between ends it, too.
 
 use std::fs::File;
 use std::io;
@@ -57,7 +56,7 @@ impl Sandboxes {
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(failed(TAKE))?;
         let replacement = launcher.begin_replacement()?;
-        // What changes nothing is done while the guest answers.
+        // The guest answers while the record is written, which changes nothing yet.
         let Some(asked) = ask_for_hold(&sandbox) else { return Ok(None) };
         let noted = self.note_snapshot(&sandbox.record, &sandbox.directory, new)?;
         let held = asked
@@ -101,45 +100,54 @@ impl Sandboxes {
         kept: Box<KeptSnapshot>,
         replacement: PendingSandbox<'_>,
     ) -> Result<Option<AwakeSnapshot>> {
-        let failed = failed(TAKE);
-        let AwakeSandbox { directory, record, ready, range, namespaces } = sandbox;
-        let begun = self.move_into(&kept, &directory).and_then(|change| {
-            let lower = lower_above(&directory, &record)?;
-            let begin = || {
-                ready.begin_move().change(&directory)?;
-                change.begin(&directory)?;
-                make_next(&directory)
-            };
-            begin().map_err(&failed)?;
-            let mut plan = new_root_plan(utf_8(&directory)?, &lower, range);
-            if let Some(name) = &self.fail_step {
-                plan.force_failure(name);
+        let AwakeSandbox { directory, record, ready, .. } = &sandbox;
+        let begun = self.begin_move(&sandbox, &kept, replacement);
+        let end = || match &begun {
+            Ok(NewRoot::InPlace) => {
+                files_move::complete(&self.state, directory, record.clone())?;
+                ready.change(directory)
             }
-            let [users, mounts] = &namespaces;
-            replacement.replace_root(plan, [users.as_fd(), mounts.as_fd()])
-        });
-        let root = match begun {
-            Ok(root) => root,
+            Ok(NewRoot::Missing) => {
+                put_to_sleep(directory, record)?;
+                files_move::complete(&self.state, directory, record.clone()).map(drop)
+            }
             Err(error) => {
                 tracing::debug!(%error, "the root of a guest stays as it is: its sandbox has to sleep");
-                FilesMove::forget(&directory).and_then(|()| kept.forget(&self.state)).map_err(&failed)?;
-                return ready.change(&directory).map(|()| None).map_err(failed);
+                FilesMove::forget(directory)?;
+                kept.forget(&self.state)?;
+                ready.change(directory)
             }
-        };
-        let is_awake = root == NewRoot::InPlace;
-        let end = || {
-            if !is_awake {
-                put_to_sleep(&directory, &record)?;
-            }
-            files_move::complete(&self.state, &directory, record.clone())?;
-            if is_awake { ready.change(&directory) } else { Ok(()) }
         };
         if let Err(error) = end() {
             // Its guest must not go on in a sandbox that counts as asleep.
-            put_to_sleep(&directory, &record).map_err(&failed)?;
-            return Err(failed(error));
+            put_to_sleep(directory, record).map_err(failed(TAKE))?;
+            return Err(failed(TAKE)(error));
         }
-        Ok(Some(AwakeSnapshot { snapshot: kept.info_of_new(), is_awake }))
+        let Ok(root) = begun else { return Ok(None) };
+        let (snapshot, is_awake) = (kept.info_of_new(), root == NewRoot::InPlace);
+        Ok(Some(AwakeSnapshot { snapshot, is_awake }))
+    }
+
+    /// Writes down that the files are to be moved, and has the launcher replace the root. An error means that the root is as it was.
+    fn begin_move(
+        &self,
+        sandbox: &AwakeSandbox,
+        kept: &KeptSnapshot,
+        replacement: PendingSandbox<'_>,
+    ) -> Result<NewRoot> {
+        let AwakeSandbox { directory, record, ready, range, namespaces: [users, mounts] } = sandbox;
+        let (change, lower) = (self.move_into(kept, directory)?, lower_above(directory, record)?);
+        let note = || {
+            ready.begin_move().change(directory)?;
+            change.begin(directory)?;
+            make_next(directory)
+        };
+        note().map_err(failed(TAKE))?;
+        let mut plan = new_root_plan(utf_8(directory)?, &lower, *range);
+        if let Some(name) = &self.fail_step {
+            plan.force_failure(name);
+        }
+        replacement.replace_root(plan, [users.as_fd(), mounts.as_fd()])
     }
 }
 

@@ -1,5 +1,5 @@
-//! What every new snapshot goes through, whether its sandbox sleeps or is awake: it is noted, and the writable layer of the sandbox
-//! becomes its files.
+//! The steps of every new snapshot, of a sandbox that sleeps and of one that is awake: its record is written, and the writable
+//! layer of the sandbox becomes its files.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) const TAKE: &str = "take a snapshot";
 pub(crate) enum NotedSnapshot {
     /// The last one has the same files.
     Last(Box<SnapshotInfo>),
-    /// Its record is written, and it is there once it has its files.
+    /// The record of this one is written. The snapshot is there once it has its files.
     New(Box<KeptSnapshot>),
 }
 

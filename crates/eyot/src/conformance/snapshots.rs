@@ -47,29 +47,18 @@ async fn sandbox(fixture: &dyn Fixture) -> Check<Disposable> {
     Ok(Disposable(Sandbox::create(&*fixture.provider(), spec).await?))
 }
 
-fn new(info: &SandboxInfo) -> NewSnapshot {
-    NewSnapshot {
-        id: SnapshotId::generate(),
-        name: None,
-        pool: None,
-        sandbox_name: info.name.clone(),
-        labels: BTreeMap::new(),
-        spec: info.spec.clone(),
-        for_forks: false,
-    }
-}
-
 /// Takes a snapshot of a sandbox that runs, asleep if it must be. Afterwards it runs.
 pub(super) async fn take(fixture: &dyn Fixture, info: &SandboxInfo) -> Check<(SnapshotInfo, Sandbox)> {
     let provider = fixture.provider();
-    let asked = new(info);
+    let asked = NewSnapshot::of(info);
     if let Some(taken) =
         promptly("the snapshot", provider.snapshots()?.take_awake(&info.id, &asked)).await??
     {
         return Ok((taken.snapshot, Sandbox::wake(&*provider, info.id.as_str()).await?));
     }
     provider.sleep(info.id.as_str()).await?;
-    let taken = promptly("the snapshot", provider.snapshots()?.take(&info.id, new(info))).await??;
+    let taken =
+        promptly("the snapshot", provider.snapshots()?.take(&info.id, NewSnapshot::of(info))).await??;
     Ok((taken, Sandbox::wake(&*provider, info.id.as_str()).await?))
 }
 
@@ -315,7 +304,7 @@ async fn snapshots_have_parents_names_labels_and_sizes(fixture: Arc<dyn Fixture>
     provider.sleep(info.id.as_str()).await?;
     let labels = BTreeMap::from([("step".to_owned(), "2".to_owned())]);
     let name = Some(named(&*fixture).1);
-    let asked = NewSnapshot { labels: labels.clone(), name, ..new(&info) };
+    let asked = NewSnapshot { labels: labels.clone(), name, ..NewSnapshot::of(&info) };
     let second = provider.snapshots()?.take(&info.id, asked.clone()).await?;
     ensure_eq!((&second.id, &second.name, &second.labels), (&asked.id, &asked.name, &labels));
     ensure_eq!((&second.sandbox, &second.sandbox_name), (&info.id, &info.name));
@@ -372,7 +361,7 @@ async fn a_sandbox_that_runs_is_refused_and_stays_as_it_is(fixture: Arc<dyn Fixt
     let (snapshot, woken) = take(&*fixture, sandbox.0.info()).await?;
     let snapshots = fixture.provider().snapshots()?;
     let id = &sandbox.0.info().id;
-    ensure_fails!(snapshots.take(id, new(sandbox.0.info())).await, Conflict);
+    ensure_fails!(snapshots.take(id, NewSnapshot::of(sandbox.0.info())).await, Conflict);
     ensure_fails!(snapshots.roll_back(id, &snapshot.id).await, Conflict);
     ensure_eq!(output(&woken, "cat file; echo y > file; cat file").await?, "xy");
     let of_it = snapshots.list().await?.iter().filter(|one| one.sandbox == *id).count();
@@ -429,7 +418,7 @@ async fn a_snapshot_for_forks_is_not_listed_and_is_gone_with_them(fixture: Arc<d
     let (provider, info) = (fixture.provider(), first.0.info().clone());
     let snapshots = provider.snapshots()?;
     provider.sleep(info.id.as_str()).await?;
-    let taken = snapshots.take(&info.id, NewSnapshot { for_forks: true, ..new(&info) }).await?;
+    let taken = snapshots.take(&info.id, NewSnapshot { for_forks: true, ..NewSnapshot::of(&info) }).await?;
     ensure!(!snapshots.list().await?.iter().any(|one| one.id == taken.id), "it is listed");
     ensure!(snapshots.find(&taken.id).await?.is_some(), "it is not found");
     let forked = fork(&*fixture, &taken).await?;
@@ -450,7 +439,7 @@ async fn of_two_who_want_one_name_for_a_snapshot_one_gets_it(fixture: Arc<dyn Fi
         provider.sleep(info.id.as_str()).await?;
     }
     let name = named(&*fixture).1;
-    let named = |info: &SandboxInfo| NewSnapshot { name: Some(name.clone()), ..new(info) };
+    let named = |info: &SandboxInfo| NewSnapshot { name: Some(name.clone()), ..NewSnapshot::of(info) };
     let (first, second) = join(
         snapshots.take(&one.0.info().id, named(one.0.info())),
         snapshots.take(&other.0.info().id, named(other.0.info())),
@@ -468,7 +457,7 @@ async fn an_id_that_a_snapshot_has_is_refused_and_that_snapshot_stays(fixture: A
     let (taken, _) = take(&*fixture, one.0.info()).await?;
     let (provider, info) = (fixture.provider(), other.0.info());
     provider.sleep(info.id.as_str()).await?;
-    let again = NewSnapshot { id: taken.id.clone(), ..new(info) };
+    let again = NewSnapshot { id: taken.id.clone(), ..NewSnapshot::of(info) };
     ensure_fails!(provider.snapshots()?.take(&info.id, again).await, AlreadyExists);
     ensure_eq!(Sandbox::wake(&*provider, info.id.as_str()).await?.read("file").await?, "other");
     ensure_eq!(fork(&*fixture, &taken).await?.0.read("file").await?, "one");
@@ -524,7 +513,7 @@ async fn a_sandbox_that_is_awake_goes_on_after_its_snapshot_as_it_was(fixture: A
     output(&sandbox.0, made).await?;
     let life = provider.info(info.id.as_str()).await?.life;
     let snapshots = provider.snapshots()?;
-    let asked = new(&info);
+    let asked = NewSnapshot::of(&info);
     let Some(taken) = promptly("the snapshot", snapshots.take_awake(&info.id, &asked)).await?? else {
         ensure!(snapshots.find(&asked.id).await?.is_none(), "there is a snapshot that was not taken");
         ensure_eq!(output(&sandbox.0, "cat a/kept").await?, "1");
@@ -555,7 +544,7 @@ async fn a_command_that_runs_goes_on_and_its_sandbox_is_kept_only_asleep(fixture
     let info = sandbox.0.info().clone();
     let process = sandbox.0.start("sleep 600", StartOptions::default()).await?;
     let snapshots = fixture.provider().snapshots()?;
-    let asked = new(&info);
+    let asked = NewSnapshot::of(&info);
     ensure!(snapshots.take_awake(&info.id, &asked).await?.is_none(), "a snapshot was taken under a command");
     ensure!(snapshots.find(&asked.id).await?.is_none(), "there is a snapshot that was not taken");
     let there = sandbox.0.processes().await?;

@@ -1,5 +1,5 @@
-//! Holding the calls of every client back while the sandbox's files are changed from outside. Whoever does that blocks anyway, so
-//! this has a connection of its own, without a runtime, and says all it has to say at once.
+//! A hold: the calls of all other clients wait while the sandbox's files are changed from outside. The provider does that on a
+//! thread that may block, so a hold has a blocking connection of its own.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,5 +1,5 @@
-//! Holding calls back while somebody changes the sandbox's files from outside. The clients' frames stay in their sockets, and
-//! are read once the hold ends: with its call, or with the connection of whoever asked for it.
+//! The hold: calls wait while somebody changes the sandbox's files from outside. The clients' frames stay in their sockets, and are
+//! read once the hold ends, with its call or with the connection that asked for it.
 
 use super::call_handle::GuestCall;
 use super::connection::Call;

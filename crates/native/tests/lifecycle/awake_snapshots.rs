@@ -1,12 +1,11 @@
 //! Snapshots of sandboxes that are awake: what stays as it was, who waits, and what has to sleep for it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
 use eyot::{
     AwakeSnapshot, ErrorKind, ExecOptions, Mount, NewSnapshot, Sandbox, SandboxPath, SandboxProvider,
-    SandboxSpec, SandboxStatus, Security, SnapshotId, SnapshotInfo, WatchOptions,
+    SandboxSpec, SandboxStatus, Security, SnapshotInfo, WatchOptions,
 };
 use eyot_native::{NativeOptions, NativeProvider};
 use libtest_mimic::{Failed, Trial};
@@ -32,20 +31,16 @@ pub fn trials() -> Vec<Trial> {
         .collect()
 }
 
-fn new(sandbox: &Sandbox) -> NewSnapshot {
-    NewSnapshot {
-        id: SnapshotId::generate(),
-        name: None,
-        pool: None,
-        sandbox_name: sandbox.info().name.clone(),
-        labels: BTreeMap::new(),
-        spec: sandbox.info().spec.clone(),
-        for_forks: false,
-    }
+/// A state folder, its provider, and a sandbox of this spec.
+async fn scene(spec: SandboxSpec) -> Result<(State, Arc<NativeProvider>, Sandbox), Failed> {
+    let state = State::new()?;
+    let provider = state.provider()?;
+    let sandbox = Sandbox::create(&*provider, spec).await?;
+    Ok((state, provider, sandbox))
 }
 
 async fn take(provider: &NativeProvider, sandbox: &Sandbox) -> Result<Option<AwakeSnapshot>, Failed> {
-    Ok(provider.snapshots()?.take_awake(sandbox.id(), &new(sandbox)).await?)
+    Ok(provider.snapshots()?.take_awake(sandbox.id(), &NewSnapshot::of(sandbox.info())).await?)
 }
 
 async fn must_take(provider: &NativeProvider, sandbox: &Sandbox) -> Result<SnapshotInfo, Failed> {
@@ -74,13 +69,12 @@ fn mounts(state: &State, sandbox: &Sandbox) -> Result<Vec<String>, Failed> {
 }
 
 async fn keeps_mounts() -> Result<(), Failed> {
-    let (state, source) = (State::new()?, tempfile::tempdir()?);
+    let source = tempfile::tempdir()?;
     fs::write(source.path().join("file"), "of the host")?;
-    let provider = state.provider()?;
     let target = SandboxPath::parse("/home/user/da ta")?;
     let mount = Mount { source: source.path().to_owned(), target, writable: false, cow: false };
-    let sandbox =
-        Sandbox::create(&*provider, SandboxSpec { mounts: vec![mount], ..SandboxSpec::default() }).await?;
+    let (state, provider, sandbox) =
+        scene(SandboxSpec { mounts: vec![mount], ..SandboxSpec::default() }).await?;
     output(&sandbox, "echo shared > /dev/shm/s; echo run > /run/r").await?;
     let (guest, before) = (state.guest_of(sandbox.id().as_str())?, mounts(&state, &sandbox)?);
     for round in 0..5 {
@@ -101,9 +95,7 @@ async fn keeps_mounts() -> Result<(), Failed> {
 }
 
 async fn callers() -> Result<(), Failed> {
-    let state = State::new()?;
-    let provider = state.provider()?;
-    let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+    let (state, provider, sandbox) = scene(SandboxSpec::default()).await?;
     let other = Arc::new(Sandbox::open(&*state.provider()?, sandbox.id().as_str()).await?);
     let (done, mut is_done) = tokio::sync::watch::channel(false);
     let caller = tokio::spawn(async move {
@@ -130,9 +122,7 @@ async fn callers() -> Result<(), Failed> {
 }
 
 async fn watched() -> Result<(), Failed> {
-    let state = State::new()?;
-    let provider = state.provider()?;
-    let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+    let (_state, provider, sandbox) = scene(SandboxSpec::default()).await?;
     let watch = sandbox.watch(".", WatchOptions::default()).await?;
     ensure(take(&provider, &sandbox).await?.is_none(), "the root was replaced under a watch")?;
     drop(watch);
@@ -149,9 +139,7 @@ fn path_of(state: &State, sandbox: &Sandbox, path: &str) -> Result<String, Faile
 }
 
 async fn written() -> Result<(), Failed> {
-    let state = State::new()?;
-    let provider = state.provider()?;
-    let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+    let (state, provider, sandbox) = scene(SandboxSpec::default()).await?;
     sandbox.write("file", "kept").await?;
     let file = fs::OpenOptions::new().append(true).open(path_of(&state, &sandbox, "/workspace/file")?)?;
     ensure(take(&provider, &sandbox).await?.is_none(), "a snapshot was taken under a writer")?;
@@ -172,9 +160,7 @@ async fn written() -> Result<(), Failed> {
 }
 
 async fn old_root() -> Result<(), Failed> {
-    let state = State::new()?;
-    let provider = state.provider()?;
-    let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+    let (state, provider, sandbox) = scene(SandboxSpec::default()).await?;
     sandbox.write("file", "kept").await?;
     let folder = fs::File::open(path_of(&state, &sandbox, "/workspace")?)?;
     let read = fs::File::open(path_of(&state, &sandbox, "/workspace/file")?)?;
@@ -196,13 +182,12 @@ async fn old_root() -> Result<(), Failed> {
 }
 
 async fn moved_mount() -> Result<(), Failed> {
-    let (state, source) = (State::new()?, tempfile::tempdir()?);
+    let source = tempfile::tempdir()?;
     fs::write(source.path().join("file"), "of the host")?;
-    let provider = state.provider()?;
     let target = SandboxPath::parse("/workspace/a/b/data")?;
     let mount = Mount { source: source.path().to_owned(), target, writable: false, cow: false };
-    let sandbox =
-        Sandbox::create(&*provider, SandboxSpec { mounts: vec![mount], ..SandboxSpec::default() }).await?;
+    let (_state, provider, sandbox) =
+        scene(SandboxSpec { mounts: vec![mount], ..SandboxSpec::default() }).await?;
     let root = ExecOptions { user: Some("root".to_owned()), ..ExecOptions::default() };
     let moved = sandbox.exec("mv /workspace/a '/workspace/c d'", root).await?;
     ensure(moved.success(), format!("{moved:?}"))?;
@@ -222,9 +207,7 @@ async fn read_only() -> Result<(), Failed> {
 }
 
 async fn not_replaced() -> Result<(), Failed> {
-    let state = State::new()?;
-    let provider = state.provider()?;
-    let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+    let (state, provider, sandbox) = scene(SandboxSpec::default()).await?;
     sandbox.write("file", "kept").await?;
     let fail_step = Some("replace the root".to_owned());
     let options = NativeOptions { state: state.path(), fail_step, ..NativeOptions::default() };
@@ -244,9 +227,7 @@ async fn not_replaced() -> Result<(), Failed> {
 }
 
 async fn refused() -> Result<(), Failed> {
-    let state = State::new()?;
-    let provider = state.provider()?;
-    let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+    let (_state, provider, sandbox) = scene(SandboxSpec::default()).await?;
     let root = || ExecOptions { user: Some("root".to_owned()), ..ExecOptions::default() };
     let tries = "mknod whiteout c 0 0; mknod null c 1 3; mknod /dev/shm/n c 0 0; umount /proc; mount -t tmpfs none /tmp; \
                  mount -o remount,rw /usr; touch /usr/x; cat /proc/kallsyms | head -c 1; echo 1 > /proc/sys/kernel/panic; ls / \

@@ -158,29 +158,15 @@ fn side(world: &MemoryWorld, point: &BranchPoint) -> Result<(FrozenFiles, Option
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use eyot::{ChangeKind, ExecOptions, Sandbox, SandboxPath, SandboxProvider, SandboxSpec, WorkspaceSpec};
 
     use super::super::files::MemoryFiles;
     use super::super::provider::MemoryProvider;
     use super::*;
 
-    fn new(sandbox: &Sandbox) -> NewSnapshot {
-        NewSnapshot {
-            id: SnapshotId::generate(),
-            name: None,
-            pool: None,
-            sandbox_name: sandbox.info().name.clone(),
-            labels: BTreeMap::new(),
-            spec: sandbox.info().spec.clone(),
-            for_forks: false,
-        }
-    }
-
     async fn take(provider: &MemoryProvider, sandbox: &Sandbox) -> Result<SnapshotInfo> {
         provider.sleep(sandbox.id().as_str()).await?;
-        provider.snapshots()?.take(sandbox.id(), new(sandbox)).await
+        provider.snapshots()?.take(sandbox.id(), NewSnapshot::of(sandbox.info())).await
     }
 
     async fn printed(sandbox: &Sandbox, line: &str) -> String {
@@ -260,7 +246,7 @@ mod tests {
             let woken = Sandbox::wake(&provider, sandbox.id().as_str()).await.unwrap();
             woken.write("large", vec![byte; 600 << 20]).await.unwrap();
             provider.sleep(sandbox.id().as_str()).await.unwrap();
-            let hidden = NewSnapshot { for_forks: true, ..new(&sandbox) };
+            let hidden = NewSnapshot { for_forks: true, ..NewSnapshot::of(sandbox.info()) };
             let taken = snapshots.take(sandbox.id(), hidden).await.unwrap();
             let image = NewImage { reference: name.to_owned(), max_bytes: None };
             snapshots.commit(&taken.id, &image).await.map(|made| made.digest)

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use eyot::{BranchPoint, CompareOptions, Sandbox, SandboxName, SandboxPath, SandboxProvider};
+use eyot::{BranchPoint, CompareOptions, NewSnapshot, Sandbox, SandboxName, SandboxPath, SandboxProvider};
 use eyot_providers::docker::{DockerOptions, DockerProvider};
 
 use crate::check::{Check, docker, ensure, ensure_eq, output, refused, until, with_sandbox};
 use crate::engine::{BUSYBOX, TestEngine, spec, state, tests};
 use crate::proxy::{Proxy, Removals, engine_socket};
-use crate::snapshots::{images_of, new, take, wake};
+use crate::snapshots::{images_of, take, wake};
 
 tests! {
     a_rollback_after_a_destroy_that_failed_keeps_the_sandbox(BUSYBOX);
@@ -134,16 +134,16 @@ async fn the_name_of_a_snapshot_whose_image_was_removed_is_free(engine: TestEngi
     let name = SandboxName::parse(&format!("pruned-{}", std::process::id()))?;
     let gone = with_sandbox(&engine, spec(BUSYBOX), async |sandbox| {
         engine.provider.sleep(sandbox.id().as_str()).await?;
-        let asked = eyot::NewSnapshot { name: Some(name.clone()), ..new(sandbox.info()) };
+        let asked = NewSnapshot { name: Some(name.clone()), ..NewSnapshot::of(sandbox.info()) };
         Ok(snapshots.take(sandbox.id(), asked).await?)
     })
     .await?;
     docker(&["rmi", "-f", &format!("eyot-snapshot:{}", gone.id)])?;
     with_sandbox(&engine, spec(BUSYBOX), async |sandbox| {
         engine.provider.sleep(sandbox.id().as_str()).await?;
-        let asked = eyot::NewSnapshot { name: Some(name.clone()), ..new(sandbox.info()) };
+        let asked = NewSnapshot { name: Some(name.clone()), ..NewSnapshot::of(sandbox.info()) };
         let taken = snapshots.take(sandbox.id(), asked).await?;
-        let again = eyot::NewSnapshot { name: Some(name.clone()), ..new(sandbox.info()) };
+        let again = NewSnapshot { name: Some(name.clone()), ..NewSnapshot::of(sandbox.info()) };
         refused!(snapshots.take(sandbox.id(), again).await, AlreadyExists);
         snapshots.remove(&taken.id).await?;
         Ok(snapshots.remove(&gone.id).await?)

@@ -43,21 +43,9 @@ pub fn of_soak(engine: &TestEngine) -> Vec<libtest_mimic::Trial> {
 /// The argument by which this program does [`work`].
 pub const WORK: &str = "take-snapshots";
 
-pub fn new(info: &SandboxInfo) -> NewSnapshot {
-    NewSnapshot {
-        id: SnapshotId::generate(),
-        name: None,
-        pool: None,
-        sandbox_name: info.name.clone(),
-        labels: BTreeMap::new(),
-        spec: info.spec.clone(),
-        for_forks: false,
-    }
-}
-
 pub async fn take(provider: &DockerProvider, info: &SandboxInfo) -> eyot::Result<SnapshotInfo> {
     provider.sleep(info.id.as_str()).await?;
-    provider.snapshots()?.take(&info.id, new(info)).await
+    provider.snapshots()?.take(&info.id, NewSnapshot::of(info)).await
 }
 
 pub async fn wake(provider: &DockerProvider, info: &SandboxInfo) -> eyot::Result<Sandbox> {
@@ -119,7 +107,7 @@ async fn files_in_volumes_of_their_own_are_refused_and_nothing_is_left(engine: T
     let security = Security { readonly_rootfs: true, ..Security::default() };
     with_sandbox(&engine, SandboxSpec { security, ..spec(BUSYBOX) }, async |sandbox| {
         sandbox.write("file", "x").await?;
-        let asked = new(sandbox.info());
+        let asked = NewSnapshot::of(sandbox.info());
         engine.provider.sleep(sandbox.id().as_str()).await?;
         let refusal = engine.provider.snapshots()?.take(sandbox.id(), asked.clone()).await;
         let refusal = refused!(refusal, Unsupported);

@@ -82,7 +82,7 @@ pub(super) async fn take(
     let provider = api.pool(&pool)?;
     let id = provider.id_of(&named.sandbox).await.map_err(|error| named.gone(error))?;
     let taken = provider.pool().snapshot(id.as_str(), options).await;
-    // The handle is one to an earlier life.
+    // The handle may be one to an earlier life.
     api.let_go_of_handle(&id);
     let SnapshotTaken { snapshot, stopped } = taken?;
     let snapshot = snapshot.without_secrets(named.show_env);
