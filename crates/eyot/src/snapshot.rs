@@ -30,6 +30,9 @@ pub struct NewSnapshot {
     pub spec: SandboxSpec,
     /// It is only there to make forks from: it is not listed, and is gone once nothing lies above it.
     pub for_forks: bool,
+    /// The most bytes that the snapshots of its pool may take of the pool's quota of the disk
+    /// ([`SandboxSnapshots::bytes_of_pool`]), this one included. `None`: no bound.
+    pub most_bytes_of_pool: Option<u64>,
 }
 
 impl NewSnapshot {
@@ -43,6 +46,7 @@ impl NewSnapshot {
             labels: BTreeMap::new(),
             spec: sandbox.spec.clone(),
             for_forks: false,
+            most_bytes_of_pool: None,
         }
     }
 }
@@ -328,6 +332,11 @@ pub trait SandboxSnapshots: Send + Sync + 'static {
 
     /// Finds a snapshot that a sandbox can be made from, one for forks too.
     async fn find(&self, snapshot: &SnapshotId) -> Result<Option<SnapshotInfo>>;
+
+    /// Counts the bytes that the snapshots of a pool take of its quota of the disk, those that are not listed any more included.
+    async fn bytes_of_pool(&self, _pool: &SandboxName) -> Result<u64> {
+        Ok(0)
+    }
 
     /// Removes a snapshot. Its files stay on the disk as long as a sandbox or another snapshot needs
     /// them. `not_found` if there is none.

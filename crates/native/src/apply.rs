@@ -17,13 +17,14 @@ use crate::blocking::on_blocking_thread;
 use crate::compared::{ComparedPart, compare};
 use crate::copies::copied_layers;
 use crate::cow_mount::CowMount;
+use crate::disk::{ComparedDisk, has_disk};
 use crate::folder_change::{self, ChangedFolder, FolderChangeError, NewContent, PathChange};
 use crate::host_files::{FileFacts, HostDifference, HostFiles, HostFolder};
 use crate::merged_layers::{MergedLayers, ShownName};
 use crate::new_snapshot::failed;
 use crate::record::Record;
 use crate::sandboxes::Sandboxes;
-use crate::snapshots::{StillSandbox, refuse_disk};
+use crate::snapshots::StillSandbox;
 
 /// The copies on write of the native provider.
 pub(crate) struct NativeCowMounts(pub Arc<Sandboxes>);
@@ -50,7 +51,9 @@ impl Sandboxes {
             return Err(Error::new(ErrorKind::Unavailable, message)
                 .with_hint("mount the folder again, and try again"));
         }
-        let copy = SandboxCopy::open(record, directory, options)?;
+        let disk = has_disk(directory).then(|| ComparedDisk::open(directory)).transpose();
+        let disk = disk.map_err(failed("apply: open the disk of the sandbox"))?;
+        let copy = SandboxCopy::open(record, (directory, disk.as_ref()), options)?;
         let plan = copy.plan()?;
         if !plan.report.conflicts.is_empty() {
             return Err(refusal(&plan.report));
@@ -70,11 +73,15 @@ impl Sandboxes {
         if folder_change::was_begun(&directory) {
             self.hold_still(id, "apply").map(drop)?;
         }
+        let disk = if has_disk(&directory) { Some(self.open_disk(id)?) } else { None };
         let copy = {
             let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed("apply"))?;
             let (record, directory) = self.recorded(id)?;
-            refuse_disk(&directory, "apply")?;
-            SandboxCopy::open(&record, &directory, options)?
+            if disk.as_ref().is_some_and(|disk| !disk.is_of(&directory)) {
+                let message = "apply: the files of the sandbox were moved meanwhile";
+                return Err(Error::new(ErrorKind::Unavailable, message).with_hint("try again"));
+            }
+            SandboxCopy::open(&record, (&directory, disk.as_ref()), options)?
         };
         Ok(copy.plan()?.report)
     }
@@ -97,11 +104,17 @@ struct ApplyPlan {
 }
 
 impl SandboxCopy {
-    fn open(record: &Record, directory: &Path, options: &ApplyOptions) -> Result<Self> {
+    /// Opens it in the directory of its sandbox, or on the disk of that.
+    fn open(
+        record: &Record,
+        (directory, disk): (&Path, Option<&ComparedDisk>),
+        options: &ApplyOptions,
+    ) -> Result<Self> {
+        let files = disk.map_or(directory.to_owned(), ComparedDisk::path);
         let mount = chosen(record, options)?.clone();
         let open = || -> io::Result<(ComparedPart, HostFiles)> {
             let from = MergedLayers::open(vec![PathBuf::from(&mount.source)])?;
-            let to = MergedLayers::open(copied_layers(&mount, Some(directory), &record.lower))?;
+            let to = MergedLayers::open(copied_layers(&mount, Some(&files), &record.lower))?;
             let point = PathBuf::from(mount.target.as_str().trim_start_matches('/'));
             let part = ComparedPart { from, to, point, top: PathBuf::new() };
             Ok((part, HostFiles::read(&mount.base(directory))?))

@@ -19,12 +19,13 @@ use rustix::fs::FlockOperation;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::condition::Condition;
+use crate::disk::has_disk;
 use crate::files_move::{self, FilesMove, make_next};
 use crate::image::{Lower, SnapshotLayer};
 use crate::kept_snapshot::KeptSnapshot;
 use crate::launcher::client::{NewRoot, PendingSandbox};
 use crate::maker::as_root;
-use crate::new_snapshot::{NotedSnapshot, TAKE, failed, has_disk};
+use crate::new_snapshot::{NotedSnapshot, TAKE, failed};
 use crate::plan::{IdRange, ROOT};
 use crate::ready::ReadyMark;
 use crate::record::{GuestProcess, Record, socket_path};
@@ -58,7 +59,7 @@ impl Sandboxes {
         let replacement = launcher.begin_replacement()?;
         // The guest answers while the record is written, which changes nothing yet.
         let Some(asked) = ask_for_hold(&sandbox) else { return Ok(None) };
-        let noted = self.note_snapshot(&sandbox.record, &sandbox.directory, new)?;
+        let noted = self.note_snapshot(&sandbox.record, &sandbox.directory, new, None)?;
         let held = asked
             .wait(HOLD_PATIENCE)
             .inspect_err(|error| tracing::debug!(%error, "a guest holds no calls back"));

@@ -1,12 +1,14 @@
 //! The sandboxes of a state folder that a backup can copy. They are locked while it copies them,
 //! and their records are adapted to the place where the copy goes.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use eyot::{Error, ErrorKind, Result, SandboxId};
 
 use crate::condition::Condition;
+use crate::disk::{self, has_disk};
 use crate::files_move::{self, FilesMove};
 use crate::kept_snapshot::KeptSnapshot;
 use crate::ready::ReadyMark;
@@ -20,7 +22,7 @@ use crate::state::StateDir;
 pub struct HeldSandboxes {
     /// The locked sandboxes, by id. Expired, unfinished and damaged sandboxes are left out.
     pub ids: Vec<SandboxId>,
-    _locks: Vec<Lock>,
+    _locks: Vec<(Lock, Option<File>)>,
 }
 
 /// Returns the condition of a sandbox that was just locked.
@@ -53,8 +55,18 @@ pub fn hold_still(state: &Path) -> Result<HeldSandboxes> {
             Ok(Some(lock)) => match condition_of_held(&state, &directory)? {
                 Condition::Running => busy.push(name_of(&directory, &id)),
                 Condition::Sleeping | Condition::Dead => {
+                    let image = if has_disk(&directory) {
+                        let image = disk::lock_image(&directory).map_err(failed("lock a disk"))?;
+                        // Somebody compares its files: what was written last may not be in the image yet.
+                        if image.is_none() {
+                            busy.push(name_of(&directory, &id));
+                        }
+                        image
+                    } else {
+                        None
+                    };
                     ids.push(id);
-                    locks.push(lock);
+                    locks.push((lock, image));
                 }
                 Condition::Making | Condition::Expired | Condition::Damaged => {}
             },

@@ -8,10 +8,10 @@ use std::path::Path;
 use crate::cow_mount::{COW, COW_BASE};
 use crate::state::make_child;
 
-/// Makes the copies of a sandbox's next life: empty ones, with the owner of those that were moved to `moved`, and the permission bits
-/// and the facts about the host's files of the snapshot below them. May have been begun before.
-pub(crate) fn begin_again(directory: &Path, moved: &Path, snapshot: &Path) -> io::Result<()> {
-    let copies = directory.join(COW);
+/// Makes the copies of a sandbox's next life in the folder of its files: empty ones, with the owner of those that were moved to
+/// `moved`, and the permission bits of the snapshot below them. May have been begun before.
+pub(crate) fn begin_again(files: &Path, moved: &Path, snapshot: &Path) -> io::Result<()> {
+    let copies = files.join(COW);
     make_child(&copies, 0o711)?;
     fs::set_permissions(&copies, fs::Permissions::from_mode(0o711))?;
     for entry in fs::read_dir(moved)? {
@@ -22,21 +22,28 @@ pub(crate) fn begin_again(directory: &Path, moved: &Path, snapshot: &Path) -> io
         chown(&copy, Some(owner.uid()), Some(owner.gid()))?;
         let mode = fs::symlink_metadata(snapshot.join(COW).join(&key))?.mode() & 0o7777;
         fs::set_permissions(&copy, fs::Permissions::from_mode(mode))?;
-        share(&snapshot.join(COW_BASE).join(&key), &directory.join(COW_BASE).join(&key))?;
     }
     Ok(())
 }
 
+/// Gives a sandbox the facts about the host's files that a snapshot has.
+pub(crate) fn share_bases(directory: &Path, snapshot: &Path) -> io::Result<()> {
+    share_all(&snapshot.join(COW_BASE), &directory.join(COW_BASE))
+}
+
 /// Gives a snapshot the facts about the host's files that its sandbox has.
 pub(crate) fn keep_base(directory: &Path, snapshot: &Path) -> io::Result<()> {
-    let from = directory.join(COW_BASE);
+    share_all(&directory.join(COW_BASE), &snapshot.join(COW_BASE))
+}
+
+fn share_all(from: &Path, to: &Path) -> io::Result<()> {
     if !from.exists() {
         return Ok(());
     }
-    make_child(&snapshot.join(COW_BASE), 0o700)?;
+    make_child(to, 0o700)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        share(&entry.path(), &snapshot.join(COW_BASE).join(entry.file_name()))?;
+        share(&entry.path(), &to.join(entry.file_name()))?;
     }
     Ok(())
 }

@@ -10,9 +10,11 @@ use std::path::Path;
 use eyot::SnapshotId;
 use serde::{Deserialize, Serialize};
 
-use crate::cow_layers::begin_again;
+use crate::cow_layers::{begin_again, share_bases};
 use crate::cow_mount::COW;
-use crate::image::Lower;
+use crate::disk::has_disk;
+use crate::disk_move;
+use crate::image::{Lower, SnapshotLayer};
 use crate::plan::{NEXT_ROOT, NEXT_WORK, WORK};
 use crate::record::Record;
 use crate::state::{StateDir, make_child, write_whole};
@@ -57,9 +59,14 @@ impl FilesMove {
         }
     }
 
-    /// Makes the change in the directory of a sandbox that sleeps. The caller holds its lock.
+    /// Makes the change in the directory of a sandbox that sleeps. The caller holds its lock, has completed what was begun, and has
+    /// [prepared](crate::disk_move::prepare) the next disk of a sandbox that has one.
     pub(crate) fn make(&self, state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
-        self.begin(directory)?;
+        if has_disk(directory) {
+            self.write(directory)?
+        } else {
+            self.begin(directory)?
+        }
         complete(state, directory, record)
     }
 
@@ -99,7 +106,22 @@ pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io
         remove_discarded(directory)?;
         return Ok(record);
     };
-    move_copies(state, directory, &change)?;
+    if has_disk(directory) {
+        let below = change.lower.snapshots.first().map(SnapshotLayer::snapshot_folder);
+        disk_move::complete(state, directory, change.kept_as.as_ref(), below)?;
+    } else {
+        move_copies(state, directory, &change)?;
+        move_upper(state, directory, &change)?;
+    }
+    let record = Record { lower: change.lower, ..record };
+    record.write(directory)?;
+    fs::remove_file(directory.join(INTENT))?;
+    remove_discarded(directory)?;
+    Ok(record)
+}
+
+/// Moves the writable layer, and makes the next one.
+fn move_upper(state: &StateDir, directory: &Path, change: &FilesMove) -> io::Result<()> {
     let upper = directory.join(UPPER);
     let old = match &change.kept_as {
         Some(id) => state.snapshot_files(id),
@@ -112,18 +134,14 @@ pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io
         }
         fs::rename(&upper, &old)?;
     }
-    if !take_next(directory)? {
-        let found = fs::symlink_metadata(&old)?;
-        make_child(&upper, 0o700)?;
-        chown(&upper, Some(found.uid()), Some(found.gid()))?;
-        let mode = change.mode.unwrap_or(found.mode() & 0o7777);
-        fs::set_permissions(&upper, fs::Permissions::from_mode(mode))?;
+    if take_next(directory)? {
+        return Ok(());
     }
-    let record = Record { lower: change.lower, ..record };
-    record.write(directory)?;
-    fs::remove_file(directory.join(INTENT))?;
-    remove_discarded(directory)?;
-    Ok(record)
+    let found = fs::symlink_metadata(&old)?;
+    make_child(&upper, 0o700)?;
+    chown(&upper, Some(found.uid()), Some(found.gid()))?;
+    let mode = change.mode.unwrap_or(found.mode() & 0o7777);
+    fs::set_permissions(&upper, fs::Permissions::from_mode(mode))
 }
 
 /// Moves the copies on write. They come first: a snapshot is there once it has its files.
@@ -140,7 +158,8 @@ fn move_copies(state: &StateDir, directory: &Path, change: &FilesMove) -> io::Re
         }
         fs::rename(&copies, &old)?;
     }
-    begin_again(directory, &old, below.snapshot_folder())
+    begin_again(directory, &old, below.snapshot_folder())?;
+    share_bases(directory, below.snapshot_folder())
 }
 
 /// Makes the two directories of an overlay that is to take the place of the present one, with the owner and the mode of those.
@@ -172,8 +191,9 @@ fn take_next(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes what earlier changes have thrown away.
+/// Removes what earlier changes have thrown away, or have prepared in vain.
 pub(crate) fn remove_discarded(directory: &Path) -> io::Result<()> {
+    disk_move::forget(directory)?;
     for discarded in [DISCARDED, DISCARDED_COW, DISCARDED_WORK, NEXT_ROOT, NEXT_WORK, MAKING]
         .map(|name| directory.join(name))
     {
@@ -187,7 +207,6 @@ pub(crate) fn remove_discarded(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::SnapshotLayer;
     use crate::record::tests::record;
 
     /// A sandbox's directory with a file, and the change that makes a snapshot of it.

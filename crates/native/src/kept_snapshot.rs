@@ -1,5 +1,6 @@
 //! Snapshots on the disk. The files of one are what was the writable layer of its sandbox: they are moved, not copied,
-//! so a snapshot costs the same whatever its size. They keep the host ids of the sandbox that wrote them.
+//! so a snapshot costs the same whatever its size. Those of a disk are copied, see [`crate::disk_move`]. Files keep the host ids of the
+//! sandbox that wrote them.
 //!
 //! A snapshot that was removed, or that was only for forks, stays hidden as long as a sandbox or another snapshot lies above
 //! it.
@@ -49,6 +50,9 @@ pub(crate) struct KeptSnapshot {
     pub program_path: Option<String>,
     /// The bytes of its files, once they were counted. They never change.
     pub own_bytes: Option<u64>,
+    /// What it costs of its pool's quota of the disk, in bytes, if it was copied from a disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_cost: Option<u64>,
     /// It is not listed: it was removed, and something lies above it, or it is for forks.
     #[serde(default)]
     pub hidden: bool,
@@ -191,6 +195,22 @@ pub(crate) fn has_name(state: &StateDir, pool: Option<&SandboxName>, name: &Sand
         !other.hidden && other.pool.as_ref() == pool && other.name.as_ref() == Some(name)
     };
     Ok(KeptSnapshot::all(state)?.iter().any(is_it))
+}
+
+/// Counts what the snapshots of a pool cost of its quota of the disk, hidden ones too.
+pub(crate) fn bytes_of_pool(state: &StateDir, pool: Option<&SandboxName>) -> io::Result<u64> {
+    let mut bytes: u64 = 0;
+    for id in state.snapshots()? {
+        match KeptSnapshot::read(state, &id) {
+            Ok(Some(kept)) if kept.pool.as_ref() == pool => {
+                bytes = bytes.saturating_add(kept.copy_cost.unwrap_or_default());
+            }
+            Ok(_) => {}
+            // It may be another pool's, which must not be held up by it.
+            Err(error) => tracing::warn!(%error, %id, "count a snapshot whose record can't be read"),
+        }
+    }
+    Ok(bytes)
 }
 
 /// Removes a snapshot, and what nobody needs any more. Returns `false` if there is none.

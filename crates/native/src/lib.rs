@@ -47,6 +47,8 @@ mod directory;
 mod disk;
 mod disk_ids;
 #[cfg(feature = "provider")]
+mod disk_move;
+#[cfg(feature = "provider")]
 mod egress;
 #[cfg(feature = "provider")]
 mod file_gate;
@@ -111,10 +113,14 @@ mod snapshot_base;
 #[cfg(feature = "provider")]
 mod snapshots;
 #[cfg(feature = "provider")]
+mod sparse_copy;
+#[cfg(feature = "provider")]
 mod state;
 #[cfg(feature = "provider")]
 mod subordinate_ids;
 mod sys;
+#[cfg(feature = "provider")]
+mod tree_copy;
 #[cfg(feature = "provider")]
 mod unfinished;
 #[cfg(feature = "provider")]

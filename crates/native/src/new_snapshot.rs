@@ -10,11 +10,15 @@ use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, NewSnapshot, Result, SandboxSpec, SnapshotId, SnapshotInfo};
 
 use crate::cow_layers::keep_base;
+use crate::disk::has_disk;
+use crate::disk_move::COPIED_UPPER;
 use crate::files_move::FilesMove;
 use crate::image::{Lower, SnapshotLayer, fits_in_mount};
 use crate::kept_snapshot::{self, KeptSnapshot};
+use crate::plan::ROOT;
 use crate::record::Record;
 use crate::sandboxes::Sandboxes;
+use crate::tree_copy::TakenBytes;
 
 /// The goal of every step of a snapshot, for errors.
 pub(crate) const TAKE: &str = "take a snapshot";
@@ -44,13 +48,26 @@ fn refuse_beyond_depth(lower: &Lower) -> Result<()> {
         .with_hint("roll it back to an earlier one, or copy its files into a new sandbox: `eyot transfer`"))
 }
 
+/// Refuses a snapshot with which those of its pool would take more of the disk than they may.
+pub(crate) fn beyond_bytes(most: u64) -> Error {
+    let message = format!(
+        "take a snapshot: the pool's quota `disk_mib` leaves {} MiB for snapshots, and with this one they would take more",
+        most >> 20
+    );
+    Error::new(ErrorKind::Quota, message).with_hint(
+        "remove snapshots (`eyot snapshot rm`) and the sandboxes that lie above them, or roll this one back to an earlier one",
+    )
+}
+
 impl Sandboxes {
-    /// Writes the record of a snapshot that is to be taken. The caller has locked the sandbox and the snapshots.
+    /// Writes the record of a snapshot that is to be taken. The caller has locked the sandbox and the snapshots. `copied` is the
+    /// room that the copy of a disk takes.
     pub(crate) fn note_snapshot(
         &self,
         record: &Record,
         directory: &Path,
         new: NewSnapshot,
+        copied: Option<TakenBytes>,
     ) -> Result<NotedSnapshot> {
         let failed = failed(TAKE);
         // Rules that were changed since are in force in the forks, too.
@@ -63,18 +80,12 @@ impl Sandboxes {
             let info = SnapshotInfo { sandbox_name, labels, spec, ..last.info(None) };
             return Ok(NotedSnapshot::Last(Box::new(info)));
         }
-        refuse_beyond_depth(&record.lower)?;
-        // A caller may choose the id.
-        if self.state.snapshot(&new.id).exists() {
-            let message = format!("take a snapshot: the id `{}` is in use", new.id);
-            return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("leave the id out"));
-        }
-        if let Some(name) = &new.name
-            && kept_snapshot::has_name(&self.state, new.pool.as_ref(), name).map_err(&failed)?
-        {
-            let message = format!("take a snapshot: the name `{name}` is in use");
-            return Err(Error::new(ErrorKind::AlreadyExists, message)
-                .with_hint("take another name, or remove that snapshot"));
+        self.refuse_snapshot(record, &new)?;
+        if let (Some(copied), Some(most)) = (copied, new.most_bytes_of_pool) {
+            let held = kept_snapshot::bytes_of_pool(&self.state, new.pool.as_ref()).map_err(&failed)?;
+            if held.saturating_add(copied.cost) > most {
+                return Err(beyond_bytes(most));
+            }
         }
         let kept = KeptSnapshot {
             id: new.id,
@@ -90,12 +101,31 @@ impl Sandboxes {
             cow: record.cow.clone(),
             ids: record.id_block(),
             program_path: record.program_path.clone(),
-            own_bytes: None,
+            own_bytes: copied.map(|copied| copied.bytes),
+            copy_cost: copied.map(|copied| copied.cost),
             hidden: new.for_forks,
             for_forks: new.for_forks,
         };
         kept.write(&self.state).map_err(&failed)?;
         Ok(NotedSnapshot::New(Box::new(kept)))
+    }
+
+    /// Refuses a snapshot that can't be, whatever its files are. The caller has locked the snapshots.
+    pub(crate) fn refuse_snapshot(&self, record: &Record, new: &NewSnapshot) -> Result<()> {
+        refuse_beyond_depth(&record.lower)?;
+        // A caller may choose the id.
+        if self.state.snapshot(&new.id).exists() {
+            let message = format!("take a snapshot: the id `{}` is in use", new.id);
+            return Err(Error::new(ErrorKind::AlreadyExists, message).with_hint("leave the id out"));
+        }
+        if let Some(name) = &new.name
+            && kept_snapshot::has_name(&self.state, new.pool.as_ref(), name).map_err(failed(TAKE))?
+        {
+            let message = format!("take a snapshot: the name `{name}` is in use");
+            return Err(Error::new(ErrorKind::AlreadyExists, message)
+                .with_hint("take another name, or remove that snapshot"));
+        }
+        Ok(())
     }
 
     /// Returns the change that makes the writable layer of a sandbox the files of a snapshot.
@@ -112,7 +142,8 @@ impl Sandboxes {
         // Copies on write have upper directories of their own.
         let is_own = |kept: &KeptSnapshot| kept.sandbox == record.info.id && record.cow.is_empty();
         let kept = kept.filter(|kept| kept.is_usable() && is_own(kept));
-        let is_same = || is_same_root(&directory.join("upper"), &self.state.snapshot_files(&last.id));
+        let upper = if has_disk(directory) { COPIED_UPPER } else { ROOT };
+        let is_same = || is_same_root(&directory.join(upper), &self.state.snapshot_files(&last.id));
         if kept.is_some() && !is_same()? { Ok(None) } else { Ok(kept) }
     }
 }
@@ -141,10 +172,7 @@ fn has_own_attributes(folder: &Path) -> io::Result<bool> {
 /// The most bytes of names that a file's attributes have: `XATTR_LIST_MAX`.
 const XATTR_LIST_MAX: usize = 65_536;
 
-pub(crate) fn has_disk(directory: &Path) -> bool {
-    directory.join(crate::disk::IMAGE).exists()
-}
-
+/// Makes the error of a step.
 pub(crate) fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {
     move |error| {
         let kind = match error.kind() {

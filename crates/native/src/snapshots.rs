@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use eyot::internal::{different_images, of_another_image};
 use eyot::{
     AwakeSnapshot, BranchPoint, CompareOptions, Error, ErrorKind, FileChanges, ImageInfo, NewImage,
-    NewSnapshot, Result, SandboxId, SandboxPath, SandboxSnapshots, SnapshotId, SnapshotInfo,
+    NewSnapshot, Result, SandboxId, SandboxName, SandboxPath, SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
@@ -21,27 +21,25 @@ use crate::compared::{ComparedPart, compare};
 use crate::condition::Condition;
 use crate::copies::copied_layers;
 use crate::cow_mount::CowMount;
+use crate::disk::{ComparedDisk, has_disk};
+use crate::disk_move::{self, DiskChange};
 use crate::files_move::{self, FilesMove};
 use crate::folder_change;
 use crate::image::Lower;
 use crate::kept_snapshot;
 use crate::merged_layers::MergedLayers;
-use crate::new_snapshot::{NotedSnapshot, TAKE, failed, has_disk};
+use crate::new_snapshot::{NotedSnapshot, TAKE, beyond_bytes, failed};
 use crate::record::{Lock, Record};
 use crate::sandboxes::Sandboxes;
 use crate::sleep::put_to_sleep;
 use crate::snapshot_base::{existing, not_found};
+use crate::tree_copy::TakenBytes;
 
 /// The snapshots of the native provider.
 pub(crate) struct NativeSnapshots(pub Arc<Sandboxes>);
 
 #[async_trait]
 impl SandboxSnapshots for NativeSnapshots {
-    async fn check_still(&self, sandbox: &SandboxId, what: &str) -> Result<()> {
-        let (id, what) = (sandbox.clone(), what.to_owned());
-        self.blocking(move |sandboxes| refuse_disk(&sandboxes.recorded(&id)?.1, &what)).await
-    }
-
     async fn take(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let id = sandbox.clone();
         self.blocking(move |sandboxes| sandboxes.take_snapshot(&id, new)).await
@@ -71,6 +69,14 @@ impl SandboxSnapshots for NativeSnapshots {
         let id = snapshot.clone();
         self.blocking(move |sandboxes| {
             kept_snapshot::find(&sandboxes.state, &id).map_err(failed("find a snapshot"))
+        })
+        .await
+    }
+
+    async fn bytes_of_pool(&self, pool: &SandboxName) -> Result<u64> {
+        let pool = pool.clone();
+        self.blocking(move |sandboxes| {
+            kept_snapshot::bytes_of_pool(&sandboxes.state, Some(&pool)).map_err(failed("count the snapshots"))
         })
         .await
     }
@@ -123,18 +129,6 @@ pub(crate) struct StillSandbox {
     _lock: Lock,
 }
 
-/// Refuses a sandbox that has a disk of its own.
-pub(crate) fn refuse_disk(directory: &Path, what: &str) -> Result<()> {
-    if !has_disk(directory) {
-        return Ok(());
-    }
-    let message = format!("{what}: a sandbox with a disk limit keeps its files on a disk of its own");
-    Err(Error::new(ErrorKind::Unsupported, message).with_hint(WITHOUT_DISK))
-}
-
-/// The hint at snapshots where there is a disk. A server with keys limits the disk of every sandbox.
-const WITHOUT_DISK: &str = "make it without a disk limit; a server with keys sets one unless its configuration has `[quotas] disk_mib = \"unlimited\"`";
-
 impl Sandboxes {
     /// Holds a sleeping sandbox still, and completes what was begun with its files.
     pub(crate) fn hold_still(&self, id: &SandboxId, what: &str) -> Result<StillSandbox> {
@@ -148,7 +142,6 @@ impl Sandboxes {
                 return Err(Error::new(ErrorKind::Conflict, message).with_hint("put it to sleep first"));
             }
         };
-        refuse_disk(&directory, what)?;
         self.state.make()?;
         put_to_sleep(&directory, &record).map_err(failed("end what is left of its guest"))?;
         folder_change::recover(&directory).map_err(failed("undo an apply"))?;
@@ -159,14 +152,68 @@ impl Sandboxes {
 
     fn take_snapshot(&self, id: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let StillSandbox { record, directory, _lock } = self.hold_still(id, "take a snapshot")?;
-        // Alone: of two who want one name, one gets it.
-        let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(failed(TAKE))?;
-        let kept = match self.note_snapshot(&record, &directory, new)? {
-            NotedSnapshot::Last(info) => return Ok(*info),
-            NotedSnapshot::New(kept) => kept,
+        let copied =
+            if has_disk(&directory) { Some(self.copy_disk(&record, &directory, &new)?) } else { None };
+        let taken = self.take_still(record, &directory, new, copied);
+        if copied.is_some() && taken.is_err() {
+            self.forget_copy(&directory);
+        }
+        taken
+    }
+
+    fn take_still(
+        &self,
+        record: Record,
+        directory: &Path,
+        new: NewSnapshot,
+        copied: Option<TakenBytes>,
+    ) -> Result<SnapshotInfo> {
+        let kept = {
+            // Alone: of two who want one name, one gets it.
+            let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(failed(TAKE))?;
+            match self.note_snapshot(&record, directory, new, copied)? {
+                NotedSnapshot::Last(info) => Err(info),
+                NotedSnapshot::New(kept) => {
+                    let change = self.move_into(&kept, directory)?;
+                    change.make(&self.state, directory, record).map_err(failed(TAKE))?;
+                    Ok(kept)
+                }
+            }
         };
-        self.move_into(&kept, &directory)?.make(&self.state, &directory, record).map_err(failed(TAKE))?;
-        Ok(kept.info_of_new())
+        match kept {
+            Ok(kept) => Ok(kept.info_of_new()),
+            Err(last) => {
+                self.forget_copy(directory);
+                Ok(*last)
+            }
+        }
+    }
+
+    /// Copies the files of a disk, which may take long, unless the snapshot can't be taken anyway.
+    fn copy_disk(&self, record: &Record, directory: &Path, new: &NewSnapshot) -> Result<TakenBytes> {
+        let held = {
+            let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed(TAKE))?;
+            self.refuse_snapshot(record, new)?;
+            kept_snapshot::bytes_of_pool(&self.state, new.pool.as_ref()).map_err(failed(TAKE))?
+        };
+        let most = new.most_bytes_of_pool.unwrap_or(u64::MAX);
+        let change = DiskChange::Keep { most_cost: most.saturating_sub(held) };
+        disk_move::prepare(&self.state, directory, record, &change).map_err(|error| match error.kind() {
+            // Not the host's own refusal.
+            io::ErrorKind::QuotaExceeded if error.raw_os_error().is_none() => beyond_bytes(most),
+            _ => failed(TAKE)(error),
+        })
+    }
+
+    /// Removes the copy of a disk that no snapshot has become, unless a change was begun that needs it.
+    fn forget_copy(&self, directory: &Path) {
+        let forgotten = match FilesMove::read(directory) {
+            Ok(None) => disk_move::forget(directory),
+            begun => begun.map(drop),
+        };
+        if let Err(error) = forgotten {
+            tracing::warn!(%error, "remove the copy of a disk; the next use of its sandbox tries again");
+        }
     }
 
     fn roll_back(&self, id: &SandboxId, snapshot: &SnapshotId) -> Result<()> {
@@ -188,7 +235,12 @@ impl Sandboxes {
             let lower = kept.lower_with_it(&self.state).map_err(&failed)?;
             // A root that was closed since is as open as it was.
             let root = fs::symlink_metadata(self.state.snapshot_files(&kept.id)).map_err(&failed)?;
-            let change = FilesMove { kept_as: None, lower, mode: Some(root.mode() & 0o7777) };
+            let mode = root.mode() & 0o7777;
+            if has_disk(&directory) {
+                let change = DiskChange::Discard { snapshot: &self.state.snapshot(&kept.id), mode };
+                disk_move::prepare(&self.state, &directory, &record, &change).map_err(&failed)?;
+            }
+            let change = FilesMove { kept_as: None, lower, mode: Some(mode) };
             change.make(&self.state, &directory, record).map_err(&failed)?;
         }
         kept_snapshot::collect(&self.state).map_err(failed)
@@ -201,9 +253,10 @@ impl Sandboxes {
         for _ in 0..COMPARISON_TRIES {
             // Before the snapshots are locked: whoever has a sandbox's lock may be waiting for theirs.
             [from, to].into_iter().try_for_each(|point| self.complete_move(point))?;
-            let (paths, parts) = self.opened_sides(from, to, &options.path)?;
+            let disks = self.disks_of([from, to])?;
+            let (paths, parts) = self.opened_sides([from, to], &disks, &options.path)?;
             let found = compare(&parts, options.text);
-            if self.sides(from, to)?.1 == paths {
+            if self.sides([from, to], &disks)?.1 == paths && self.have_disks([from, to], &disks)? {
                 return found.map_err(failed);
             }
         }
@@ -212,21 +265,54 @@ impl Sandboxes {
             .with_hint("try again when nobody takes snapshots of them"))
     }
 
+    /// Opens the disks of the sandboxes that are compared.
+    fn disks_of(&self, points: [&BranchPoint; 2]) -> Result<[Option<ComparedDisk>; 2]> {
+        let open = |point: &BranchPoint| {
+            let BranchPoint::Sandbox(id) = point else { return Ok(None) };
+            let directory = self.recorded(id)?.1;
+            if has_disk(&directory) { self.open_disk(id).map(Some) } else { Ok(None) }
+        };
+        let [from, to] = points.map(open);
+        Ok([from?, to?])
+    }
+
+    /// Opens the disk of a sandbox to look at it. The sandbox neither wakes nor falls asleep meanwhile.
+    pub(crate) fn open_disk(&self, id: &SandboxId) -> Result<ComparedDisk> {
+        let (id, _lock) = self.locked(id.as_str())?;
+        ComparedDisk::open(&self.state.sandbox(&id)).map_err(failed("open the disk of a sandbox"))
+    }
+
+    /// Tells whether the sandboxes still have the disks that were opened.
+    fn have_disks(&self, points: [&BranchPoint; 2], disks: &[Option<ComparedDisk>; 2]) -> Result<bool> {
+        for (point, disk) in points.into_iter().zip(disks) {
+            if let (BranchPoint::Sandbox(id), Some(disk)) = (point, disk)
+                && !disk.is_of(&self.recorded(id)?.1)
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn opened_sides(
         &self,
-        from: &BranchPoint,
-        to: &BranchPoint,
+        points: [&BranchPoint; 2],
+        disks: &[Option<ComparedDisk>; 2],
         below: &SandboxPath,
     ) -> Result<(Vec<PartPaths>, Vec<ComparedPart>)> {
-        let (_used, paths) = self.sides(from, to)?;
+        let (_used, paths) = self.sides(points, disks)?;
         let parts = paths.iter().filter_map(|part| part.open(below)).collect::<io::Result<_>>();
         Ok((paths, parts.map_err(failed("compare files"))?))
     }
 
     /// Returns the layers of both sides, with the lock under which they stay where they are.
-    fn sides(&self, from: &BranchPoint, to: &BranchPoint) -> Result<(FileLock, Vec<PartPaths>)> {
+    fn sides(
+        &self,
+        [from, to]: [&BranchPoint; 2],
+        [disk_of_from, disk_of_to]: &[Option<ComparedDisk>; 2],
+    ) -> Result<(FileLock, Vec<PartPaths>)> {
         let used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed("compare files"))?;
-        let (from, to) = (self.side(from)?, self.side(to)?);
+        let (from, to) = (self.side(from, disk_of_from.as_ref())?, self.side(to, disk_of_to.as_ref())?);
         if !is_over_same_image(&from.lower, &to.lower) {
             return Err(different_images());
         }
@@ -237,7 +323,7 @@ impl Sandboxes {
         Ok((used, PartPaths::of(&from, &to)))
     }
 
-    fn side(&self, point: &BranchPoint) -> Result<ComparedSide> {
+    fn side(&self, point: &BranchPoint, disk: Option<&ComparedDisk>) -> Result<ComparedSide> {
         let failed = failed("compare files");
         match point {
             BranchPoint::Snapshot(id) => {
@@ -251,12 +337,8 @@ impl Sandboxes {
             }
             BranchPoint::Sandbox(id) => {
                 let (record, directory) = self.recorded(id)?;
-                if has_disk(&directory) {
-                    let message =
-                        "compare files: a sandbox with a disk limit keeps its files on a disk of its own";
-                    return Err(Error::new(ErrorKind::Unsupported, message).with_hint(WITHOUT_DISK));
-                }
-                Ok(ComparedSide { top: Some(directory), lower: record.lower, cow: record.cow })
+                let top = Some(disk.map_or(directory, ComparedDisk::path));
+                Ok(ComparedSide { top, lower: record.lower, cow: record.cow })
             }
         }
     }
@@ -291,7 +373,7 @@ const COMPARISON_TRIES: usize = 3;
 
 /// One side of a comparison.
 struct ComparedSide {
-    /// The directory of a sandbox.
+    /// The folder of a sandbox's own files: its directory, or its disk.
     top: Option<PathBuf>,
     lower: Lower,
     cow: Vec<CowMount>,

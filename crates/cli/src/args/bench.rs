@@ -38,7 +38,7 @@ pub struct BenchArgs {
     /// Also measure copies from one sandbox to another: 10,000 files, and one file of 1 GiB
     #[arg(long)]
     pub transfer: bool,
-    /// Also measure snapshots and forks of a sandbox with 100,000 files and 2 GiB; native
+    /// Also measure snapshots and forks of a sandbox with 100,000 files and 2 GiB, and of one with a disk limit; native
     #[arg(long)]
     pub branches: bool,
     /// Also measure this image: a pull into an empty store (docker://IMAGE: from the Engine), and

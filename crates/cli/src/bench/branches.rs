@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use eyot::{ExecOptions, SandboxName, SandboxProvider};
+use eyot::{DiskEnforcement, ExecOptions, Limits, Sandbox, SandboxName, SandboxProvider, SandboxSpec};
 use eyot_engine::{ForkOptions, PoolOptions, SandboxPool, SnapshotOptions};
 
 use super::{Item, Items};
@@ -20,6 +20,8 @@ struct BranchRows {
     fork: Item,
     /// The shell line that makes the tree.
     line: &'static str,
+    /// The sandbox has a disk of this size: its files are copied.
+    disk_mib: Option<u64>,
     /// Nothing is timed before the tree is on the disk: one that still writes it delays whatever is done on it, a create as well.
     waits_for_disk: bool,
 }
@@ -29,7 +31,24 @@ const FEW: BranchRows = BranchRows {
     asleep: Some(Item::ratio("snapshot of a sleeping sandbox", CREATE.name, 0.5)),
     fork: Item::ratio("fork → ready, from a snapshot with 10 files", CREATE.name, 1.3),
     line: "cd && mkdir t && cd t && for f in 0 1 2 3 4 5 6 7 8 9; do echo $f > $f; done",
+    disk_mib: None,
     waits_for_disk: false,
+};
+const FEW_ON_DISK: BranchRows = BranchRows {
+    snapshot: Item::beside("snapshot, 10 files, with a disk limit", CREATE.name),
+    asleep: None,
+    fork: Item::beside("fork → ready, from that", CREATE.name),
+    disk_mib: Some(1024),
+    ..FEW
+};
+const THOUSANDS_ON_DISK: BranchRows = BranchRows {
+    snapshot: Item::beside("snapshot, 10,000 files and 200 MiB, with a disk limit", CREATE.name),
+    asleep: None,
+    fork: Item::beside("fork → ready, from those 10,000 files", CREATE.name),
+    line: "cd && mkdir t && cd t && for d in $(seq 10); do mkdir $d && (cd $d && seq 1000 | xargs touch); done \
+           && head -c 209715200 /dev/urandom > large",
+    disk_mib: Some(1024),
+    waits_for_disk: true,
 };
 const MANY: BranchRows = BranchRows {
     snapshot: Item::ratio("snapshot, 100,000 files and 2 GiB, awake", FEW.snapshot.name, 1.5),
@@ -37,6 +56,7 @@ const MANY: BranchRows = BranchRows {
     fork: Item::ratio("fork → ready, from 100,000 files and 2 GiB", FEW.fork.name, 1.5),
     line: "cd && mkdir t && cd t && for d in $(seq 100); do mkdir $d && (cd $d && seq 1000 | xargs touch); done \
            && head -c 2147483648 /dev/zero > large",
+    disk_mib: None,
     waits_for_disk: true,
 };
 
@@ -58,20 +78,37 @@ impl BranchRounds {
         self.branch(&FEW, items).await
     }
 
-    /// Measures those of a sandbox with many files.
+    /// Measures those of a sandbox with many files, and of sandboxes with a disk limit where this host holds one.
     pub async fn many(&self, items: &mut Items, done: &dyn Fn()) -> Result<(), Failure> {
+        let has_disks = self.0.provider().isolation().await?.limits.disk == DiskEnforcement::Quota;
         for _ in 0..Self::LARGE {
+            if has_disks {
+                self.branch(&FEW_ON_DISK, items).await?;
+                self.branch(&THOUSANDS_ON_DISK, items).await?;
+            }
             self.branch(&MANY, items).await?;
             done();
         }
         Ok(())
     }
 
+    /// Makes the sandbox that is branched.
+    async fn parent(&self, rows: &BranchRows, name: &str, items: &mut Items) -> Result<Sandbox, Failure> {
+        if rows.disk_mib.is_some() {
+            let limits = Limits { disk_mib: rows.disk_mib, ..Limits::default() };
+            let spec =
+                SandboxSpec { name: Some(SandboxName::parse(name)?), limits, ..SandboxSpec::default() };
+            return Ok(Sandbox::create(&*self.0.as_provider(), spec).await?);
+        }
+        let since = Instant::now();
+        let sandbox = self.0.get(name).await?;
+        items.note(CREATE, since);
+        Ok(sandbox)
+    }
+
     async fn branch(&self, rows: &BranchRows, items: &mut Items) -> Result<(), Failure> {
         let (pool, name) = (&self.0, "parent");
-        let since = Instant::now();
-        let sandbox = pool.get(name).await?;
-        items.note(CREATE, since);
+        let sandbox = self.parent(rows, name, items).await?;
         let made = sandbox.exec(rows.line, ExecOptions::default()).await?;
         if !made.success() {
             let message = format!("make the files of a branch: {}", made.stderr_text());

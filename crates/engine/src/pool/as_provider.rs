@@ -255,6 +255,7 @@ impl SandboxPool {
             services: Vec::new(),
             sleep_after_ms: None,
             deadline_ms: super::make::deadline_ms(lifecycle),
+            snapshots_mib: 0,
         };
         for () in super::tries() {
             match self.begin_row(new.clone()).await? {
@@ -358,6 +359,7 @@ impl SandboxPool {
             services: Vec::new(),
             sleep_after_ms: None,
             deadline_ms: super::make::deadline_ms(&info.spec.lifecycle),
+            snapshots_mib: 0,
         };
         let options = self.pool_metadata()?;
         self.inner.records.ask(move |store| store.adopt(&new, &options)).await

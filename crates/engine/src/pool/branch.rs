@@ -50,6 +50,26 @@ impl SandboxPool {
         if there < most { Ok(()) } else { Err(self.beyond_quota(most, there)) }
     }
 
+    /// Returns the bytes that the pool's quota of the disk leaves for its snapshots beside its sandboxes.
+    pub(super) async fn bytes_for_snapshots(&self) -> Result<Option<u64>> {
+        let Some(most_mib) = self.options().quotas.disk_mib else { return Ok(None) };
+        let pool = self.name().clone();
+        let used = self.inner.records.ask(move |store| store.quota_use(&pool)).await?.disk_mib;
+        Ok(Some(most_mib.saturating_sub(used).saturating_mul(1 << 20)))
+    }
+
+    /// Returns what the snapshots take of the pool's quota of the disk, in MiB.
+    pub(super) async fn mib_of_snapshots(&self) -> Result<u64> {
+        if self.options().quotas.disk_mib.is_none() {
+            return Ok(0);
+        }
+        match self.provider().snapshots() {
+            Ok(snapshots) => Ok(snapshots.bytes_of_pool(self.name()).await?.div_ceil(1 << 20)),
+            // It has none.
+            Err(_) => Ok(0),
+        }
+    }
+
     /// Refuses more sandboxes than the pool may have.
     pub(super) async fn refuse_more_than_fit(&self, count: usize) -> Result<()> {
         let Some(most) = self.options().quotas.max_sandboxes else { return Ok(()) };
@@ -89,6 +109,7 @@ impl SandboxPool {
             labels: BTreeMap::new(),
             spec: row.spec.clone(),
             for_forks: false,
+            most_bytes_of_pool: None,
         }
     }
 
@@ -101,6 +122,8 @@ impl SandboxPool {
         let (pool, reason) =
             (self.clone(), if new.for_forks { "it was forked or committed" } else { "it was asked for" });
         run_detached(async move {
+            let most_bytes_of_pool = pool.bytes_for_snapshots().await?;
+            let new = NewSnapshot { most_bytes_of_pool, ..new };
             let of_awake = if terms.asleep_only { None } else { pool.take_of_awake(&row, &new).await? };
             let taken = match of_awake {
                 Some(snapshot) => SnapshotTaken { snapshot, stopped: Vec::new() },

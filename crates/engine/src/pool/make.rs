@@ -83,6 +83,7 @@ impl SandboxPool {
             services: create.services.clone(),
             sleep_after_ms: self.sleep_after_ms(create),
             deadline_ms: deadline_ms(&spec.lifecycle),
+            snapshots_mib: 0,
         };
         self.begin_row(new).await
     }
@@ -90,6 +91,10 @@ impl SandboxPool {
     /// Takes a name, if it is free; the pool is noted with its first sandbox.
     pub(super) async fn begin_row(&self, new: NewSandbox) -> Result<ClaimedReservation> {
         let quotas = self.options().quotas;
+        // One that is there already counts as it did when it was made.
+        let is_there = quotas.disk_mib.is_some() && self.row(&new.name).await?.is_some();
+        let snapshots_mib = if is_there { 0 } else { self.mib_of_snapshots().await? };
+        let new = NewSandbox { snapshots_mib, ..new };
         let options = self.pool_metadata()?;
         let begun = self.inner.records.store.ask(move |store| {
             let claim = store.claim(&new.id);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use eyot::{
     AwakeSnapshot, BranchPoint, CompareOptions, FileChanges, ImageInfo, NewImage, NewSnapshot, Result,
-    SandboxId, SandboxOperationUnsupported, SandboxSnapshots, SnapshotId, SnapshotInfo,
+    SandboxId, SandboxName, SandboxOperationUnsupported, SandboxSnapshots, SnapshotId, SnapshotInfo,
 };
 
 use super::SandboxPool;
@@ -53,6 +53,10 @@ impl SandboxSnapshots for PoolSnapshots {
         Ok(found.filter(|info| info.pool.as_ref() == Some(self.pool.name())))
     }
 
+    async fn bytes_of_pool(&self, _pool: &SandboxName) -> Result<u64> {
+        self.all.bytes_of_pool(self.pool.name()).await
+    }
+
     async fn remove(&self, snapshot: &SnapshotId) -> Result<()> {
         self.pool.find_snapshot(snapshot.as_str()).await?;
         self.all.remove(snapshot).await
@@ -88,7 +92,8 @@ impl PoolSnapshots {
     async fn of_pool(&self, sandbox: &SandboxId, new: NewSnapshot) -> Result<NewSnapshot> {
         let row = self.pool.live_row(sandbox.as_str()).await?;
         let pool = Some(self.pool.name().clone());
-        Ok(NewSnapshot { pool, sandbox_name: row.name, spec: row.spec, ..new })
+        let most_bytes_of_pool = self.pool.bytes_for_snapshots().await?;
+        Ok(NewSnapshot { pool, sandbox_name: row.name, spec: row.spec, most_bytes_of_pool, ..new })
     }
 
     /// Refuses what is not of this pool.

@@ -74,7 +74,16 @@ pub(super) fn enforce(transaction: &Transaction<'_>, new: &NewSandbox, quotas: &
         return Err(too_many_sandboxes(&new.pool, most, used.sandboxes));
     }
     enforce_sum(&new.pool, "memory_mib", used.memory_mib, limits.memory_mib, quotas.memory_mib)?;
-    enforce_sum(&new.pool, "disk_mib", used.disk_mib, limits.disk_mib, quotas.disk_mib)?;
+    let disk_mib = used.disk_mib.saturating_add(new.snapshots_mib);
+    enforce_sum(&new.pool, "disk_mib", disk_mib, limits.disk_mib, quotas.disk_mib).map_err(
+        |error| match new.snapshots_mib {
+            0 => error,
+            taken => error.with_hint(format!(
+                "ask for less by {}, or remove sandboxes and snapshots: these take {taken} MiB",
+                named("disk_mib")
+            )),
+        },
+    )?;
     let pids = Some(limits.pids.unwrap_or(Limits::DEFAULT_PIDS));
     enforce_sum(&new.pool, "pids", used.processes, pids, quotas.processes)
 }

@@ -60,6 +60,8 @@ pub struct NewSandbox {
     pub sleep_after_ms: Option<u64>,
     /// The time at which its ttl ends, in milliseconds since 1970 (UTC); `None`: never.
     pub deadline_ms: Option<i64>,
+    /// The part of the pool's quota of the disk that its snapshots take, in MiB. Not kept.
+    pub snapshots_mib: u64,
 }
 
 /// A sandbox as the store knows it.

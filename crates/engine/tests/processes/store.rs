@@ -33,6 +33,7 @@ fn new(sandbox: &str) -> NewSandbox {
         services: Vec::new(),
         sleep_after_ms: None,
         deadline_ms: None,
+        snapshots_mib: 0,
     }
 }
 

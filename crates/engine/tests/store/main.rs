@@ -76,6 +76,7 @@ fn new(pool: &str, sandbox: &str) -> NewSandbox {
         services: Vec::new(),
         sleep_after_ms: None,
         deadline_ms: None,
+        snapshots_mib: 0,
     }
 }
 

@@ -1,6 +1,5 @@
 //! Copies on write of folders of the host: what a sandbox changes in one is its own, and belongs to its snapshots.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::error::{Error, ErrorKind};
 use crate::path::SandboxPath;
 use crate::sandbox::Sandbox;
 use crate::snapshot::{BranchPoint, ChangeKind, CompareOptions, NewSnapshot};
-use crate::spec::{Mount, SandboxSpec, SnapshotId};
+use crate::spec::{Mount, SandboxSpec};
 
 cases! {
     a_copy_on_write_is_changed_by_its_sandbox_alone(fixture) needs [CowMounts, Shell];
@@ -102,16 +101,7 @@ async fn a_copy_on_write_belongs_to_snapshots_forks_and_comparisons(fixture: Arc
     output(&sandbox.0, CHANGE).await?;
     let info = sandbox.0.info().clone();
     provider.sleep(info.id.as_str()).await?;
-    let new = NewSnapshot {
-        id: SnapshotId::generate(),
-        name: None,
-        pool: None,
-        sandbox_name: info.name.clone(),
-        labels: BTreeMap::new(),
-        spec: info.spec.clone(),
-        for_forks: false,
-    };
-    let taken = snapshots.take(&info.id, new).await?;
+    let taken = snapshots.take(&info.id, NewSnapshot::of(&info)).await?;
     let fork_spec = || -> Check<SandboxSpec> {
         Ok(SandboxSpec { image: None, snapshot: Some(taken.id.clone()), ..spec(&*fixture, &folder)? })
     };

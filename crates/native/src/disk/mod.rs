@@ -11,12 +11,17 @@ mod template;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use eyot::{Error, Limits, Result};
+use rustix::fs::{FlockOperation, flock};
 
+use crate::sparse_copy::copy_sparse;
 use crate::state::StateDir;
+
+use attach::{DiskAccess, DiskUse};
 
 /// The step that makes a sandbox's disk. Errors and tests use this name.
 pub(crate) const STEP: &str = "make its disk";
@@ -121,25 +126,105 @@ impl Tools {
 impl DiskRequest {
     /// Makes the disk of the sandbox in this directory.
     pub(crate) fn make(&self, state: &StateDir, directory: &Path) -> io::Result<Disk> {
-        let template = template::of_size(&state.layers(), self.mib, &self.tools.mkfs)?;
-        let mut options = File::options();
-        let image = options.read(true).write(true).create_new(true).open(directory.join(IMAGE))?;
-        template::copy(&template, &image)?;
-        Ok(Disk { mount: attach::mount(&image)? })
+        self.make_at(state, &directory.join(IMAGE))
     }
 
-    /// Attaches the existing disk of the sandbox in this directory, after its last mount is gone.
-    pub(crate) fn attach(&self, directory: &Path) -> io::Result<Disk> {
-        let path = directory.join(IMAGE);
-        let image = File::options().read(true).write(true).open(&path)?;
-        attach::wait_until_let_go(&image)?;
-        check::mend_if_unclean(&image, &path, &self.tools.mkfs)?;
-        Ok(Disk { mount: attach::mount(&image)? })
+    /// Makes the disk that is to take the place of the one of the sandbox in this directory.
+    pub(crate) fn make_next(&self, state: &StateDir, directory: &Path) -> io::Result<Disk> {
+        self.make_at(state, &directory.join(NEXT_IMAGE))
     }
+
+    fn make_at(&self, state: &StateDir, path: &Path) -> io::Result<Disk> {
+        let template = template::of_size(&state.layers(), self.mib, &self.tools.mkfs)?;
+        let image = File::options().read(true).write(true).create_new(true).open(path)?;
+        copy_sparse(&template, &image)?;
+        Ok(Disk { mount: attach::mount(&image, DiskAccess::Write)? })
+    }
+
+    /// Attaches the existing disk of the sandbox in this directory, after its last mount is gone. If somebody compares its files, it
+    /// is mounted once more. The caller holds the sandbox's lock.
+    pub(crate) fn attach(&self, directory: &Path) -> io::Result<Disk> {
+        let is_compared = match File::open(directory.join(COMPARED)) {
+            Ok(mark) => flock(&mark, FlockOperation::NonBlockingLockExclusive).is_err(),
+            Err(_) => false,
+        };
+        attach(directory, &self.tools, is_compared, DiskAccess::Write)
+    }
+}
+
+fn attach(directory: &Path, tools: &Tools, is_kept: bool, access: DiskAccess) -> io::Result<Disk> {
+    let path = directory.join(IMAGE);
+    let image = File::options().read(true).write(true).open(&path)?;
+    let mount = match attach::take(&image, is_kept, access)? {
+        DiskUse::Shared(mount) => mount,
+        DiskUse::Free => {
+            check::mend_if_unclean(&image, &path, &tools.mkfs)?;
+            attach::mount(&image, access)?
+        }
+    };
+    Ok(Disk { mount })
+}
+
+/// Tells whether the sandbox in this directory has a disk of its own.
+pub(crate) fn has_disk(directory: &Path) -> bool {
+    directory.join(IMAGE).exists()
 }
 
 /// The name of the image file in the sandbox's directory.
 pub(crate) const IMAGE: &str = "disk";
+/// The name of the image file that is to take its place.
+pub(crate) const NEXT_IMAGE: &str = "disk.next";
+/// The file that is locked while somebody compares the files of a disk.
+const COMPARED: &str = "disk.compared";
+
+/// A sandbox's disk that is looked at, whether the sandbox is awake or not.
+#[derive(Debug)]
+pub(crate) struct ComparedDisk {
+    disk: Disk,
+    /// The image file: the number of its file system, and its own.
+    file: (u64, u64),
+    /// Locked as long as the disk is looked at: whoever wakes the sandbox meanwhile shares the mount.
+    _mark: File,
+}
+
+impl ComparedDisk {
+    /// Opens the disk of the sandbox in this directory. The caller holds the sandbox's lock.
+    pub(crate) fn open(directory: &Path) -> io::Result<Self> {
+        let mut options = File::options();
+        let mark =
+            options.read(true).write(true).create(true).truncate(false).open(directory.join(COMPARED))?;
+        flock(&mark, FlockOperation::LockShared)?;
+        let tools = Tools::find().map_err(io::Error::other)?;
+        let file = image_file(directory)?;
+        let disk = attach(directory, &tools, true, DiskAccess::Read)?;
+        Ok(Self { disk, file, _mark: mark })
+    }
+
+    /// Returns a path to the top directory of the disk, as [`Disk::path`] does.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.disk.path()
+    }
+
+    /// Tells whether the sandbox in this directory still has this disk.
+    pub(crate) fn is_of(&self, directory: &Path) -> bool {
+        image_file(directory).is_ok_and(|file| file == self.file)
+    }
+}
+
+fn image_file(directory: &Path) -> io::Result<(u64, u64)> {
+    let found = std::fs::metadata(directory.join(IMAGE))?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Locks the disk of a sandbox that sleeps, so that it stays as it is; `None` if somebody has it mounted for long.
+pub(crate) fn lock_image(directory: &Path) -> io::Result<Option<File>> {
+    let image = File::open(directory.join(IMAGE))?;
+    match attach::wait_until_let_go(&image) {
+        Ok(()) => Ok(Some(image)),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
 impl Disk {
     /// Returns a path to the top directory of the disk. It is valid in this process while the disk

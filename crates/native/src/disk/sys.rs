@@ -1,10 +1,11 @@
-//! The two requests to loop devices that need unsafe code.
+//! The requests to loop devices that need unsafe code.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
+const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 /// Has the device release its file when it is closed for the last time.
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 
@@ -58,5 +59,20 @@ pub(super) fn configure(device: BorrowedFd<'_>, image: BorrowedFd<'_>) -> io::Re
     match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
+    }
+}
+
+/// Returns the device and the number of the file behind a loop device.
+///
+/// # Errors
+/// `ENXIO` if there is none.
+pub(super) fn file_behind(device: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+    // SAFETY: plain numbers, for which zeroes are valid.
+    let mut info: LoopInfo = unsafe { std::mem::zeroed() };
+    // SAFETY: `info` is a live struct laid out as this request fills it; on another file than a loop device the request is an
+    // error.
+    match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok((info.device, info.inode)),
     }
 }

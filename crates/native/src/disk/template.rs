@@ -7,13 +7,12 @@
 use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use rustix::fs::{FlockOperation, SeekFrom, flock};
-use rustix::io::Errno;
+use rustix::fs::{FlockOperation, flock};
 
 use crate::image::{aside, is_aside};
 use crate::state::make_dir;
@@ -136,38 +135,10 @@ fn build(folder: &Path, mib: u64, mkfs: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes an empty file a copy of another one, holes included.
-pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
-    // Where the host's file system can, both share what they have until one changes.
-    if rustix::fs::ioctl_ficlone(to, from).is_ok() {
-        return Ok(());
-    }
-    to.set_len(from.metadata()?.len())?;
-    let mut at = 0;
-    loop {
-        let start = match rustix::fs::seek(from, SeekFrom::Data(at)) {
-            Ok(start) => start,
-            Err(Errno::NXIO) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        at = rustix::fs::seek(from, SeekFrom::Hole(start))?;
-        copy_extent(from, to, start, at)?;
-    }
-}
-
-fn copy_extent(from: &File, to: &File, mut at: u64, end: u64) -> io::Result<()> {
-    let mut buffer = vec![0; 128 * 1024];
-    while at < end {
-        let wanted = usize::try_from(end - at).map_or(buffer.len(), |left| left.min(buffer.len()));
-        from.read_exact_at(&mut buffer[..wanted], at)?;
-        to.write_all_at(&buffer[..wanted], at)?;
-        at += wanted as u64;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
 
     /// A stand-in for `mkfs`: it succeeds, and leaves an image of the right size with nothing in
@@ -233,23 +204,6 @@ mod tests {
         let mut byte = [0];
         first.read_exact_at(&mut byte, (1 << 20) - 1).unwrap();
         assert_eq!((byte, first.metadata().unwrap().len()), ([1], 50 << 20));
-    }
-
-    #[test]
-    fn a_copy_has_the_same_bytes_and_the_same_holes() {
-        let folder = tempfile::tempdir().unwrap();
-        let open = |name: &str| {
-            File::options().read(true).write(true).create_new(true).open(folder.path().join(name)).unwrap()
-        };
-        let (from, to) = (open("from"), open("to"));
-        from.set_len(64 << 20).unwrap();
-        for (at, text) in [(0, "first"), (5 << 20, "second"), ((64 << 20) - 4, "last")] {
-            from.write_all_at(text.as_bytes(), at).unwrap();
-        }
-        copy(&from, &to).unwrap();
-        let [a, b] = ["from", "to"].map(|name| fs::read(folder.path().join(name)).unwrap());
-        assert!(a == b);
-        assert!(to.metadata().unwrap().blocks() * 512 < 1 << 20);
     }
 
     #[test]

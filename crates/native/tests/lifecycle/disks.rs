@@ -34,7 +34,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Makes a trial that is ignored on hosts without disk limits.
-fn trial<F>(name: &str, case: fn(Arc<NativeProvider>, State) -> F) -> Trial
+pub fn trial<F>(name: &str, case: fn(Arc<NativeProvider>, State) -> F) -> Trial
 where
     F: Future<Output = Result<(), Failed>> + 'static,
 {
@@ -78,7 +78,7 @@ async fn from_a_slot(_: Arc<NativeProvider>, state: State) -> Result<(), Failed>
 }
 
 /// Lists the files of this state folder that are behind loop devices.
-fn devices(state: &State) -> Vec<PathBuf> {
+pub fn devices(state: &State) -> Vec<PathBuf> {
     let all = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let files = all.filter_map(|entry| fs::read_to_string(entry.path().join("loop/backing_file")).ok());
     files.map(|file| PathBuf::from(file.trim())).filter(|file| file.starts_with(state.path())).collect()
@@ -95,7 +95,7 @@ async fn ensure_no_devices(state: &State) -> Result<(), Failed> {
     Err(format!("loop devices are left: {:?}", devices(state)).into())
 }
 
-async fn ensure_nothing_left(state: &State) -> Result<(), Failed> {
+pub async fn ensure_nothing_left(state: &State) -> Result<(), Failed> {
     ensure_no_devices(state).await?;
     state.assert_empty()
 }

@@ -5,6 +5,7 @@
 mod awake_snapshots;
 mod damaged;
 mod deadlines;
+mod disk_snapshots;
 mod disks;
 mod groups;
 mod guest_program;
@@ -39,6 +40,7 @@ fn main() {
         groups::trials(),
         guest_program::trials(),
         guest_rights::trials(),
+        disk_snapshots::trials(),
         disks::trials(),
         outliving::trials(),
         passed_files::trials(),

@@ -3,14 +3,14 @@
 use std::pin::pin;
 
 use eyot::{
-    CompareOptions, ErrorKind, ExecOptions, ProcessStatus, SandboxName, SandboxPath, SandboxProvider,
-    StartOptions,
+    CompareOptions, DiskEnforcement, ErrorKind, ExecOptions, Limits, ProcessStatus, Sandbox, SandboxName,
+    SandboxPath, SandboxProvider, SandboxSpec, StartOptions,
 };
 use eyot_engine::events::EventKind;
 use eyot_engine::{ComparedPoint, ForkOptions, PoolOptions, PoolQuotas, SnapshotOptions};
 use futures_util::future::join_all;
 use futures_util::{FutureExt, StreamExt};
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::engine::engine;
 use crate::session::Session;
@@ -19,6 +19,9 @@ use crate::{ensure, trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_quota_of_snapshots_is_held_by_those_who_take_theirs_at_once_too", quota),
+        Trial::ignorable_test("what_snapshots_of_a_disk_take_counts_in_the_quota_of_the_disk", || {
+            tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(quota_of_disk())
+        }),
         trial("forks_that_nobody_waits_for_are_made_and_destroyed", given_up),
         trial("a_long_comparison_holds_up_no_snapshot", long_comparison),
         trial("a_fork_that_there_is_no_room_for_ends_nothing", refused_before),
@@ -49,6 +52,47 @@ async fn quota() -> Result<(), Failed> {
     pool.remove_snapshot(first.snapshot.id.as_str()).await?;
     pool.snapshot("d", SnapshotOptions::default()).await?;
     Ok(pool.close().await?)
+}
+
+async fn quota_of_disk() -> Result<Completion, Failed> {
+    let session = Session::new()?;
+    let quotas = PoolQuotas { disk_mib: Some(100), ..PoolQuotas::default() };
+    let name = SandboxName::parse("p")?;
+    let pool = engine(&session).await?.pool(PoolOptions { name, quotas, ..PoolOptions::default() })?;
+    let provider = pool.as_provider();
+    let spec = |name: &str, mib| -> Result<SandboxSpec, Failed> {
+        let limits = Limits { disk_mib: Some(mib), ..Limits::default() };
+        Ok(SandboxSpec { name: Some(SandboxName::parse(name)?), limits, ..SandboxSpec::default() })
+    };
+    let dev = Sandbox::create(&*provider, spec("dev", 64)?).await?;
+    if dev.isolation().limits.disk != DiskEnforcement::Quota {
+        pool.close().await?;
+        return Ok(Completion::ignored_with("no disk quota here: no root, loop devices or mkfs.ext4"));
+    }
+    let write = async |mib: u64| {
+        let line = format!("head -c {mib}M /dev/urandom > file");
+        pool.get("dev").await?.exec(line.as_str(), ExecOptions::default()).await.map(drop)
+    };
+    write(40).await?;
+    let error =
+        pool.snapshot("dev", SnapshotOptions::default()).await.err().ok_or("40 MiB beside 64 of 100")?;
+    ensure(error.kind() == ErrorKind::Quota && error.to_string().contains("36"), format!("{error:?}"))?;
+    ensure(pool.get("dev").await?.read("file").await?.len() == 40 << 20, "the file is another one")?;
+    write(20).await?;
+    let taken = pool.snapshot("dev", SnapshotOptions::default()).await?;
+    let error = Sandbox::create(&*provider, spec("more", 20)?).await.err().ok_or("84 and 20 of 100")?;
+    ensure(error.kind() == ErrorKind::Quota, error.to_string())?;
+    // The sandbox that is there is used as before, and a list with sizes changes nothing.
+    ensure(pool.get("dev").await?.id() == dev.id(), "it is another sandbox")?;
+    pool.snapshots_with_sizes().await?;
+    // Hidden ones count as well: the sandbox still lies above it.
+    pool.remove_snapshot(taken.snapshot.id.as_str()).await?;
+    let error = Sandbox::create(&*provider, spec("more", 20)?).await.err().ok_or("it still takes 20")?;
+    ensure(error.kind() == ErrorKind::Quota, error.to_string())?;
+    pool.remove("dev").await?;
+    Sandbox::create(&*provider, spec("more", 20)?).await?;
+    pool.close().await?;
+    Ok(Completion::Completed)
 }
 
 async fn given_up() -> Result<(), Failed> {

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use eyot::{ExecOptions, Sandbox, SandboxName};
+use eyot::{DiskEnforcement, ExecOptions, Limits, Sandbox, SandboxName, SandboxSpec};
 use eyot_engine::{ForkOptions, RollbackOptions, SandboxPool, SnapshotOptions};
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::killed::{Random, open, say, work_and_be_killed};
 use crate::session::{Session, output};
@@ -28,7 +28,38 @@ pub fn trials() -> Vec<Trial> {
             killed(KILLS)
         }),
         trial(soak, || killed(KILLS_OF_SOAK)).with_ignored_flag(true),
+        with_disks(
+            "a_process_that_is_killed_while_it_branches_a_sandbox_with_a_disk_limit_loses_none",
+            KILLS,
+        ),
+        with_disks(
+            "soak::a_process_that_is_killed_while_it_branches_a_sandbox_with_a_disk_limit_loses_none",
+            KILLS_OF_SOAK,
+        )
+        .with_ignored_flag(true),
     ]
+}
+
+/// Does the same with a sandbox whose files lie on a disk of its own.
+fn with_disks(name: &str, kills: u32) -> Trial {
+    Trial::ignorable_test(name, move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        runtime.block_on(async {
+            let session = Session::new()?;
+            let (pool, engine) = open(&session.state()).await?;
+            if pool.provider().isolation().await?.limits.disk != DiskEnforcement::Quota {
+                return Ok(Completion::ignored_with(
+                    "no disk quota here: no root, loop devices or mkfs.ext4",
+                ));
+            }
+            let limits = Limits { disk_mib: Some(16), ..Limits::default() };
+            let spec = SandboxSpec { name: Some(SandboxName::parse(DEV)?), limits, ..SandboxSpec::default() };
+            Sandbox::create(&*pool.as_provider(), spec).await?;
+            drop((pool, engine));
+            killed_in(&session, kills).await?;
+            Ok(Completion::Completed)
+        })
+    })
 }
 
 /// The `main` of the process that is killed.
@@ -64,7 +95,10 @@ async fn names(pool: &SandboxPool) -> Result<Vec<String>, Failed> {
 
 async fn write(pool: &SandboxPool, content: &str) -> Result<(), Failed> {
     say("write", content, "-");
-    let line = format!("printf %s {content} > ~/f.new && mv ~/f.new ~/f");
+    // Enough for a kill to fall into the copy of a disk.
+    let line = format!(
+        "cd && head -c 1M /dev/zero > large && mkdir -p d && (cd d && seq 200 | xargs touch) && printf %s {content} > f.new && mv f.new f"
+    );
     pool.get(DEV).await?.exec(line.as_str(), ExecOptions::default()).await?;
     say("wrote", content, "-");
     Ok(())
@@ -148,7 +182,10 @@ impl Ledger {
 }
 
 async fn killed(kills: u32) -> Result<(), Failed> {
-    let session = Session::new()?;
+    killed_in(&Session::new()?, kills).await
+}
+
+async fn killed_in(session: &Session, kills: u32) -> Result<(), Failed> {
     let (mut random, mut ledger) = (Random(SEED), Ledger::default());
     {
         let (pool, _engine) = open(&session.state()).await?;
@@ -185,7 +222,13 @@ async fn check(state: &Path, ledger: &mut Ledger) -> Result<(), Failed> {
     }
     let sandboxes = pool.provider().list().await?.len();
     ensure(sandboxes == 1, format!("there are {sandboxes} sandboxes"))?;
-    let content = output(&pool.get(DEV).await?, "cat ~/f").await?;
+    let dev = pool.get(DEV).await?;
+    let left = std::fs::read_dir(state.join("sandboxes").join(dev.id().as_str()))?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .find(|name| name.ends_with(".copied") || name.ends_with(".next"));
+    ensure(left.is_none(), format!("{left:?} is left"))?;
+    let content = output(&dev, "cat ~/f").await?;
     ensure(ledger.now.contains(&content), format!("the sandbox has {content}"))?;
     ledger.now = BTreeSet::from([content]);
     let listed: BTreeSet<String> = names(&pool).await?.into_iter().collect();

@@ -8,7 +8,7 @@ let client: EyotClient;
 
 before(async () => {
   here = await ground();
-  // With a key each sandbox of a native server has a disk of its own, which has no snapshots: the client starts a server instead.
+  // With a key each sandbox of a native server has a disk of its own, whose files are copied: the client starts a server instead.
   client = new EyotClient({ stateDir: `${here.folder}/own` });
 });
 after(async () => {
