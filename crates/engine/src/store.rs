@@ -52,7 +52,7 @@ pub(crate) use mark::lost_store_error;
 pub use owner::Owner;
 pub use pools::PoolRow;
 pub use quota::QuotaUse;
-pub(crate) use quota::too_many_sandboxes;
+pub(crate) use quota::{enforce_sum, too_many_sandboxes};
 pub(crate) use row::{ENDED_WITH_ITS_PROCESS, FOUND_GONE};
 pub use row::{NewSandbox, RowState, SandboxRow};
 pub use waking::WakingTurn;

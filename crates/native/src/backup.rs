@@ -28,8 +28,9 @@ pub struct HeldSandboxes {
 /// Returns the condition of a sandbox that was just locked.
 fn condition_of_held(state: &StateDir, directory: &Path) -> Result<Condition> {
     let settle = || {
-        if ReadyMark::end_move(directory)? {
-            let record = Record::read(directory)?;
+        ReadyMark::end_move(directory)?;
+        if let (Some(record), Condition::Sleeping) = Condition::of(directory) {
+            // With what a killed process has begun or prepared, too: a copy has whole sandboxes only.
             put_to_sleep(directory, &record)?;
             files_move::complete(state, directory, record)?;
         }

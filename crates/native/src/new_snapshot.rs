@@ -72,13 +72,9 @@ impl Sandboxes {
         let failed = failed(TAKE);
         // Rules that were changed since are in force in the forks, too.
         let spec = SandboxSpec { egress: record.info.spec.egress.clone(), ..new.spec.clone() };
-        if new.for_forks
-            && new.name.is_none()
-            && let Some(last) = self.unchanged_since(record, directory).map_err(&failed)?
-        {
-            let (sandbox_name, labels) = (new.sandbox_name, new.labels);
-            let info = SnapshotInfo { sandbox_name, labels, spec, ..last.info(None) };
-            return Ok(NotedSnapshot::Last(Box::new(info)));
+        let upper = directory.join(if has_disk(directory) { COPIED_UPPER } else { ROOT });
+        if let Some(last) = self.last_of_same_files(record, &upper, &new)? {
+            return Ok(NotedSnapshot::Last(Box::new(last)));
         }
         self.refuse_snapshot(record, &new)?;
         if let (Some(copied), Some(most)) = (copied, new.most_bytes_of_pool) {
@@ -135,15 +131,33 @@ impl Sandboxes {
         Ok(FilesMove { kept_as: Some(kept.id.clone()), lower, mode: None })
     }
 
-    /// Returns the last snapshot of a sandbox that has written nothing since: forks of it need no layer of their own.
-    fn unchanged_since(&self, record: &Record, directory: &Path) -> io::Result<Option<KeptSnapshot>> {
+    /// Returns the last snapshot of a sandbox that has written nothing to `upper` since, if one for forks is wanted: they need no
+    /// layer of their own.
+    pub(crate) fn last_of_same_files(
+        &self,
+        record: &Record,
+        upper: &Path,
+        new: &NewSnapshot,
+    ) -> Result<Option<SnapshotInfo>> {
+        if !new.for_forks || new.name.is_some() {
+            return Ok(None);
+        }
+        let last = self.unchanged_since(record, upper).map_err(failed(TAKE))?;
+        Ok(last.map(|last| SnapshotInfo {
+            sandbox_name: new.sandbox_name.clone(),
+            labels: new.labels.clone(),
+            spec: SandboxSpec { egress: record.info.spec.egress.clone(), ..new.spec.clone() },
+            ..last.info(None)
+        }))
+    }
+
+    fn unchanged_since(&self, record: &Record, upper: &Path) -> io::Result<Option<KeptSnapshot>> {
         let Some(last) = record.lower.snapshots.first() else { return Ok(None) };
         let kept = KeptSnapshot::read(&self.state, &last.id)?;
         // Copies on write have upper directories of their own.
         let is_own = |kept: &KeptSnapshot| kept.sandbox == record.info.id && record.cow.is_empty();
         let kept = kept.filter(|kept| kept.is_usable() && is_own(kept));
-        let upper = if has_disk(directory) { COPIED_UPPER } else { ROOT };
-        let is_same = || is_same_root(&directory.join(upper), &self.state.snapshot_files(&last.id));
+        let is_same = || is_same_root(upper, &self.state.snapshot_files(&last.id));
         if kept.is_some() && !is_same()? { Ok(None) } else { Ok(kept) }
     }
 }

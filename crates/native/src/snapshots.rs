@@ -29,6 +29,7 @@ use crate::image::Lower;
 use crate::kept_snapshot;
 use crate::merged_layers::MergedLayers;
 use crate::new_snapshot::{NotedSnapshot, TAKE, beyond_bytes, failed};
+use crate::plan::ROOT;
 use crate::record::{Lock, Record};
 use crate::sandboxes::Sandboxes;
 use crate::sleep::put_to_sleep;
@@ -152,8 +153,14 @@ impl Sandboxes {
 
     fn take_snapshot(&self, id: &SandboxId, new: NewSnapshot) -> Result<SnapshotInfo> {
         let StillSandbox { record, directory, _lock } = self.hold_still(id, "take a snapshot")?;
-        let copied =
-            if has_disk(&directory) { Some(self.copy_disk(&record, &directory, &new)?) } else { None };
+        let copied = if has_disk(&directory) {
+            if let Some(last) = self.last_of_same_disk(&record, &directory, &new)? {
+                return Ok(last);
+            }
+            Some(self.copy_disk(&record, &directory, &new)?)
+        } else {
+            None
+        };
         let taken = self.take_still(record, &directory, new, copied);
         if copied.is_some() && taken.is_err() {
             self.forget_copy(&directory);
@@ -187,6 +194,21 @@ impl Sandboxes {
                 Ok(*last)
             }
         }
+    }
+
+    /// Returns the last snapshot where the disk has nothing that was written since, and that is enough.
+    fn last_of_same_disk(
+        &self,
+        record: &Record,
+        directory: &Path,
+        new: &NewSnapshot,
+    ) -> Result<Option<SnapshotInfo>> {
+        if !new.for_forks || record.lower.snapshots.is_empty() {
+            return Ok(None);
+        }
+        let disk = ComparedDisk::open(directory).map_err(failed(TAKE))?;
+        let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed(TAKE))?;
+        self.last_of_same_files(record, &disk.path().join(ROOT), new)
     }
 
     /// Copies the files of a disk, which may take long, unless the snapshot can't be taken anyway.
@@ -254,9 +276,11 @@ impl Sandboxes {
             // Before the snapshots are locked: whoever has a sandbox's lock may be waiting for theirs.
             [from, to].into_iter().try_for_each(|point| self.complete_move(point))?;
             let disks = self.disks_of([from, to])?;
-            let (paths, parts) = self.opened_sides([from, to], &disks, &options.path)?;
+            let Some((paths, parts)) = self.opened_sides([from, to], &disks, &options.path)? else {
+                continue;
+            };
             let found = compare(&parts, options.text);
-            if self.sides([from, to], &disks)?.1 == paths && self.have_disks([from, to], &disks)? {
+            if self.sides([from, to], &disks)?.is_some_and(|(_, now)| now == paths) {
                 return found.map_err(failed);
             }
         }
@@ -269,7 +293,7 @@ impl Sandboxes {
     fn disks_of(&self, points: [&BranchPoint; 2]) -> Result<[Option<ComparedDisk>; 2]> {
         let open = |point: &BranchPoint| {
             let BranchPoint::Sandbox(id) = point else { return Ok(None) };
-            let directory = self.recorded(id)?.1;
+            let directory = self.state.sandbox(&self.id_of(id.as_str())?);
             if has_disk(&directory) { self.open_disk(id).map(Some) } else { Ok(None) }
         };
         let [from, to] = points.map(open);
@@ -282,37 +306,27 @@ impl Sandboxes {
         ComparedDisk::open(&self.state.sandbox(&id)).map_err(failed("open the disk of a sandbox"))
     }
 
-    /// Tells whether the sandboxes still have the disks that were opened.
-    fn have_disks(&self, points: [&BranchPoint; 2], disks: &[Option<ComparedDisk>; 2]) -> Result<bool> {
-        for (point, disk) in points.into_iter().zip(disks) {
-            if let (BranchPoint::Sandbox(id), Some(disk)) = (point, disk)
-                && !disk.is_of(&self.recorded(id)?.1)
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     fn opened_sides(
         &self,
         points: [&BranchPoint; 2],
         disks: &[Option<ComparedDisk>; 2],
         below: &SandboxPath,
-    ) -> Result<(Vec<PartPaths>, Vec<ComparedPart>)> {
-        let (_used, paths) = self.sides(points, disks)?;
+    ) -> Result<Option<(Vec<PartPaths>, Vec<ComparedPart>)>> {
+        let Some((_used, paths)) = self.sides(points, disks)? else { return Ok(None) };
         let parts = paths.iter().filter_map(|part| part.open(below)).collect::<io::Result<_>>();
-        Ok((paths, parts.map_err(failed("compare files"))?))
+        Ok(Some((paths, parts.map_err(failed("compare files"))?)))
     }
 
-    /// Returns the layers of both sides, with the lock under which they stay where they are.
+    /// Returns the layers of both sides, with the lock under which they stay where they are; `None` if a sandbox has another disk than
+    /// the one that was opened.
     fn sides(
         &self,
         [from, to]: [&BranchPoint; 2],
         [disk_of_from, disk_of_to]: &[Option<ComparedDisk>; 2],
-    ) -> Result<(FileLock, Vec<PartPaths>)> {
+    ) -> Result<Option<(FileLock, Vec<PartPaths>)>> {
         let used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed("compare files"))?;
-        let (from, to) = (self.side(from, disk_of_from.as_ref())?, self.side(to, disk_of_to.as_ref())?);
+        let sides = (self.side(from, disk_of_from.as_ref())?, self.side(to, disk_of_to.as_ref())?);
+        let (Some(from), Some(to)) = sides else { return Ok(None) };
         if !is_over_same_image(&from.lower, &to.lower) {
             return Err(different_images());
         }
@@ -320,25 +334,28 @@ impl Sandboxes {
             let message = "compare files: the two sides have different copies on write";
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        Ok((used, PartPaths::of(&from, &to)))
+        Ok(Some((used, PartPaths::of(&from, &to))))
     }
 
-    fn side(&self, point: &BranchPoint, disk: Option<&ComparedDisk>) -> Result<ComparedSide> {
+    fn side(&self, point: &BranchPoint, disk: Option<&ComparedDisk>) -> Result<Option<ComparedSide>> {
         let failed = failed("compare files");
         match point {
             BranchPoint::Snapshot(id) => {
                 let kept = existing(&self.state, id).map_err(&failed)?.ok_or_else(|| not_found(id))?;
                 let lower = kept.lower_with_it(&self.state).map_err(failed)?;
-                Ok(ComparedSide { top: None, lower, cow: kept.cow })
+                Ok(Some(ComparedSide { top: None, lower, cow: kept.cow }))
             }
             BranchPoint::Base(id) => {
                 let (record, _) = self.recorded(id)?;
-                Ok(ComparedSide { top: None, lower: record.lower, cow: record.cow })
+                Ok(Some(ComparedSide { top: None, lower: record.lower, cow: record.cow }))
             }
             BranchPoint::Sandbox(id) => {
                 let (record, directory) = self.recorded(id)?;
+                if disk.is_some_and(|disk| !disk.is_of(&directory)) {
+                    return Ok(None);
+                }
                 let top = Some(disk.map_or(directory, ComparedDisk::path));
-                Ok(ComparedSide { top, lower: record.lower, cow: record.cow })
+                Ok(Some(ComparedSide { top, lower: record.lower, cow: record.cow }))
             }
         }
     }

@@ -78,6 +78,7 @@ impl TreeCopy {
         let opened = |path: &Path| rustix::fs::open(path, DIRECTORY, Mode::empty());
         rustix::fs::mkdir(to, PRIVATE)?;
         let (mut from, mut to) = (opened(from)?, opened(to)?);
+        self.count(&rustix::fs::fstat(&from)?)?;
         let mut levels = vec![self.enter(&from, &to)?];
         while let Some(level) = levels.last_mut() {
             if let Some(name) = level.folders.pop() {
@@ -98,7 +99,6 @@ impl TreeCopy {
     /// Copies what a directory has in it, but for its directories.
     fn enter(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<CopiedFolder> {
         let stat = rustix::fs::fstat(from)?;
-        self.count(&stat)?;
         let mut folders = Vec::new();
         for entry in Dir::read_from(from)? {
             let entry = entry?;
@@ -108,6 +108,7 @@ impl TreeCopy {
             }
             let stat = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                self.count(&stat)?;
                 folders.push(name.to_owned());
             } else {
                 self.copy_name((from, to), name, &stat).map_err(|error| named(name, error))?;
@@ -128,7 +129,11 @@ impl TreeCopy {
         let number = CString::new(stat.st_ino.to_string())?;
         let has_more_names = stat.st_nlink > 1;
         if has_more_names && self.linked.contains(&stat.st_ino) {
-            return Ok(rustix::fs::linkat(&self.links, &number, to, name, AtFlags::empty())?);
+            match rustix::fs::linkat(&self.links, &number, to, name, AtFlags::empty()) {
+                // There is one name more than the file had. The last one becomes a file of its own, and costs as much.
+                Err(Errno::MLINK) => {}
+                linked => return Ok(linked?),
+            }
         }
         self.count(stat)?;
         copy_content((from, to), name, stat)?;

@@ -22,7 +22,7 @@ fn a_sandbox_with_a_disk_has_snapshots_forks_and_an_apply_as_others_have() {
     let changed = machine.run(&["diff", "box"]);
     assert!(changed.success().contains("D /workspace/kept"), "{changed:?}");
     machine.run(&["fork", "good"]).success();
-    assert_eq!(machine.run(&["exec", "good-1", "--", "cat", "/data/file", "kept"]).success(), "twokept\n");
+    assert_eq!(machine.run(&["exec", "box-1", "--", "cat", "/data/file", "kept"]).success(), "twokept\n");
     machine.run(&["rollback", "box", "good"]).success();
     assert_eq!(machine.run(&["exec", "box", "--", "cat", "/data/file", "kept"]).success(), "twokept\n");
     machine.run(&["apply", "box", "--dry-run"]).success();

@@ -15,7 +15,7 @@ use super::branch_options::{
 };
 use super::still::StillTerms;
 use crate::events::EventKind;
-use crate::store::{SandboxRow, too_many_sandboxes};
+use crate::store::{SandboxRow, enforce_sum, too_many_sandboxes};
 
 /// The reason for a wake, in the event log.
 const WOKEN_FOR: &str = "a snapshot was taken";
@@ -70,15 +70,22 @@ impl SandboxPool {
         }
     }
 
-    /// Refuses more sandboxes than the pool may have.
-    pub(super) async fn refuse_more_than_fit(&self, count: usize) -> Result<()> {
-        let Some(most) = self.options().quotas.max_sandboxes else { return Ok(()) };
-        let pool = self.name().clone();
-        let there = self.inner.records.ask(move |store| store.quota_use(&pool)).await?.sandboxes;
-        if there.saturating_add(count as u64) <= most {
+    /// Refuses more sandboxes than the pool may have, or disks of that size.
+    pub(super) async fn refuse_more_than_fit(&self, count: usize, disk_mib: Option<u64>) -> Result<()> {
+        let quotas = self.options().quotas;
+        if (quotas.max_sandboxes, quotas.disk_mib) == (None, None) {
             return Ok(());
         }
-        Err(too_many_sandboxes(self.name(), most, there))
+        let pool = self.name().clone();
+        let there = self.inner.records.ask(move |store| store.quota_use(&pool)).await?;
+        if let Some(most) = quotas.max_sandboxes
+            && there.sandboxes.saturating_add(count as u64) > most
+        {
+            return Err(too_many_sandboxes(self.name(), most, there.sandboxes));
+        }
+        let taken = there.disk_mib.saturating_add(self.mib_of_snapshots().await?);
+        let asked = disk_mib.map(|mib| mib.saturating_mul(count as u64));
+        enforce_sum(self.name(), "disk_mib", taken, asked, quotas.disk_mib)
     }
 
     fn beyond_quota(&self, most: u64, there: u64) -> Error {

@@ -59,7 +59,12 @@ impl PoolProvider {
     async fn fork_files(&self, source: ForkSource, options: &ForkOptions) -> Result<(Forks, Vec<Sandbox>)> {
         // What can be known before is: taking a snapshot may end commands.
         let names = self.names_of_forks(source.name(), options).await?;
-        self.pool().refuse_more_than_fit(names.len()).await.map_err(|error| error.context("fork"))?;
+        let disk_mib = match &source.0 {
+            ForkedFiles::Snapshot(snapshot) => snapshot.spec.limits.disk_mib,
+            ForkedFiles::Sandbox(row) => row.spec.limits.disk_mib,
+        };
+        let fits = self.pool().refuse_more_than_fit(names.len(), disk_mib).await;
+        fits.map_err(|error| error.context("fork"))?;
         let (snapshot, stopped) = match source.0 {
             ForkedFiles::Snapshot(snapshot) => (*snapshot, Vec::new()),
             ForkedFiles::Sandbox(row) => {

@@ -94,7 +94,8 @@ pub(crate) fn too_many_sandboxes(pool: &SandboxName, most: u64, there: u64) -> E
     Error::new(ErrorKind::Quota, message).with_hint("remove one that is not needed any more")
 }
 
-fn enforce_sum(
+/// Refuses what would bring the sum of a limit beyond its quota.
+pub(crate) fn enforce_sum(
     pool: &SandboxName,
     limit: &str,
     used: u64,

@@ -144,12 +144,14 @@ impl DiskRequest {
     /// Attaches the existing disk of the sandbox in this directory, after its last mount is gone. If somebody compares its files, it
     /// is mounted once more. The caller holds the sandbox's lock.
     pub(crate) fn attach(&self, directory: &Path) -> io::Result<Disk> {
-        let is_compared = match File::open(directory.join(COMPARED)) {
-            Ok(mark) => flock(&mark, FlockOperation::NonBlockingLockExclusive).is_err(),
-            Err(_) => false,
-        };
-        attach(directory, &self.tools, is_compared, DiskAccess::Write)
+        attach(directory, &self.tools, is_compared(directory), DiskAccess::Write)
     }
+}
+
+/// Tells whether somebody compares the files of a sandbox's disk.
+fn is_compared(directory: &Path) -> bool {
+    let mark = File::open(directory.join(COMPARED));
+    mark.is_ok_and(|mark| flock(&mark, FlockOperation::NonBlockingLockExclusive).is_err())
 }
 
 fn attach(directory: &Path, tools: &Tools, is_kept: bool, access: DiskAccess) -> io::Result<Disk> {
@@ -218,6 +220,9 @@ fn image_file(directory: &Path) -> io::Result<(u64, u64)> {
 
 /// Locks the disk of a sandbox that sleeps, so that it stays as it is; `None` if somebody has it mounted for long.
 pub(crate) fn lock_image(directory: &Path) -> io::Result<Option<File>> {
+    if is_compared(directory) {
+        return Ok(None);
+    }
     let image = File::open(directory.join(IMAGE))?;
     match attach::wait_until_let_go(&image) {
         Ok(()) => Ok(Some(image)),

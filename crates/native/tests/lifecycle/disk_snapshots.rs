@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use eyot::conformance::{Case, Fixture, Verdict, cases};
@@ -30,6 +31,7 @@ pub fn trials() -> Vec<Trial> {
         trial("a_snapshot_empties_the_disk_and_a_fork_has_one_of_its_own", emptied),
         trial("a_snapshot_beyond_its_bytes_is_refused_and_leaves_nothing", beyond_bytes),
         trial("a_sandbox_wakes_while_its_disk_is_compared", compared_meanwhile),
+        trial("a_backup_has_nothing_of_a_copy_that_a_killed_process_left", left_by_killed),
     ]);
     trials
 }
@@ -158,5 +160,21 @@ async fn compared_meanwhile(provider: Arc<NativeProvider>, state: State) -> Resu
     }
     Sandbox::wake(&*provider, id.as_str()).await?.destroy().await?;
     snapshots.remove(&taken.id).await?;
+    crate::disks::ensure_nothing_left(&state).await
+}
+
+async fn left_by_killed(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
+    let sandbox = Sandbox::create(&*provider, with_a_disk(MIB)).await?;
+    let id = sandbox.id().clone();
+    provider.sleep(id.as_str()).await?;
+    let directory = state.path().join("sandboxes").join(id.as_str());
+    fs::create_dir(directory.join("upper.copied"))?;
+    symlink("/nowhere", directory.join("upper.copied/link"))?;
+    fs::write(directory.join("disk.next"), "")?;
+    let held = eyot_native::hold_still(&state.path())?;
+    ensure(held.ids == [id.clone()], format!("{:?}", held.ids))?;
+    ensure(!directory.join("upper.copied").exists() && !directory.join("disk.next").exists(), "it is left")?;
+    drop(held);
+    Sandbox::wake(&*provider, id.as_str()).await?.destroy().await?;
     crate::disks::ensure_nothing_left(&state).await
 }

@@ -79,6 +79,12 @@ async fn quota_of_disk() -> Result<Completion, Failed> {
     ensure(error.kind() == ErrorKind::Quota && error.to_string().contains("36"), format!("{error:?}"))?;
     ensure(pool.get("dev").await?.read("file").await?.len() == 40 << 20, "the file is another one")?;
     write(20).await?;
+    let options = ForkOptions { from: "dev".to_owned(), count: 1, name: None, stop: false };
+    let error =
+        provider.fork(pool.fork_source("dev").await?, options).await.err().ok_or("two of 64 in 100")?;
+    ensure(error.kind() == ErrorKind::Quota, error.to_string())?;
+    let left = std::fs::read_dir(session.state().join("snapshots")).map_or(0, Iterator::count);
+    ensure(left == 0, format!("a refused fork left {left} snapshots"))?;
     let taken = pool.snapshot("dev", SnapshotOptions::default()).await?;
     let error = Sandbox::create(&*provider, spec("more", 20)?).await.err().ok_or("84 and 20 of 100")?;
     ensure(error.kind() == ErrorKind::Quota, error.to_string())?;
