@@ -1,5 +1,7 @@
 //! State folders that other users have a hand in, which only root can stage.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::Case;
 use crate::machine::{Machine, Ran};
 
@@ -19,9 +21,13 @@ pub fn trials() -> Vec<Case> {
 fn without_a_home_the_state_folder_is_in_no_folder_that_users_share() {
     let machine = Machine::new();
     let user = 4_000_000_000;
-    let mut command = machine.command(&["ls"]);
-    command.env_remove("HOME").env_remove("EYOT_STATE").env("TMPDIR", machine.path("tmp"));
     std::fs::create_dir(machine.path("tmp")).unwrap();
+    // The program may lie in a home that others can't enter, such as root's.
+    let program = machine.path("eyot");
+    std::fs::copy(machine.command(&[]).get_program(), &program).unwrap();
+    std::fs::set_permissions(program.parent().unwrap(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = std::process::Command::new(program);
+    command.arg("ls").env_clear().env("PATH", "/usr/bin:/bin").env("TMPDIR", machine.path("tmp"));
     // A user who is not in the user database.
     std::os::unix::process::CommandExt::uid(&mut command, user);
     let refused = Ran::from(command.output().unwrap());
