@@ -60,14 +60,12 @@ impl SandboxPool {
 
     /// Returns what the snapshots take of the pool's quota of the disk, in MiB.
     pub(super) async fn mib_of_snapshots(&self) -> Result<u64> {
-        if self.options().quotas.disk_mib.is_none() {
+        let has_some = self.provider().capabilities().has(Capability::Snapshots);
+        if self.options().quotas.disk_mib.is_none() || !has_some {
             return Ok(0);
         }
-        match self.provider().snapshots() {
-            Ok(snapshots) => Ok(snapshots.bytes_of_pool(self.name()).await?.div_ceil(1 << 20)),
-            // It has none.
-            Err(_) => Ok(0),
-        }
+        let bytes = self.provider().snapshots()?.bytes_of_pool(self.name()).await?;
+        Ok(bytes.div_ceil(1 << 20))
     }
 
     /// Refuses more sandboxes than the pool may have, or disks of that size.
@@ -83,9 +81,10 @@ impl SandboxPool {
         {
             return Err(too_many_sandboxes(self.name(), most, there.sandboxes));
         }
+        // One without a limit is given the pool's, or is refused when it is made; nothing is copied for it.
+        let Some(each) = disk_mib else { return Ok(()) };
         let taken = there.disk_mib.saturating_add(self.mib_of_snapshots().await?);
-        let asked = disk_mib.map(|mib| mib.saturating_mul(count as u64));
-        enforce_sum(self.name(), "disk_mib", taken, asked, quotas.disk_mib)
+        enforce_sum(self.name(), "disk_mib", taken, Some(each.saturating_mul(count as u64)), quotas.disk_mib)
     }
 
     fn beyond_quota(&self, most: u64, there: u64) -> Error {
