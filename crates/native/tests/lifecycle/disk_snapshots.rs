@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use eyot::conformance::{Case, Fixture, Verdict, cases};
 use eyot::{
-    BranchPoint, Capability, CompareOptions, DiskEnforcement, ErrorKind, ExecOptions, FileChanges,
-    NewSnapshot, Sandbox, SandboxPath, SandboxProvider, SandboxSpec,
+    BranchPoint, Capability, CompareOptions, ErrorKind, ExecOptions, FileChanges, NewSnapshot, Sandbox,
+    SandboxInfo, SandboxPath, SandboxProvider, SandboxSpec,
 };
 use eyot_native::NativeProvider;
 use libtest_mimic::{Completion, Failed, Trial};
 
-use crate::disks::trial;
+use crate::disks::{ignorable, trial};
 use crate::ensure;
 use crate::maker::with_a_disk;
 use crate::state::State;
@@ -52,21 +52,14 @@ impl Fixture for WithDisks {
 
 /// A case of the contract, over sandboxes with a disk limit.
 fn with_disks(case: Case) -> Trial {
-    Trial::ignorable_test(format!("{}_with_a_disk_limit", case.name), move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        runtime.block_on(async {
-            let state = State::new()?;
-            let provider = state.provider()?;
-            if provider.isolation().await?.limits.disk != DiskEnforcement::Quota {
-                return Ok(Completion::ignored_with("no disk quota here"));
-            }
-            match tokio::time::timeout(crate::harness::HANG, (case.run)(Arc::new(WithDisks { provider })))
-                .await??
-            {
-                Verdict::Holds => Ok(Completion::Completed),
-                Verdict::NotHere(reason) => Ok(Completion::ignored_with(reason)),
-            }
-        })
+    ignorable(format!("{}_with_a_disk_limit", case.name), move |provider, state| async move {
+        let verdict = (case.run)(Arc::new(WithDisks { provider })).await?;
+        // It was in use until now.
+        drop(state);
+        match verdict {
+            Verdict::Holds => Ok(Completion::Completed),
+            Verdict::NotHere(reason) => Ok(Completion::ignored_with(reason)),
+        }
     })
 }
 
@@ -74,11 +67,17 @@ async fn said(sandbox: &Sandbox, line: &str) -> Result<String, Failed> {
     Ok(sandbox.exec(line, ExecOptions::default()).await?.stdout_text().trim().to_owned())
 }
 
+/// Makes a sandbox with a disk, runs a line in it, and puts it to sleep.
+async fn slept(provider: &NativeProvider, line: &str) -> Result<SandboxInfo, Failed> {
+    let sandbox = Sandbox::create(provider, with_a_disk(MIB)).await?;
+    said(&sandbox, line).await?;
+    provider.sleep(sandbox.id().as_str()).await?;
+    Ok(sandbox.info().clone())
+}
+
 async fn emptied(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
-    let sandbox = Sandbox::create(&*provider, with_a_disk(MIB)).await?;
-    said(&sandbox, "head -c 40M /dev/urandom > large && ln large second && chmod 640 large").await?;
-    let info = sandbox.info().clone();
-    provider.sleep(info.id.as_str()).await?;
+    let line = "head -c 40M /dev/urandom > large && ln large second && chmod 640 large";
+    let info = slept(&provider, line).await?;
     let snapshots = provider.snapshots()?;
     let taken = snapshots.take(&info.id, NewSnapshot::of(&info)).await?;
     ensure(taken.own_bytes.is_some_and(|bytes| (40 << 20..50 << 20).contains(&bytes)), format!("{taken:?}"))?;
@@ -101,10 +100,7 @@ async fn emptied(provider: Arc<NativeProvider>, state: State) -> Result<(), Fail
 }
 
 async fn beyond_bytes(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
-    let sandbox = Sandbox::create(&*provider, with_a_disk(MIB)).await?;
-    said(&sandbox, "head -c 8M /dev/zero > large").await?;
-    let info = sandbox.info().clone();
-    provider.sleep(info.id.as_str()).await?;
+    let info = slept(&provider, "head -c 8M /dev/zero > large").await?;
     let snapshots = provider.snapshots()?;
     let directory = state.path().join("sandboxes").join(info.id.as_str());
     let names = || -> Result<BTreeSet<_>, Failed> {
@@ -126,11 +122,8 @@ async fn beyond_bytes(provider: Arc<NativeProvider>, state: State) -> Result<(),
 }
 
 async fn compared_meanwhile(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
-    let sandbox = Sandbox::create(&*provider, with_a_disk(MIB)).await?;
-    let info = sandbox.info().clone();
+    let info = slept(&provider, "head -c 20M /dev/zero > large").await?;
     let id = info.id.clone();
-    said(&sandbox, "head -c 20M /dev/zero > large").await?;
-    provider.sleep(id.as_str()).await?;
     let snapshots = provider.snapshots()?;
     let taken = snapshots.take(&id, NewSnapshot::of(&info)).await?;
     // A file of the same size on each side is read whole.
@@ -164,9 +157,7 @@ async fn compared_meanwhile(provider: Arc<NativeProvider>, state: State) -> Resu
 }
 
 async fn left_by_killed(provider: Arc<NativeProvider>, state: State) -> Result<(), Failed> {
-    let sandbox = Sandbox::create(&*provider, with_a_disk(MIB)).await?;
-    let id = sandbox.id().clone();
-    provider.sleep(id.as_str()).await?;
+    let id = slept(&provider, "true").await?.id;
     let directory = state.path().join("sandboxes").join(id.as_str());
     fs::create_dir(directory.join("upper.copied"))?;
     symlink("/nowhere", directory.join("upper.copied/link"))?;
