@@ -51,7 +51,7 @@ impl Sandboxes {
             return Err(Error::new(ErrorKind::Unavailable, message)
                 .with_hint("mount the folder again, and try again"));
         }
-        let disk = has_disk(directory).then(|| ComparedDisk::open(directory)).transpose();
+        let disk = has_disk(directory).then(|| ComparedDisk::open(&self.disks, directory)).transpose();
         let disk = disk.map_err(failed("apply: open the disk of the sandbox"))?;
         let copy = SandboxCopy::open(record, (directory, disk.as_ref()), options)?;
         let plan = copy.plan()?;

@@ -45,12 +45,12 @@ pub(crate) enum DiskChange<'a> {
 /// Prepares the change for a sandbox that sleeps, whose lock the caller holds. The lock of the snapshots is not needed, since a copy
 /// may take long. Returns the room that it takes.
 pub(crate) fn prepare(
-    state: &StateDir,
+    (state, disks): (&StateDir, &Disks),
     directory: &Path,
     record: &Record,
     change: &DiskChange<'_>,
 ) -> io::Result<TakenBytes> {
-    let prepared = prepare_parts(state, directory, record, change);
+    let prepared = prepare_parts((state, disks), directory, record, change);
     if prepared.is_err()
         && let Err(error) = forget(directory)
     {
@@ -60,12 +60,12 @@ pub(crate) fn prepare(
 }
 
 fn prepare_parts(
-    state: &StateDir,
+    (state, disks): (&StateDir, &Disks),
     directory: &Path,
     record: &Record,
     change: &DiskChange<'_>,
 ) -> io::Result<TakenBytes> {
-    let wanted = Disks::default().wanted(&record.info.spec.limits).map_err(io::Error::other)?;
+    let wanted = disks.wanted(&record.info.spec.limits).map_err(io::Error::other)?;
     let wanted = wanted.ok_or_else(|| io::Error::other("this host can attach no disk any more"))?;
     let old = wanted.attach(directory)?;
     let files = old.path();
@@ -85,12 +85,17 @@ fn prepare_parts(
 fn refuse_without_room(files: &Path, directory: &Path) -> io::Result<()> {
     let (from, to) = (rustix::fs::statvfs(files)?, rustix::fs::statvfs(directory)?);
     let used = from.f_blocks.saturating_sub(from.f_bfree).saturating_mul(from.f_frsize);
-    let spare = to.f_blocks / SPARE_PART * to.f_frsize;
-    if to.f_bavail.saturating_mul(to.f_frsize) >= used.saturating_add(spare) {
+    let (free, all) = (to.f_bavail.saturating_mul(to.f_frsize), to.f_blocks.saturating_mul(to.f_frsize));
+    if has_room(used, free, all) {
         return Ok(());
     }
     let message = format!("its files take {} MiB, and the host's disk has no room for a copy", used >> 20);
     Err(io::Error::new(io::ErrorKind::StorageFull, message))
+}
+
+/// Tells whether a disk of `all` bytes, `free` of which are free, has room for a copy of `used` bytes.
+fn has_room(used: u64, free: u64, all: u64) -> bool {
+    free >= used.saturating_add(all / SPARE_PART)
 }
 
 /// Copies the writable layer and the copies on write from the disk to the sandbox's directory.
@@ -192,6 +197,12 @@ mod tests {
             assert_eq!(fs::read_to_string(directory.join(IMAGE)).unwrap(), "next", "{done}");
             assert!(state.snapshot(&id).join(COW).is_dir() && fs::read_dir(&directory).unwrap().count() == 1);
         }
+    }
+
+    #[test]
+    fn a_copy_leaves_a_twentieth_of_the_hosts_disk_free() {
+        assert!(has_room(95, 100, 100) && !has_room(96, 100, 100));
+        assert!(has_room(0, 5, 100) && !has_room(0, 4, 100) && !has_room(u64::MAX, u64::MAX - 1, 100));
     }
 
     #[test]

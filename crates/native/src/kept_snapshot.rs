@@ -20,6 +20,7 @@ use crate::cow_mount::{COW, CowMount};
 use crate::files_move::FilesMove;
 use crate::image::{Lower, SnapshotLayer};
 use crate::record::Record;
+use crate::sparse_copy::BLOCK_BYTES;
 use crate::state::{IdBlock, StateDir, make_child, write_whole};
 
 const RECORD: &str = "snapshot.json";
@@ -50,7 +51,7 @@ pub(crate) struct KeptSnapshot {
     pub program_path: Option<String>,
     /// The bytes of its files, once they were counted. They never change.
     pub own_bytes: Option<u64>,
-    /// What it costs of its pool's quota of the disk, in bytes, if it was copied from a disk.
+    /// The bytes that it costs of its pool's quota of the disk, if it was copied from a disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_cost: Option<u64>,
     /// It is not listed: it was removed, and something lies above it, or it is for forks.
@@ -286,7 +287,7 @@ fn bytes_below(folder: &Path) -> io::Result<u64> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let found = entry.metadata()?;
-            bytes += found.blocks() * 512;
+            bytes += found.blocks() * BLOCK_BYTES;
             if found.is_dir() {
                 folders.push(entry.path());
             }

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::record::Record;
+use crate::sparse_copy::BLOCK_BYTES;
 use crate::state::{StateDir, make_child};
 
 /// The name of a workspace in its directory in the trash.
@@ -279,7 +280,7 @@ impl TreeSize {
             found.st_ctime.saturating_mul(1000).saturating_add(found.st_ctime_nsec as i64 / 1_000_000);
         self.changed_ms = self.changed_ms.max(changed_ms);
         if is_directory || found.st_nlink < 2 || self.counted.insert(found.st_ino) {
-            self.bytes += u64::try_from(found.st_blocks).unwrap_or_default() * 512;
+            self.bytes += u64::try_from(found.st_blocks).unwrap_or_default() * BLOCK_BYTES;
         }
     }
 }

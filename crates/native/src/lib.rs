@@ -18,6 +18,8 @@
 #[cfg(feature = "provider")]
 mod apply;
 #[cfg(feature = "provider")]
+mod attributes;
+#[cfg(feature = "provider")]
 mod awake_snapshot;
 #[cfg(feature = "provider")]
 mod backup;

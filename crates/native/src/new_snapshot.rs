@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use eyot::internal::system_reason;
 use eyot::{Error, ErrorKind, NewSnapshot, Result, SandboxSpec, SnapshotId, SnapshotInfo};
 
+use crate::attributes::attribute_names;
 use crate::cow_layers::keep_base;
 use crate::disk::has_disk;
 use crate::disk_move::COPIED_UPPER;
@@ -176,15 +178,10 @@ fn is_same_root(upper: &Path, below: &Path) -> io::Result<bool> {
 
 /// Tells whether a layer's root has attributes beside those of the overlay.
 fn has_own_attributes(folder: &Path) -> io::Result<bool> {
-    let mut names = vec![0; XATTR_LIST_MAX];
-    let length = rustix::fs::llistxattr(folder, &mut names[..])?;
     let is_of_overlay =
         |name: &[u8]| name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
-    Ok(names[..length].split(|byte| *byte == 0).any(|name| !name.is_empty() && !is_of_overlay(name)))
+    Ok(attribute_names(folder)?.iter().any(|name| !is_of_overlay(name.as_bytes())))
 }
-
-/// The most bytes of names that a file's attributes have: `XATTR_LIST_MAX`.
-const XATTR_LIST_MAX: usize = 65_536;
 
 /// Makes the error of a step.
 pub(crate) fn failed(what: &'static str) -> impl Fn(io::Error) -> Error {

@@ -26,7 +26,7 @@ const MOVING: &str = "moving";
 pub(crate) struct ReadyMark {
     pub guest: Option<GuestProcess>,
     pub asleep: bool,
-    /// Whoever has the sandbox's lock moves its files. If nobody has it, the sandbox counts as asleep.
+    /// The holder of the sandbox's lock moves its files. Without a holder the sandbox counts as asleep.
     pub moving: bool,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Sandboxes {
     launcher: CurrentLauncher,
     images: ImageCache,
     pub(crate) sources: Option<Arc<ImageSources>>,
-    disks: Disks,
+    pub(crate) disks: Disks,
     egress: egress::EgressProgram,
     swept: OnceLock<()>,
     /// Half-made sandboxes.

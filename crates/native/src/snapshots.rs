@@ -206,7 +206,7 @@ impl Sandboxes {
         if !new.for_forks || record.lower.snapshots.is_empty() {
             return Ok(None);
         }
-        let disk = ComparedDisk::open(directory).map_err(failed(TAKE))?;
+        let disk = ComparedDisk::open(&self.disks, directory).map_err(failed(TAKE))?;
         let _used = self.state.lock_snapshots(FlockOperation::LockShared).map_err(failed(TAKE))?;
         self.last_of_same_files(record, &disk.path().join(ROOT), new)
     }
@@ -220,11 +220,13 @@ impl Sandboxes {
         };
         let most = new.most_bytes_of_pool.unwrap_or(u64::MAX);
         let change = DiskChange::Keep { most_cost: most.saturating_sub(held) };
-        disk_move::prepare(&self.state, directory, record, &change).map_err(|error| match error.kind() {
-            // Not the host's own refusal.
-            io::ErrorKind::QuotaExceeded if error.raw_os_error().is_none() => beyond_bytes(most),
-            _ => failed(TAKE)(error),
-        })
+        disk_move::prepare((&self.state, &self.disks), directory, record, &change).map_err(
+            |error| match error.kind() {
+                // Not the host's own refusal.
+                io::ErrorKind::QuotaExceeded if error.raw_os_error().is_none() => beyond_bytes(most),
+                _ => failed(TAKE)(error),
+            },
+        )
     }
 
     /// Removes the copy of a disk that no snapshot has become, unless a change was begun that needs it.
@@ -260,7 +262,8 @@ impl Sandboxes {
             let mode = root.mode() & 0o7777;
             if has_disk(&directory) {
                 let change = DiskChange::Discard { snapshot: &self.state.snapshot(&kept.id), mode };
-                disk_move::prepare(&self.state, &directory, &record, &change).map_err(&failed)?;
+                disk_move::prepare((&self.state, &self.disks), &directory, &record, &change)
+                    .map_err(&failed)?;
             }
             let change = FilesMove { kept_as: None, lower, mode: Some(mode) };
             change.make(&self.state, &directory, record).map_err(&failed)?;
@@ -303,7 +306,8 @@ impl Sandboxes {
     /// Opens the disk of a sandbox to look at it. The sandbox neither wakes nor falls asleep meanwhile.
     pub(crate) fn open_disk(&self, id: &SandboxId) -> Result<ComparedDisk> {
         let (id, _lock) = self.locked(id.as_str())?;
-        ComparedDisk::open(&self.state.sandbox(&id)).map_err(failed("open the disk of a sandbox"))
+        ComparedDisk::open(&self.disks, &self.state.sandbox(&id))
+            .map_err(failed("open the disk of a sandbox"))
     }
 
     fn opened_sides(

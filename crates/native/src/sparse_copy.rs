@@ -6,6 +6,9 @@ use std::io;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
+/// The unit in which the kernel counts the blocks of a file, in bytes.
+pub(crate) const BLOCK_BYTES: u64 = 512;
+
 /// Makes an empty file a copy of another one. What a program reads never passes through this process.
 pub(crate) fn copy_sparse(from: &File, to: &File) -> io::Result<()> {
     // Where the host's file system can, both share what they have until one changes.
@@ -64,6 +67,6 @@ mod tests {
         copy_sparse(&from, &to).unwrap();
         let [a, b] = ["from", "to"].map(|name| fs::read(folder.path().join(name)).unwrap());
         assert!(a == b);
-        assert!(to.metadata().unwrap().blocks() * 512 < 1 << 20);
+        assert!(to.metadata().unwrap().blocks() * BLOCK_BYTES < 1 << 20);
     }
 }

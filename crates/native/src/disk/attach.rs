@@ -46,9 +46,9 @@ pub(super) enum DiskAccess {
 
 /// The use that others make of an image.
 pub(super) enum DiskUse {
-    /// Nobody has it mounted. Nobody else will before this open file is closed.
+    /// It is mounted nowhere, and will not be before this open file is closed.
     Free,
-    /// Somebody has it mounted; this is one more mount of the same file system.
+    /// It is mounted elsewhere, too; this is one more mount of the same file system.
     Shared(OwnedFd),
 }
 

@@ -191,14 +191,14 @@ pub(crate) struct ComparedDisk {
 
 impl ComparedDisk {
     /// Opens the disk of the sandbox in this directory. The caller holds the sandbox's lock.
-    pub(crate) fn open(directory: &Path) -> io::Result<Self> {
+    pub(crate) fn open(disks: &Disks, directory: &Path) -> io::Result<Self> {
         let mut options = File::options();
         let mark =
             options.read(true).write(true).create(true).truncate(false).open(directory.join(COMPARED))?;
         flock(&mark, FlockOperation::LockShared)?;
-        let tools = Tools::find().map_err(io::Error::other)?;
+        let tools = disks.tools().map_err(io::Error::other)?;
         let file = image_file(directory)?;
-        let disk = attach(directory, &tools, true, DiskAccess::Read)?;
+        let disk = attach(directory, tools, true, DiskAccess::Read)?;
         Ok(Self { disk, file, _mark: mark })
     }
 

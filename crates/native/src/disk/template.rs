@@ -15,14 +15,13 @@ use std::time::SystemTime;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::image::{aside, is_aside};
+use crate::sparse_copy::BLOCK_BYTES;
 use crate::state::make_dir;
 
 /// The version of the templates' format. Templates of another version are not used.
 const FORM: u32 = 1;
 /// The prefix of the names of all templates.
 const PREFIX: &str = "disk-";
-/// The unit in which the kernel counts a file's blocks, in bytes.
-const BLOCK_BYTES: u64 = 512;
 /// The features of the file system, listed in full so that the host's configuration has no
 /// influence. No journal: nothing in a sandbox needs to outlive a crash of the host.
 const FEATURES: &str = "none,filetype,sparse_super,large_file,dir_index,ext_attr,extent,flex_bg,huge_file,dir_nlink,\
