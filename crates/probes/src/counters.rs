@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eyot::{Enforcement, ErrorKind, ExecOptions, IdentityMap, Limits, SandboxSpec, StartOptions, UserCounts};
+use tokio::sync::Mutex;
 
 use crate::bombs::{others_have_some, until_it_holds};
 use crate::check::{Check, Failure, cases, ensure, ensure_eq, not_enforced, not_here, promptly};
@@ -42,6 +43,8 @@ const MIB: u64 = 1 << 20;
 /// As many processes, each with all the files that it may have, have more pipes than a user may
 /// have of full size.
 const PIPE_HOLDERS: u64 = 4;
+/// Held by a case that reads what the host counts of everybody: another one would count in it.
+static HOST_COUNTERS: Mutex<()> = Mutex::const_new(());
 /// The number that everybody else must still get.
 const FEW: u64 = 3;
 
@@ -346,6 +349,7 @@ async fn k18_pipe_pages_that_are_used_up_leave_some_for_the_host_and_a_sibling(w
 /// Has root inside (the user where there is none) use a kind up, and tells how much more of it the
 /// host then counts.
 async fn counted_by_the_host(stage: &Stage, kind: &str, count: impl Fn() -> Check<u64>) -> Check<u64> {
+    let _alone = HOST_COUNTERS.lock().await;
     let before = count()?;
     let user = if stage.has_root() { "root" } else { "user" };
     let line = format!("exec /attack/threats probe use-up {kind}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use eyot::{
-    ANSWER_MS, ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, DirEntry, EgressDecision,
+    ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, DirEntry, EgressDecision,
     EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
     GrepResult, Isolation, KeepRequest, KeptAttachment, KeptControl, KeptInfo, Lifecycle, LiveProcesses, Log,
     LogQuery, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxOperationUnsupported,
@@ -34,6 +34,11 @@ use super::passed_write::{self, WrittenContent, chained};
 use super::stream::bytes_of;
 use super::watch::events_of;
 use crate::protocol::{Event, KEEPS_COMMANDS, KeepTerms, ProcessTerms, Reply, Request, STARTS_ON_TERMS};
+
+/// A guest that shows no sign of life for so long does not take the order to kill. A tree may take its time to die,
+/// and on a busy host a guest takes some to say that it is there. The caller hears of a silent guest before
+/// [`eyot::KILL_CONFIRM_MS`] have passed.
+const KILL_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Takes a sandbox away: what only its maker can do.
 #[async_trait]
@@ -432,8 +437,7 @@ impl SandboxDriver for GuestDriver {
         tokio::select! {
             biased;
             killed = killing => killed,
-            // A tree may take its time to die, a guest none to say that it is at work on that.
-            error = self.connection.silence(Duration::from_millis(ANSWER_MS)) => Err(error),
+            error = self.connection.silence(KILL_PATIENCE) => Err(error),
         }
     }
 

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use eyot::{
-    ByteRange, CancellationToken, ErrorKind, ExecEvent, ExecOptions, ExecResult, Outcome, Sandbox,
-    SandboxSpec, StartOptions,
+    ByteRange, CancellationToken, ErrorKind, ExecEvent, ExecOptions, ExecResult, KILL_CONFIRM_MS, Outcome,
+    Sandbox, SandboxSpec, StartOptions,
 };
 use futures_util::StreamExt;
 use libtest_mimic::{Failed, Trial};
@@ -123,12 +123,18 @@ async fn processes() -> Result<(), Failed> {
     let process = sandbox.start("exec sleep 1000", StartOptions::default()).await?.id;
     let stopped = Stopped::new(state.guest_of(sandbox.id().as_str())?)?;
     let begun = Instant::now();
-    let (stop, line, port) = tokio::join!(
-        sandbox.stop(process, 1_500),
-        sandbox.wait_for_line(process, "never", 1_500),
-        sandbox.wait_for_port(1, 1_500)
-    );
-    ensure(begun.elapsed() < PROMPT, format!("it took {:?}", begun.elapsed()))?;
+    let stopping = async {
+        let stop = sandbox.stop(process, 1_500).await;
+        (stop, begun.elapsed())
+    };
+    let waiting = async {
+        let waits =
+            tokio::join!(sandbox.wait_for_line(process, "never", 1_500), sandbox.wait_for_port(1, 1_500));
+        (waits, begun.elapsed())
+    };
+    let ((stop, stop_took), ((line, port), waits_took)) = tokio::join!(stopping, waiting);
+    ensure(waits_took < PROMPT, format!("the waits took {waits_took:?}"))?;
+    ensure(stop_took < Duration::from_millis(KILL_CONFIRM_MS), format!("the stop took {stop_took:?}"))?;
     for (what, error) in [("stop", stop.err()), ("line", line.err()), ("port", port.err())] {
         let kind = error.as_ref().map(eyot::Error::kind);
         ensure(
