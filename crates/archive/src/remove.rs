@@ -1,9 +1,10 @@
 //! Removal of trees that a sandbox or an image filled: any depth, any permissions, never through a
 //! symbolic link, with a handful of descriptors.
 //!
-//! Directories below are moved up into the top one before they are emptied, so neither the stack
-//! nor the number of descriptors grows with the depth. Two processes may remove one tree at once:
-//! entries that are gone already are fine.
+//! Directories are emptied where they are, down to a depth of [`MOST_LEVELS`]. Deeper ones are moved
+//! up into the top one before they are emptied, so neither the stack nor the number of descriptors
+//! grows with the depth. Two processes may remove one tree at once: entries that are gone already
+//! are fine.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -13,6 +14,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::entries;
+
+/// The number of directories below the top one that are open at once, with two descriptors each.
+const MOST_LEVELS: usize = 6;
 
 /// Removes the directory at `path` and everything in it. A missing directory is fine; so is another
 /// process that removes the same tree at the same time.
@@ -25,20 +29,9 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let mut moved = 0;
+    let mut removal = Removal { top: &top, moved: 0 };
     loop {
-        for name in empty(&top, &top, &mut moved)? {
-            let directory = match open(&top, name.as_c_str()) {
-                Err(Errno::NOENT) => continue,
-                other => other?,
-            };
-            empty(&directory, &top, &mut moved)?;
-            match rustix::fs::unlinkat(&top, name.as_c_str(), AtFlags::REMOVEDIR) {
-                // Not empty: the other remover has moved something here. The next round finds it.
-                Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        removal.empty(&top, 0)?;
         match rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             // Directories that this round moved up are removed in the next one.
@@ -52,69 +45,87 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 /// error.
 fn open(at: impl std::os::fd::AsFd + Copy, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat(at, name, flags, Mode::empty()) {
+    let opened = match rustix::fs::openat(at, name, flags, Mode::empty()) {
         Err(Errno::ACCESS) => {
             let found = rustix::fs::openat(at, name, flags | OFlags::PATH, Mode::empty())?;
             rustix::fs::chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::RWXU)?;
-            rustix::fs::openat(at, name, flags, Mode::empty())
+            rustix::fs::openat(at, name, flags, Mode::empty())?
         }
-        other => other,
-    }
-}
-
-/// Removes every file in `directory`. Returns the directories in `top`; those in another directory
-/// are moved up into it.
-fn empty(directory: &OwnedFd, top: &OwnedFd, moved: &mut u64) -> io::Result<Vec<std::ffi::CString>> {
-    let is_top = std::ptr::eq(directory, top);
-    rustix::fs::fchmod(directory, Mode::RWXU)?;
-    let mut directories = Vec::new();
-    for entry in entries(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let is_directory = match entry.file_type() {
-            FileType::Unknown => {
-                let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Err(Errno::NOENT) => continue,
-                    other => other?,
-                };
-                FileType::from_raw_mode(found.st_mode) == FileType::Directory
-            }
-            known => known == FileType::Directory,
-        };
-        if !is_directory {
-            match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
-        } else if is_top {
-            directories.push(name.to_owned());
-        } else {
-            move_up(directory, name, top, moved)?;
-        }
-    }
-    Ok(directories)
-}
-
-fn move_up(directory: &OwnedFd, name: &std::ffi::CStr, top: &OwnedFd, moved: &mut u64) -> io::Result<()> {
-    // An empty directory needs no move; and to move one, it must be writable itself (its `..`
-    // changes).
-    match rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        Err(_) => {}
-    }
-    let opened = match open(directory, name) {
-        Err(Errno::NOENT) => return Ok(()),
         other => other?,
     };
-    rustix::fs::fchmod(&opened, Mode::RWXU)?;
-    loop {
-        *moved += 1;
-        let target = format!(".eyot-moved-{}-{moved}", std::process::id());
-        let flags = rustix::fs::RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(directory, name, top, target, flags) {
-            Err(Errno::EXIST) => {}
-            Ok(()) | Err(Errno::NOENT) => return Ok(()),
-            Err(error) => return Err(error.into()),
+    // A change of the mode costs more than a look at it.
+    if !Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode).contains(Mode::RWXU) {
+        rustix::fs::fchmod(&opened, Mode::RWXU)?;
+    }
+    Ok(opened)
+}
+
+/// The removal of one tree.
+struct Removal<'a> {
+    top: &'a OwnedFd,
+    /// The number of directories that were moved up.
+    moved: u64,
+}
+
+impl Removal<'_> {
+    /// Removes everything in a directory, which is `levels` below the top one.
+    fn empty(&mut self, directory: &OwnedFd, levels: usize) -> io::Result<()> {
+        for entry in entries(directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_directory = match entry.file_type() {
+                FileType::Unknown => {
+                    let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                        Err(Errno::NOENT) => continue,
+                        other => other?,
+                    };
+                    FileType::from_raw_mode(found.st_mode) == FileType::Directory
+                }
+                known => known == FileType::Directory,
+            };
+            match is_directory {
+                true => self.remove_directory(directory, name, levels)?,
+                false => match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_directory(&mut self, parent: &OwnedFd, name: &std::ffi::CStr, levels: usize) -> io::Result<()> {
+        let remove = || rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+        // Many are empty.
+        if let Ok(()) | Err(Errno::NOENT) = remove() {
+            return Ok(());
+        }
+        let directory = match open(parent, name) {
+            Err(Errno::NOENT) => return Ok(()),
+            other => other?,
+        };
+        if levels == MOST_LEVELS {
+            return self.move_up(parent, name);
+        }
+        self.empty(&directory, levels + 1)?;
+        match remove() {
+            // Not empty: the other remover has moved something here. The next round finds it.
+            Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Moves a directory to the top one. It is writable: its `..` changes.
+    fn move_up(&mut self, parent: &OwnedFd, name: &std::ffi::CStr) -> io::Result<()> {
+        loop {
+            self.moved += 1;
+            let target = format!(".eyot-moved-{}-{}", std::process::id(), self.moved);
+            let flags = rustix::fs::RenameFlags::NOREPLACE;
+            match rustix::fs::renameat_with(parent, name, self.top, target, flags) {
+                Err(Errno::EXIST) => {}
+                Ok(()) | Err(Errno::NOENT) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }
