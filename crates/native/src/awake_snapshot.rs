@@ -2,7 +2,7 @@
 //! takes the place of its root, and its old writable layer becomes the snapshot. Its processes, its mounts and its clients go on.
 //!
 //! The kernel makes sure that the snapshot stays as it is. The old root becomes read-only before another one takes its place, which
-//! fails while a file of it is open for writing, whatever the guest says. Meanwhile the sandbox is marked as `moving`, which counts as
+//! fails while a file of it is open for writing, whatever the guest says. While its change of files is written, the sandbox counts as
 //! asleep once nobody has its lock. So the next process after one that was killed ends the guest, as after a sleep that was begun.
 //! An error in between ends it, too.
 
@@ -18,9 +18,10 @@ use eyot_guest::client::AskedHold;
 use rustix::fs::FlockOperation;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
+use crate::blocking::later;
 use crate::condition::Condition;
 use crate::disk::has_disk;
-use crate::files_move::{self, FilesMove, make_next};
+use crate::files_move::{self, FilesMove};
 use crate::image::{Lower, SnapshotLayer};
 use crate::kept_snapshot::KeptSnapshot;
 use crate::launcher::client::{NewRoot, PendingSandbox};
@@ -28,7 +29,7 @@ use crate::maker::as_root;
 use crate::new_snapshot::{NotedSnapshot, TAKE, failed};
 use crate::plan::{IdRange, ROOT};
 use crate::ready::ReadyMark;
-use crate::record::{GuestProcess, Record, socket_path};
+use crate::record::{GuestProcess, Lock, Record, socket_path};
 use crate::sandboxes::Sandboxes;
 use crate::setup::new_root_plan;
 use crate::sleep::put_to_sleep;
@@ -40,7 +41,6 @@ const HOLD_PATIENCE: Duration = Duration::from_secs(1);
 struct AwakeSandbox {
     directory: PathBuf,
     record: Record,
-    ready: ReadyMark,
     range: IdRange,
     /// The namespaces of its users and of its mounts.
     namespaces: [OwnedFd; 2],
@@ -51,7 +51,7 @@ impl Sandboxes {
     /// milliseconds.
     pub(crate) fn take_awake(&self, id: &SandboxId, new: NewSnapshot) -> Result<Option<AwakeSnapshot>> {
         // The guest is held only once nobody else has the sandbox or the snapshots.
-        let (id, _lock) = self.locked(id.as_str())?;
+        let (id, lock) = self.locked(id.as_str())?;
         let Some(sandbox) = self.awake(&id) else { return Ok(None) };
         let launcher = self.launcher()?;
         // Alone: of two who want one name, one gets it.
@@ -73,10 +73,12 @@ impl Sandboxes {
                 return kept.forget(&self.state).map(|()| None).map_err(failed(TAKE));
             }
         };
+        let directory = sandbox.directory.clone();
         let taken = self.take_of_held(sandbox, kept, replacement);
         if let Err(error) = hold.release() {
             tracing::debug!(%error, "let a guest go on after a snapshot");
         }
+        remove_behind(directory, lock);
         taken
     }
 
@@ -92,7 +94,7 @@ impl Sandboxes {
         let namespaces = namespaces_of(ready.guest?)
             .inspect_err(|error| tracing::debug!(%error, "open the namespaces of a guest"))
             .ok()?;
-        Some(AwakeSandbox { directory, record, ready, range, namespaces })
+        Some(AwakeSandbox { directory, record, range, namespaces })
     }
 
     fn take_of_held(
@@ -101,22 +103,18 @@ impl Sandboxes {
         kept: Box<KeptSnapshot>,
         replacement: PendingSandbox<'_>,
     ) -> Result<Option<AwakeSnapshot>> {
-        let AwakeSandbox { directory, record, ready, .. } = &sandbox;
+        let AwakeSandbox { directory, record, .. } = &sandbox;
         let begun = self.begin_move(&sandbox, &kept, replacement);
         let end = || match &begun {
-            Ok(NewRoot::InPlace) => {
-                files_move::complete(&self.state, directory, record.clone())?;
-                ready.change(directory)
-            }
+            Ok(NewRoot::InPlace) => files_move::make_begun(&self.state, directory, record.clone()).map(drop),
             Ok(NewRoot::Missing) => {
                 put_to_sleep(directory, record)?;
-                files_move::complete(&self.state, directory, record.clone()).map(drop)
+                files_move::make_begun(&self.state, directory, record.clone()).map(drop)
             }
             Err(error) => {
                 tracing::debug!(%error, "the root of a guest stays as it is: its sandbox has to sleep");
                 FilesMove::forget(directory)?;
-                kept.forget(&self.state)?;
-                ready.change(directory)
+                kept.forget(&self.state)
             }
         };
         if let Err(error) = end() {
@@ -136,20 +134,28 @@ impl Sandboxes {
         kept: &KeptSnapshot,
         replacement: PendingSandbox<'_>,
     ) -> Result<NewRoot> {
-        let AwakeSandbox { directory, record, ready, range, namespaces: [users, mounts] } = sandbox;
+        let AwakeSandbox { directory, record, range, namespaces: [users, mounts], .. } = sandbox;
         let (change, lower) = (self.move_into(kept, directory)?, lower_above(directory, record)?);
-        let note = || {
-            ready.begin_move().change(directory)?;
-            change.begin(directory)?;
-            make_next(directory)
-        };
-        note().map_err(failed(TAKE))?;
+        change.begin_below(directory, record).map_err(failed(TAKE))?;
         let mut plan = new_root_plan(utf_8(directory)?, &lower, *range);
         if let Some(name) = &self.fail_step {
             plan.force_failure(name);
         }
-        replacement.replace_root(plan, [users.as_fd(), mounts.as_fd()])
+        replacement.replace_root(plan, [users.as_fd(), mounts.as_fd()], || {
+            FilesMove::begin_to_write_out(directory);
+        })
     }
+}
+
+/// Removes what a snapshot has thrown away, and then frees the sandbox. Its caller does not wait for that. Whoever moves its files
+/// next removes what a killed process has left.
+fn remove_behind(directory: PathBuf, lock: Lock) {
+    later(move || {
+        if let Err(error) = files_move::remove_discarded(&directory) {
+            tracing::debug!(%error, "remove what a snapshot has thrown away");
+        }
+        drop(lock);
+    });
 }
 
 /// Returns the layers of a sandbox above its present writable layer, which still lies where it was.

@@ -106,7 +106,7 @@ fn settle(directory: &Path, state: &Path, was: &Path) -> io::Result<()> {
     record.lower.move_below(state, was)?;
     record.groups = Vec::new();
     record.write(directory)?;
-    FilesMove::move_below(directory, state, was)?;
+    FilesMove::move_below(directory, &record, state, was)?;
     match ReadyMark::read(directory)? {
         Some(_) => ReadyMark::ASLEEP.change(directory),
         None => ReadyMark::ASLEEP.make(directory),

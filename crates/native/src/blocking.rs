@@ -9,3 +9,8 @@ pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error))?
 }
+
+/// Runs blocking work that nobody waits for. Work that has not begun when the program ends is not done.
+pub(crate) fn later(work: impl FnOnce() + Send + 'static) {
+    drop(tokio::task::spawn_blocking(work));
+}

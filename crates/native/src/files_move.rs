@@ -16,10 +16,10 @@ use crate::disk::has_disk;
 use crate::disk_move;
 use crate::image::{Lower, SnapshotLayer};
 use crate::plan::{NEXT_ROOT, NEXT_WORK, WORK};
+use crate::ready::MOVE;
 use crate::record::Record;
 use crate::state::{StateDir, make_child, write_whole};
 
-const INTENT: &str = "files-move.json";
 /// The writable layer.
 const UPPER: &str = "upper";
 /// A writable layer that is thrown away.
@@ -30,11 +30,10 @@ const DISCARDED_COW: &str = "cow.discarded";
 
 /// The kernel's own directory of an overlay that another one took the place of.
 const DISCARDED_WORK: &str = "work.discarded";
-/// A directory of the next overlay that has not yet its owner and its mode.
-const MAKING: &str = "next.making";
 
 /// A change of a sandbox's layers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(Serialize))]
 pub(crate) struct FilesMove {
     /// The snapshot that the writable layer becomes. `None`: it is thrown away.
     pub kept_as: Option<SnapshotId>,
@@ -43,8 +42,30 @@ pub(crate) struct FilesMove {
     pub lower: Lower,
     /// The permission bits of the new layer's root. `None`: those of the present one, which are noted before it is moved, because
     /// whoever is inside may have closed it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub mode: Option<u32>,
+}
+
+/// A change that was written.
+#[derive(Deserialize)]
+struct BegunMove {
+    #[serde(flatten)]
+    change: FilesMove,
+    /// The file is the record that the sandbox has after it. Those of an earlier version are not.
+    #[serde(default)]
+    holds_record: bool,
+}
+
+/// The file of a change: the record that the sandbox has after it, and the rest of the change. The last step makes this file the
+/// record, which ignores the rest.
+#[derive(Serialize)]
+struct NextRecord<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    kept_as: Option<&'a SnapshotId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<u32>,
+    holds_record: bool,
 }
 
 /// The bits without which the owner of a directory can't move it to another parent.
@@ -53,59 +74,94 @@ const MOVABLE: u32 = 0o700;
 impl FilesMove {
     /// Reads the change that was begun in a sandbox's directory, if there is one.
     pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
-        match fs::read(directory.join(INTENT)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
-        }
+        Ok(BegunMove::read(directory)?.map(|begun| begun.change))
     }
 
     /// Makes the change in the directory of a sandbox that sleeps. The caller holds its lock, has completed what was begun, and has
     /// [prepared](crate::disk_move::prepare) the next disk of a sandbox that has one.
     pub(crate) fn make(&self, state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
         if has_disk(directory) {
-            self.write(directory)?
+            self.write(directory, &record)?
         } else {
-            self.begin(directory)?
+            // Whole directories of before: once the change is begun, they would be taken for its own.
+            remove_discarded(directory)?;
+            self.write_with_mode(directory, &record)?
         }
         complete(state, directory, record)
     }
 
-    /// Writes the intent, after which the change is completed or [forgotten](Self::forget).
-    pub(crate) fn begin(&self, directory: &Path) -> io::Result<()> {
-        // A whole one of before: once the intent is there, it would be taken for the one to throw away.
+    /// Makes the directories of the overlay that is to take the place of the present one of a living sandbox, and writes the
+    /// change, which is completed then or [forgotten](Self::forget).
+    pub(crate) fn begin_below(&self, directory: &Path, record: &Record) -> io::Result<()> {
         remove_discarded(directory)?;
-        let present = fs::symlink_metadata(directory.join(UPPER))?.mode() & 0o7777;
-        Self { mode: self.mode.or(Some(present)), ..self.clone() }.write(directory)
+        // Before the change is written: whoever completes it takes them as they are.
+        make_next(directory)?;
+        self.write_with_mode(directory, record)
     }
 
-    /// Takes the intent back, if it was written.
+    /// Takes the change back, if it was written.
     pub(crate) fn forget(directory: &Path) -> io::Result<()> {
-        match fs::remove_file(directory.join(INTENT)) {
+        match fs::remove_file(directory.join(MOVE)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => remove_discarded(directory),
         }
     }
 
-    fn write(&self, directory: &Path) -> io::Result<()> {
-        write_whole(directory, INTENT, &serde_json::to_vec(self)?)
+    fn write_with_mode(&self, directory: &Path, record: &Record) -> io::Result<()> {
+        let present = fs::symlink_metadata(directory.join(UPPER))?.mode() & 0o7777;
+        Self { mode: self.mode.or(Some(present)), ..self.clone() }.write(directory, record)
     }
 
-    /// Adapts a change that was begun before its state folder was copied.
-    pub(crate) fn move_below(directory: &Path, state: &Path, was: &Path) -> io::Result<()> {
+    fn write(&self, directory: &Path, record: &Record) -> io::Result<()> {
+        let record = Record { lower: self.lower.clone(), ..record.clone() };
+        let next = NextRecord {
+            record: &record,
+            kept_as: self.kept_as.as_ref(),
+            mode: self.mode,
+            holds_record: true,
+        };
+        write_whole(directory, MOVE, &serde_json::to_vec(&next)?)
+    }
+
+    /// Adapts a change that was begun before its state folder was copied. The record is adapted already.
+    pub(crate) fn move_below(directory: &Path, record: &Record, state: &Path, was: &Path) -> io::Result<()> {
         let Some(mut change) = Self::read(directory)? else { return Ok(()) };
         change.lower.move_below(state, was)?;
-        change.write(directory)
+        change.write(directory, record)
+    }
+
+    /// Has the kernel write the file of a change to the disk. Returns at once. A file system may write a file before it takes the
+    /// place of another one, which takes a tenth of a millisecond.
+    pub(crate) fn begin_to_write_out(directory: &Path) {
+        let written = fs::File::open(directory.join(MOVE))
+            .and_then(|file| Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?));
+        if let Err(error) = written {
+            tracing::debug!(%error, "begin to write out a change of files");
+        }
     }
 }
 
-/// Completes the change that was begun in a sandbox's directory, if there is one. Returns the record
-/// that it has then. The caller holds its lock. The sandbox is marked as asleep or as being moved,
-/// and nothing is written to its root.
+impl BegunMove {
+    fn read(directory: &Path) -> io::Result<Option<Self>> {
+        match fs::read(directory.join(MOVE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
+        }
+    }
+}
+
+/// Completes the change that was begun in a sandbox's directory, if there is one, and removes what is thrown away. Returns the
+/// record that it has then. The caller holds its lock. The sandbox is marked as asleep or as being moved, and nothing is written to
+/// its root.
 pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
-    let Some(change) = FilesMove::read(directory)? else {
-        remove_discarded(directory)?;
-        return Ok(record);
-    };
+    let record = make_begun(state, directory, record)?;
+    remove_discarded(directory)?;
+    Ok(record)
+}
+
+/// Does the same, but for the removal.
+pub(crate) fn make_begun(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
+    let Some(BegunMove { change, holds_record }) = BegunMove::read(directory)? else { return Ok(record) };
     if has_disk(directory) {
         let below = change.lower.snapshots.first().map(SnapshotLayer::snapshot_folder);
         disk_move::complete(state, directory, change.kept_as.as_ref(), below)?;
@@ -114,9 +170,13 @@ pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io
         move_upper(state, directory, &change)?;
     }
     let record = Record { lower: change.lower, ..record };
-    record.write(directory)?;
-    fs::remove_file(directory.join(INTENT))?;
-    remove_discarded(directory)?;
+    if holds_record {
+        Record::replace_by(directory, MOVE)?;
+    } else {
+        // An earlier version began it.
+        record.write(directory)?;
+        fs::remove_file(directory.join(MOVE))?;
+    }
     Ok(record)
 }
 
@@ -163,15 +223,15 @@ fn move_copies(state: &StateDir, directory: &Path, change: &FilesMove) -> io::Re
 }
 
 /// Makes the two directories of an overlay that is to take the place of the present one, with the owner and the mode of those.
-pub(crate) fn make_next(directory: &Path) -> io::Result<()> {
-    let making = directory.join(MAKING);
+fn make_next(directory: &Path) -> io::Result<()> {
     for (present, next) in [(UPPER, NEXT_ROOT), (WORK, NEXT_WORK)] {
-        let found = fs::symlink_metadata(directory.join(present))?;
-        make_child(&making, 0o700)?;
-        chown(&making, Some(found.uid()), Some(found.gid()))?;
-        fs::set_permissions(&making, fs::Permissions::from_mode(found.mode() & 0o7777))?;
-        // Whoever completes a move takes what has this name as it is.
-        fs::rename(&making, directory.join(next))?;
+        let (found, next) = (fs::symlink_metadata(directory.join(present))?, directory.join(next));
+        let mode = found.mode() & 0o7777;
+        make_child(&next, mode & 0o777)?;
+        chown(&next, Some(found.uid()), Some(found.gid()))?;
+        if fs::symlink_metadata(&next)?.mode() & 0o7777 != mode {
+            fs::set_permissions(&next, fs::Permissions::from_mode(mode))?;
+        }
     }
     Ok(())
 }
@@ -194,8 +254,8 @@ fn take_next(directory: &Path) -> io::Result<bool> {
 /// Removes what earlier changes have thrown away, or have prepared in vain.
 pub(crate) fn remove_discarded(directory: &Path) -> io::Result<()> {
     disk_move::forget(directory)?;
-    for discarded in [DISCARDED, DISCARDED_COW, DISCARDED_WORK, NEXT_ROOT, NEXT_WORK, MAKING]
-        .map(|name| directory.join(name))
+    for discarded in
+        [DISCARDED, DISCARDED_COW, DISCARDED_WORK, NEXT_ROOT, NEXT_WORK].map(|name| directory.join(name))
     {
         if discarded.exists() {
             eyot_image::remove_tree(&discarded)?;
@@ -231,7 +291,7 @@ mod tests {
         assert_eq!(fs::read_dir(directory.join(UPPER)).unwrap().count(), 0);
         assert_eq!(fs::metadata(directory.join(UPPER)).unwrap().mode() & 0o777, 0o751);
         assert_eq!(Record::read(directory).unwrap().lower, change.lower);
-        assert!(!directory.join(INTENT).exists() && !directory.join(DISCARDED).exists());
+        assert!(!directory.join(MOVE).exists() && !directory.join(DISCARDED).exists());
         if let Some(id) = &change.kept_as {
             assert_eq!(fs::read_to_string(state.snapshot_files(id).join("file")).unwrap(), "kept");
         }
@@ -240,9 +300,15 @@ mod tests {
     #[test]
     fn whatever_step_a_process_dies_behind_the_next_one_completes_the_change() {
         for keeps in [true, false] {
-            for done in 0..=4 {
+            for (done, earlier_version) in (0..=4).flat_map(|done| [(done, false), (done, true)]) {
                 let (_dir, state, directory, record, change) = scene(keeps);
-                write_whole(&directory, INTENT, &serde_json::to_vec(&change).unwrap()).unwrap();
+                if earlier_version {
+                    let json =
+                        serde_json::to_vec(&FilesMove { mode: Some(0o751), ..change.clone() }).unwrap();
+                    write_whole(&directory, MOVE, &json).unwrap();
+                } else {
+                    change.write_with_mode(&directory, &record).unwrap();
+                }
                 let old = match &change.kept_as {
                     Some(id) => state.snapshot_files(id),
                     None => directory.join(DISCARDED),
@@ -254,11 +320,15 @@ mod tests {
                     make_child(&directory.join(UPPER), 0o700).unwrap();
                 }
                 if done >= 3 {
+                    fs::set_permissions(directory.join(UPPER), fs::Permissions::from_mode(0o751)).unwrap();
+                }
+                if done >= 3 && earlier_version {
                     Record { lower: change.lower.clone(), ..record.clone() }.write(&directory).unwrap();
                 }
-                if done >= 4 {
-                    fs::set_permissions(directory.join(UPPER), fs::Permissions::from_mode(0o751)).unwrap();
-                    fs::remove_file(directory.join(INTENT)).unwrap();
+                if done >= 4 && earlier_version {
+                    fs::remove_file(directory.join(MOVE)).unwrap();
+                } else if done >= 4 {
+                    Record::replace_by(&directory, MOVE).unwrap();
                 }
                 let record = complete(&state, &directory, Record::read(&directory).unwrap()).unwrap();
                 assert_eq!(record.lower, change.lower, "{keeps}, behind step {done}");
@@ -272,8 +342,7 @@ mod tests {
         for done in 0..=3 {
             let (_dir, state, directory, record, change) = scene(true);
             make_child(&directory.join(WORK), 0o755).unwrap();
-            change.begin(&directory).unwrap();
-            make_next(&directory).unwrap();
+            change.begin_below(&directory, &record).unwrap();
             fs::write(directory.join(NEXT_ROOT).join("later"), "").unwrap();
             let moves = [
                 (directory.join(UPPER), state.snapshot_files(change.kept_as.as_ref().unwrap())),
@@ -284,21 +353,40 @@ mod tests {
             complete(&state, &directory, record).unwrap();
             assert!(directory.join("upper/later").exists(), "behind step {done}");
             assert_eq!(fs::metadata(directory.join(UPPER)).unwrap().mode() & 0o777, 0o751);
-            assert!(directory.join(WORK).is_dir() && !directory.join(INTENT).exists());
-            for gone in [NEXT_ROOT, NEXT_WORK, DISCARDED_WORK, MAKING] {
+            assert!(directory.join(WORK).is_dir() && !directory.join(MOVE).exists());
+            for gone in [NEXT_ROOT, NEXT_WORK, DISCARDED_WORK] {
                 assert!(!directory.join(gone).exists(), "{gone}");
             }
         }
     }
 
     #[test]
-    fn a_next_directory_that_is_half_made_is_not_taken() {
+    fn next_directories_without_a_change_are_not_taken() {
         let (_dir, state, directory, record, change) = scene(true);
-        change.begin(&directory).unwrap();
-        make_child(&directory.join(MAKING), 0o700).unwrap();
-        complete(&state, &directory, record).unwrap();
+        make_child(&directory.join(WORK), 0o755).unwrap();
+        // Killed before the change was written.
+        make_next(&directory).unwrap();
+        fs::write(directory.join(NEXT_ROOT).join("later"), "").unwrap();
+        complete(&state, &directory, record.clone()).unwrap();
+        assert!(!directory.join(NEXT_ROOT).exists() && directory.join("upper/file").exists());
+        make_next(&directory).unwrap();
+        fs::write(directory.join(NEXT_ROOT).join("later"), "").unwrap();
+        change.make(&state, &directory, record).unwrap();
         is_after(&state, &directory, &change);
-        assert!(!directory.join(MAKING).exists());
+    }
+
+    #[test]
+    fn next_directories_have_the_owner_and_the_mode_of_the_present_ones() {
+        let (_dir, _state, directory, ..) = scene(true);
+        make_child(&directory.join(WORK), 0o700).unwrap();
+        for mode in [0o1777, 0o2755, 0o500, 0o666] {
+            fs::set_permissions(directory.join(UPPER), fs::Permissions::from_mode(mode)).unwrap();
+            make_next(&directory).unwrap();
+            let next = fs::metadata(directory.join(NEXT_ROOT)).unwrap();
+            assert_eq!(next.mode() & 0o7777, mode);
+            assert_eq!((next.uid(), next.gid()), (rustix::process::geteuid().as_raw(), next.gid()));
+            remove_discarded(&directory).unwrap();
+        }
     }
 
     #[test]

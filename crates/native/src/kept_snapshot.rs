@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use eyot::internal::now_ms;
@@ -81,11 +81,18 @@ impl KeptSnapshot {
         Ok(read.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    /// Writes the record into the snapshot's folder, which is made if need be.
-    pub(crate) fn write(&self, state: &StateDir) -> io::Result<()> {
+    /// Makes the snapshot's folder, with the record. Nobody reads that before the snapshot has its files.
+    pub(crate) fn make(&self, state: &StateDir) -> io::Result<()> {
         let folder = state.snapshot(&self.id);
         make_child(&folder, 0o700)?;
-        write_whole(&folder, RECORD, &serde_json::to_vec(self)?)
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(RECORD))?;
+        file.write_all(&serde_json::to_vec(self)?)
+    }
+
+    /// Writes the record of a snapshot anew.
+    pub(crate) fn write(&self, state: &StateDir) -> io::Result<()> {
+        write_whole(&state.snapshot(&self.id), RECORD, &serde_json::to_vec(self)?)
     }
 
     /// Removes the record of one that has no files yet.

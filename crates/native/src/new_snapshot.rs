@@ -104,7 +104,7 @@ impl Sandboxes {
             hidden: new.for_forks,
             for_forks: new.for_forks,
         };
-        kept.write(&self.state).map_err(&failed)?;
+        kept.make(&self.state).map_err(&failed)?;
         Ok(NotedSnapshot::New(Box::new(kept)))
     }
 

@@ -6,8 +6,10 @@
 //! |---|---|
 //! | `<pid> <start>` | the sandbox runs with that guest, or did when the guest ended unexpectedly |
 //! | `<pid> <start> asleep` | the sandbox sleeps; that guest is being ended, or was made by a wake that is not done |
-//! | `<pid> <start> moving` | its files are being moved below that guest by whoever has its lock; if nobody has it, as with `asleep` |
 //! | `asleep` | the sandbox sleeps and has no guest |
+//!
+//! A running sandbox with a [change of its files](MOVE) has them moved below its guest by whoever has its lock. If nobody
+//! has that, the mover was killed, and the sandbox counts as asleep.
 
 use std::fs;
 use std::io;
@@ -19,7 +21,11 @@ use crate::record::{GuestProcess, Lock};
 const READY: &str = "ready";
 const READY_IN_THE_MAKING: &str = "ready.new";
 const ASLEEP: &str = "asleep";
+/// What an earlier version wrote of a sandbox whose files it moved.
 const MOVING: &str = "moving";
+
+/// The file that says how the files of a sandbox are to be moved ([`crate::files_move`]).
+pub(crate) const MOVE: &str = "files-move.json";
 
 /// The content of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +48,6 @@ impl ReadyMark {
     /// Asleep, with the same guest, which is not to be used.
     pub(crate) fn put_to_sleep(self) -> Self {
         Self { asleep: true, moving: false, ..self }
-    }
-
-    /// With the same guest, below which the caller, who has the sandbox's lock, moves its files.
-    pub(crate) fn begin_move(self) -> Self {
-        Self { asleep: true, moving: true, ..self }
     }
 
     /// Tells whether the sandbox in this directory counts as asleep.
@@ -91,15 +92,14 @@ impl ReadyMark {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
-        match Self::parse(link.to_str().unwrap_or_default()) {
-            Some(ready) => Ok(Some(ready)),
-            None => Err(io::ErrorKind::InvalidData.into()),
-        }
+        let ready = Self::parse(link.to_str().unwrap_or_default()).ok_or(io::ErrorKind::InvalidData)?;
+        let moving = !ready.asleep && directory.join(MOVE).try_exists()?;
+        Ok(Some(Self { asleep: ready.asleep || moving, moving, ..ready }))
     }
 
     fn text(self) -> String {
         let guest = self.guest.map(|guest| guest.to_string());
-        let state = self.asleep.then(|| if self.moving { MOVING } else { ASLEEP }.to_owned());
+        let state = self.asleep.then(|| ASLEEP.to_owned());
         guest.into_iter().chain(state).collect::<Vec<_>>().join(" ")
     }
 
@@ -107,13 +107,10 @@ impl ReadyMark {
         if text == ASLEEP {
             return Some(Self::ASLEEP);
         }
-        let with = |state: &str| text.strip_suffix(state).map(str::trim_end);
-        let (guest, asleep, moving) = match (with(ASLEEP), with(MOVING)) {
-            (Some(guest), _) => (guest, true, false),
-            (_, Some(guest)) => (guest, true, true),
-            (None, None) => (text, false, false),
-        };
-        Some(Self { guest: Some(GuestProcess::parse(guest)?), asleep, moving })
+        let without = |state: &str| text.strip_suffix(state).map(str::trim_end);
+        let asleep = without(ASLEEP).or_else(|| without(MOVING));
+        let guest = GuestProcess::parse(asleep.unwrap_or(text))?;
+        Some(Self { guest: Some(guest), asleep: asleep.is_some(), moving: false })
     }
 }
 
@@ -129,7 +126,7 @@ mod tests {
         ReadyMark::running(guest).make(directory.path()).unwrap();
         assert!(ReadyMark::running(guest).make(directory.path()).is_err());
         let running = ReadyMark::running(guest);
-        for ready in [running.put_to_sleep(), ReadyMark::ASLEEP, running.begin_move(), running] {
+        for ready in [running.put_to_sleep(), ReadyMark::ASLEEP, running] {
             // Somebody was killed in the middle of a change.
             symlink("half", directory.path().join(READY_IN_THE_MAKING)).unwrap();
             ready.change(directory.path()).unwrap();
@@ -140,8 +137,11 @@ mod tests {
     #[test]
     fn a_move_counts_as_a_sleep_once_nobody_has_the_lock() {
         let directory = tempfile::tempdir().unwrap();
-        let moving = ReadyMark::running(GuestProcess::of(std::process::id() as i32).unwrap()).begin_move();
-        moving.make(directory.path()).unwrap();
+        ReadyMark::running(GuestProcess::of(std::process::id() as i32).unwrap())
+            .make(directory.path())
+            .unwrap();
+        fs::write(directory.path().join(MOVE), "").unwrap();
+        let moving = ReadyMark::read(directory.path()).unwrap().unwrap();
         let lock = Lock::take(directory.path()).unwrap();
         assert!(!moving.is_asleep(directory.path()));
         drop(lock);

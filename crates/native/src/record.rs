@@ -71,6 +71,11 @@ impl Record {
         write_whole(directory, RECORD, &serde_json::to_vec(self)?)
     }
 
+    /// Makes a file of a sandbox's directory its record. The file holds a whole one.
+    pub(crate) fn replace_by(directory: &Path, name: &str) -> io::Result<()> {
+        fs::rename(directory.join(name), directory.join(RECORD))
+    }
+
     /// Reads the record in a sandbox's directory, with the network rules that are in force now.
     pub(crate) fn read(directory: &Path) -> io::Result<Self> {
         Self::read_with(directory, &mut Vec::new())

@@ -92,7 +92,10 @@ impl StateDir {
     pub(crate) fn make(&self) -> Result<()> {
         let failed = |error: io::Error| not_opened(&self.root, error);
         for name in ["sandboxes", "slots", "names", "blocks", "workspaces", "layers", "snapshots", "trash"] {
-            make_dir(&self.root.join(name), 0o700).map_err(failed)?;
+            let folder = self.root.join(name);
+            if !folder.is_dir() {
+                make_dir(&folder, 0o700).map_err(failed)?;
+            }
         }
         Ok(())
     }

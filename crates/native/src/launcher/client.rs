@@ -342,8 +342,19 @@ impl Launcher {
         order: &[u8],
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<(Launched, Option<OwnedFd>)> {
+        self.exchange_and(order, descriptors, || {})
+    }
+
+    /// Exchanges an order for its answer, and does something else while the launcher works.
+    fn exchange_and(
+        &self,
+        order: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+        meanwhile: impl FnOnce(),
+    ) -> io::Result<(Launched, Option<OwnedFd>)> {
         let _turn = lock(&self.turn);
         send(self.socket.as_fd(), order, descriptors)?;
+        meanwhile();
         let answer = receive(self.socket.as_fd());
         self.restore_dumpable();
         answer
@@ -383,15 +394,16 @@ impl PendingSandbox<'_> {
 
 impl PendingSandbox<'_> {
     /// Has the launcher put another root in the place of the one of a living sandbox with these namespaces: its users and its
-    /// mounts. Blocks for a millisecond.
+    /// mounts. Blocks for a millisecond, and does something else `meanwhile`.
     pub(crate) fn replace_root(
         mut self,
         plan: Plan,
         namespaces: [BorrowedFd<'_>; 2],
+        meanwhile: impl FnOnce(),
     ) -> eyot::Result<NewRoot> {
         let order = encode(&LauncherOrder::ReplaceRoot { number: self.number, plan })?;
         self.finished = true;
-        match self.launcher.exchange(&order, &namespaces) {
+        match self.launcher.exchange_and(&order, &namespaces, meanwhile) {
             Ok((Launched::RootReplaced, _)) => Ok(NewRoot::InPlace),
             Ok((Launched::Failed { step, subject, errno }, _)) => {
                 Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())

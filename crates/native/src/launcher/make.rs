@@ -29,6 +29,14 @@ pub(crate) struct PendingChild {
     child: Option<(i32, OwnedFd)>,
 }
 
+/// A process that has left the launcher's memory.
+pub(crate) struct LeftChild {
+    pub pid: i32,
+    pub pidfd: OwnedFd,
+    /// What the launcher has made for it. It takes its time to close, so the answer goes first.
+    _made_for_it: (PendingChild, Vec<OwnedFd>),
+}
+
 impl PendingChild {
     /// Clones the process. `account` is charged for it, if there is one. With `into_group` it is
     /// born in that v2 control group.
@@ -74,7 +82,7 @@ impl PendingChild {
         guest: Option<BorrowedFd<'_>>,
         descriptors: Descriptors,
         open_files: Rlimit,
-    ) -> Result<(i32, OwnedFd), Failed> {
+    ) -> Result<LeftChild, Failed> {
         let taken = prepare_from_outside(&plan, self.pid(), &mut self.shared)?;
         self.shared.set_descriptors(guest, descriptors);
         self.shared.set_open_files(open_files);
@@ -83,12 +91,10 @@ impl PendingChild {
 
     /// Has the process carry out the plan, and waits until it has left the launcher's memory. It has the copied mounts `taken`
     /// to attach.
-    fn carry_out(mut self, plan: Plan, taken: Vec<OwnedFd>) -> Result<(i32, OwnedFd), Failed> {
+    fn carry_out(mut self, plan: Plan, taken: Vec<OwnedFd>) -> Result<LeftChild, Failed> {
         self.shared.set_plan(plan);
         self.gate.open().map_err(|error| Failed::at("open the gate", error))?;
         self.gate.wait_until_left();
-        // The child had copies of its own.
-        drop(taken);
         if let Some(failed) = self.shared.failure() {
             return Err(failed);
         }
@@ -96,7 +102,9 @@ impl PendingChild {
             let ended = Failed::at("replace the root", io::ErrorKind::UnexpectedEof.into());
             return Err(Failed { is_closed: true, ..ended });
         }
-        self.child.take().ok_or_else(|| Failed::at("start the guest", io::ErrorKind::NotFound.into()))
+        let none = || Failed::at("start the guest", io::ErrorKind::NotFound.into());
+        let (pid, pidfd) = self.child.take().ok_or_else(none)?;
+        Ok(LeftChild { pid, pidfd, _made_for_it: (self, taken) })
     }
 }
 
@@ -106,7 +114,7 @@ pub(crate) fn replace_root(
     mut child: PendingChild,
     plan: Plan,
     namespaces: [OwnedFd; 2],
-) -> Result<(i32, OwnedFd), Failed> {
+) -> Result<LeftChild, Failed> {
     let IdMap::Range(range) = plan.map else {
         return Err(Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL)));
     };

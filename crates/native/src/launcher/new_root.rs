@@ -20,6 +20,9 @@ use crate::mount_line::MountLine;
 use crate::plan::{ANCHORED_NAME, EMPTY_NAME};
 use crate::sys;
 
+/// The table of mounts of a sandbox with some dozens of them.
+const USUAL_TABLE_BYTES: usize = 16 * 1024;
+
 /// The root of a living sandbox, which nothing can be written to any more, and the one that is to take its place. It is in the
 /// launcher's memory, which must own no descriptor of the child's table; they close when the child ends.
 pub(super) struct ClosedRoot {
@@ -72,7 +75,8 @@ impl PresentRoot {
         move_into_link_name_space(namespace, Some(LinkNameSpaceType::Mount))?;
         let how = OFlags::RDONLY | OFlags::CLOEXEC;
         let table = rustix::fs::openat(&proc, "self/mountinfo", how, Mode::empty())?;
-        let mut text = Vec::new();
+        // Room for all of it: the kernel writes a table anew for each read.
+        let mut text = Vec::with_capacity(USUAL_TABLE_BYTES);
         std::fs::File::from(table).read_to_end(&mut text)?;
         let unsupported = || io::Error::from_raw_os_error(libc::EOPNOTSUPP);
         let (id, points) = points_of(&text).ok_or_else(unsupported)?;

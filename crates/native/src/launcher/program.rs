@@ -16,7 +16,7 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::MAX_PLAN_BYTES;
-use super::make::{Descriptors, Failed, PendingChild, replace_root};
+use super::make::{Descriptors, Failed, LeftChild, PendingChild, replace_root};
 use crate::plan::{Launched, LauncherOrder, Plan};
 use crate::sys;
 
@@ -163,12 +163,7 @@ impl LauncherServer {
         }
     }
 
-    fn finish(
-        &mut self,
-        sandbox: u64,
-        plan: Plan,
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<(i32, OwnedFd), Failed> {
+    fn finish(&mut self, sandbox: u64, plan: Plan, descriptors: Vec<OwnedFd>) -> Result<LeftChild, Failed> {
         let begun = self.begun.remove(&sandbox).ok_or_else(unreadable)??;
         let descriptors = Descriptors::sort(descriptors, &plan).ok_or_else(unreadable)?;
         let guest = self.guest.as_ref().map(AsFd::as_fd);
@@ -179,10 +174,10 @@ impl LauncherServer {
     fn tell(
         &mut self,
         socket: BorrowedFd<'_>,
-        made: Result<(i32, OwnedFd), Failed>,
+        made: Result<LeftChild, Failed>,
         answer: impl FnOnce(i32, BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (pid, pidfd) = match made {
+        let made = match made {
             Ok(made) => made,
             Err(Failed { is_closed: true, .. }) => return reply(socket, &Launched::RootClosed, None),
             Err(Failed { step, subject, error, .. }) => {
@@ -190,7 +185,8 @@ impl LauncherServer {
                 return reply(socket, &Launched::Failed { step, subject, errno }, None);
             }
         };
-        answer(pid, pidfd.as_fd())?;
+        answer(made.pid, made.pidfd.as_fd())?;
+        let LeftChild { pidfd, .. } = made;
         let data = epoll::EventData::new_u64(pidfd.as_raw_fd() as u64);
         epoll::add(&self.epoll, &pidfd, data, epoll::EventFlags::IN)?;
         self.children.insert(pidfd.as_raw_fd(), pidfd);
