@@ -1,5 +1,5 @@
 //! Removal of trees that a sandbox or an image filled: any depth, any permissions, never through a
-//! symbolic link, with a handful of descriptors.
+//! symbolic link or into another mount, with a dozen descriptors.
 //!
 //! Directories are emptied where they are, down to a depth of [`MOST_LEVELS`]. Deeper ones are moved
 //! up into the top one before they are emptied, so neither the stack nor the number of descriptors
@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::entries;
@@ -22,9 +22,9 @@ const MOST_LEVELS: usize = 6;
 /// process that removes the same tree at the same time.
 ///
 /// # Errors
-/// Errors of the kernel.
+/// Errors of the kernel. `EBUSY` if something is mounted in the tree; it is not looked into.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
-    let top = match open(CWD, path) {
+    let top = match open(CWD, path, ResolveFlags::empty()) {
         Ok(top) => top,
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -43,13 +43,22 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 
 /// Opens a directory for reading and changing, whatever its permissions were. A symbolic link is an
 /// error.
-fn open(at: impl std::os::fd::AsFd + Copy, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
+fn open(
+    at: impl std::os::fd::AsFd + Copy,
+    name: impl rustix::path::Arg + Copy,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = match rustix::fs::openat(at, name, flags, Mode::empty()) {
+    let open = |flags| match rustix::fs::openat2(at, name, flags, Mode::empty(), resolve) {
+        // As in a sandbox with a writable mount.
+        Err(Errno::NOSYS) => rustix::fs::openat(at, name, flags, Mode::empty()),
+        opened => opened,
+    };
+    let opened = match open(flags) {
         Err(Errno::ACCESS) => {
-            let found = rustix::fs::openat(at, name, flags | OFlags::PATH, Mode::empty())?;
+            let found = open(flags | OFlags::PATH)?;
             rustix::fs::chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), Mode::RWXU)?;
-            rustix::fs::openat(at, name, flags, Mode::empty())?
+            open(flags)?
         }
         other => other?,
     };
@@ -100,8 +109,9 @@ impl Removal<'_> {
         if let Ok(()) | Err(Errno::NOENT) = remove() {
             return Ok(());
         }
-        let directory = match open(parent, name) {
+        let directory = match open(parent, name, ResolveFlags::NO_XDEV) {
             Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::XDEV) => return Err(Errno::BUSY.into()),
             other => other?,
         };
         if levels == MOST_LEVELS {
@@ -175,6 +185,30 @@ mod tests {
             }
             assert!(!tree.exists());
         }
+    }
+
+    #[test]
+    fn what_is_mounted_in_a_tree_is_not_looked_into() {
+        const TREE: &str = "EYOT_TEST_TREE";
+        if let Some(tree) = std::env::var_os(TREE).map(std::path::PathBuf::from) {
+            let error = remove_tree(&tree).unwrap_err();
+            assert_eq!(Errno::from_io_error(&error), Some(Errno::BUSY));
+            assert!(tree.join("mounted/below/kept").exists());
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("mounted")).unwrap();
+        // This test once more, in a mount namespace of its own.
+        let line = "cd \"$EYOT_TEST_TREE\" && mount -t tmpfs none mounted && mkdir mounted/below && touch mounted/below/kept \
+                    && exec \"$0\" what_is_mounted_in_a_tree";
+        let test = std::env::current_exe().unwrap();
+        let again = std::process::Command::new("unshare")
+            .args(["--map-root-user", "--mount", "sh", "-c", line])
+            .arg(test)
+            .env(TREE, dir.path())
+            .output()
+            .unwrap();
+        assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stdout));
     }
 
     #[test]

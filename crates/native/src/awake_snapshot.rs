@@ -2,8 +2,8 @@
 //! takes the place of its root, and its old writable layer becomes the snapshot. Its processes, its mounts and its clients go on.
 //!
 //! The kernel makes sure that the snapshot stays as it is. The old root becomes read-only before another one takes its place, which
-//! fails while a file of it is open for writing, whatever the guest says. While its change of files is written, the sandbox counts as
-//! asleep once nobody has its lock. So the next process after one that was killed ends the guest, as after a sleep that was begun.
+//! fails while a file of it is open for writing, whatever the guest says. As long as its change of files stands written down, the sandbox
+//! counts as asleep once nobody has its lock. So the next process after one that was killed ends the guest, as after a sleep that was begun.
 //! An error in between ends it, too.
 
 use std::fs::File;
@@ -18,10 +18,9 @@ use eyot_guest::client::AskedHold;
 use rustix::fs::FlockOperation;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::blocking::later;
 use crate::condition::Condition;
 use crate::disk::has_disk;
-use crate::files_move::{self, FilesMove};
+use crate::files_move::{self, FilesMove, make_next};
 use crate::image::{Lower, SnapshotLayer};
 use crate::kept_snapshot::KeptSnapshot;
 use crate::launcher::client::{NewRoot, PendingSandbox};
@@ -46,20 +45,54 @@ struct AwakeSandbox {
     namespaces: [OwnedFd; 2],
 }
 
+/// What a snapshot has thrown away in a sandbox's directory, and the sandbox's lock. Dropping it removes that, and then frees the
+/// lock. Whoever moves the files next removes what a killed process has left.
+pub(crate) struct Discarded {
+    directory: PathBuf,
+    _lock: Lock,
+}
+
+impl Drop for Discarded {
+    fn drop(&mut self) {
+        if let Err(error) = files_move::remove_discarded(&self.directory) {
+            tracing::debug!(%error, "remove what a snapshot has thrown away");
+        }
+    }
+}
+
 impl Sandboxes {
     /// Takes a snapshot of a sandbox that is awake and has nothing to do; `None` if that one has to sleep for it. Blocks for some
-    /// milliseconds.
-    pub(crate) fn take_awake(&self, id: &SandboxId, new: NewSnapshot) -> Result<Option<AwakeSnapshot>> {
+    /// milliseconds. What is thrown away is removed when the caller drops the second part.
+    pub(crate) fn take_awake(
+        &self,
+        id: &SandboxId,
+        new: NewSnapshot,
+    ) -> (Result<Option<AwakeSnapshot>>, Option<Discarded>) {
         // The guest is held only once nobody else has the sandbox or the snapshots.
-        let (id, lock) = self.locked(id.as_str())?;
-        let Some(sandbox) = self.awake(&id) else { return Ok(None) };
-        let launcher = self.launcher()?;
+        match self.locked(id.as_str()) {
+            Ok((id, lock)) => {
+                let discarded = Discarded { directory: self.state.sandbox(&id), _lock: lock };
+                (self.take_of_locked(&id, new), Some(discarded))
+            }
+            Err(error) => (Err(error), None),
+        }
+    }
+
+    fn take_of_locked(&self, id: &SandboxId, new: NewSnapshot) -> Result<Option<AwakeSnapshot>> {
+        let Some(sandbox) = self.awake(id) else { return Ok(None) };
+        let launcher = self.launcher_of_existing()?;
         // Alone: of two who want one name, one gets it.
         let _alone = self.state.lock_snapshots(FlockOperation::LockExclusive).map_err(failed(TAKE))?;
         let replacement = launcher.begin_replacement()?;
-        // The guest answers while the record is written, which changes nothing yet.
+        // The guest answers while the record is written and the next directories are made, which changes nothing yet.
         let Some(asked) = ask_for_hold(&sandbox) else { return Ok(None) };
         let noted = self.note_snapshot(&sandbox.record, &sandbox.directory, new, None)?;
+        if let NotedSnapshot::New(kept) = &noted
+            && let Err(error) = make_next(&sandbox.directory)
+        {
+            kept.forget(&self.state).map_err(failed(TAKE))?;
+            return Err(failed(TAKE)(error));
+        }
         let held = asked
             .wait(HOLD_PATIENCE)
             .inspect_err(|error| tracing::debug!(%error, "a guest holds no calls back"));
@@ -73,12 +106,10 @@ impl Sandboxes {
                 return kept.forget(&self.state).map(|()| None).map_err(failed(TAKE));
             }
         };
-        let directory = sandbox.directory.clone();
         let taken = self.take_of_held(sandbox, kept, replacement);
         if let Err(error) = hold.release() {
             tracing::debug!(%error, "let a guest go on after a snapshot");
         }
-        remove_behind(directory, lock);
         taken
     }
 
@@ -145,17 +176,6 @@ impl Sandboxes {
             FilesMove::begin_to_write_out(directory);
         })
     }
-}
-
-/// Removes what a snapshot has thrown away, and then frees the sandbox. Its caller does not wait for that. Whoever moves its files
-/// next removes what a killed process has left.
-fn remove_behind(directory: PathBuf, lock: Lock) {
-    later(move || {
-        if let Err(error) = files_move::remove_discarded(&directory) {
-            tracing::debug!(%error, "remove what a snapshot has thrown away");
-        }
-        drop(lock);
-    });
 }
 
 /// Returns the layers of a sandbox above its present writable layer, which still lies where it was.

@@ -1,6 +1,6 @@
-//! Changes of the layers of a sandbox that is marked as asleep: its writable layer becomes a snapshot, or is thrown away, and an
-//! empty one is put above other layers. The intent is written first, and whoever uses the sandbox next completes what a killed process
-//! began. So the sandbox is as it was before, or as it is to be.
+//! Changes of the layers of a sandbox: its writable layer becomes a snapshot, or is thrown away, and an empty one is put above other
+//! layers. The intent, a file with the whole change, is written first, and whoever uses the sandbox next completes what a killed
+//! process began. So the sandbox is as it was before, or as it is to be.
 
 use std::fs;
 use std::io;
@@ -27,6 +27,9 @@ const DISCARDED: &str = "upper.discarded";
 
 /// Copies on write that are thrown away.
 const DISCARDED_COW: &str = "cow.discarded";
+
+/// A directory of the next overlay in an earlier version.
+const MAKING: &str = "next.making";
 
 /// The kernel's own directory of an overlay that another one took the place of.
 const DISCARDED_WORK: &str = "work.discarded";
@@ -90,12 +93,13 @@ impl FilesMove {
         complete(state, directory, record)
     }
 
-    /// Makes the directories of the overlay that is to take the place of the present one of a living sandbox, and writes the
-    /// change, which is completed then or [forgotten](Self::forget).
+    /// Writes the change of a living sandbox, whose [next directories](make_next) are there. It is completed then, or
+    /// [forgotten](Self::forget).
     pub(crate) fn begin_below(&self, directory: &Path, record: &Record) -> io::Result<()> {
-        remove_discarded(directory)?;
-        // Before the change is written: whoever completes it takes them as they are.
-        make_next(directory)?;
+        // Whoever completes the change takes the next directories as they are. The root may have got another mode since they were
+        // made.
+        let present = fs::symlink_metadata(directory.join(UPPER))?;
+        set_mode(&directory.join(NEXT_ROOT), present.mode() & 0o7777)?;
         self.write_with_mode(directory, record)
     }
 
@@ -151,15 +155,15 @@ impl BegunMove {
 }
 
 /// Completes the change that was begun in a sandbox's directory, if there is one, and removes what is thrown away. Returns the
-/// record that it has then. The caller holds its lock. The sandbox is marked as asleep or as being moved, and nothing is written to
-/// its root.
+/// record that it has then. The caller holds its lock. The sandbox counts as asleep, or has another root already: nothing is written
+/// to the layer that is moved.
 pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
     let record = make_begun(state, directory, record)?;
     remove_discarded(directory)?;
     Ok(record)
 }
 
-/// Does the same, but for the removal.
+/// Does the same, but removes nothing.
 pub(crate) fn make_begun(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
     let Some(BegunMove { change, holds_record }) = BegunMove::read(directory)? else { return Ok(record) };
     if has_disk(directory) {
@@ -222,18 +226,26 @@ fn move_copies(state: &StateDir, directory: &Path, change: &FilesMove) -> io::Re
     share_bases(directory, below.snapshot_folder())
 }
 
-/// Makes the two directories of an overlay that is to take the place of the present one, with the owner and the mode of those.
-fn make_next(directory: &Path) -> io::Result<()> {
+/// Makes the two directories of an overlay that is to take the place of the present one, with the owner and the mode of those. No
+/// change has begun yet.
+pub(crate) fn make_next(directory: &Path) -> io::Result<()> {
+    remove_discarded(directory)?;
     for (present, next) in [(UPPER, NEXT_ROOT), (WORK, NEXT_WORK)] {
         let (found, next) = (fs::symlink_metadata(directory.join(present))?, directory.join(next));
         let mode = found.mode() & 0o7777;
         make_child(&next, mode & 0o777)?;
         chown(&next, Some(found.uid()), Some(found.gid()))?;
-        if fs::symlink_metadata(&next)?.mode() & 0o7777 != mode {
-            fs::set_permissions(&next, fs::Permissions::from_mode(mode))?;
-        }
+        set_mode(&next, mode)?;
     }
     Ok(())
+}
+
+/// Gives a directory these permission bits, if it has others.
+fn set_mode(directory: &Path, mode: u32) -> io::Result<()> {
+    if fs::symlink_metadata(directory)?.mode() & 0o7777 == mode {
+        return Ok(());
+    }
+    fs::set_permissions(directory, fs::Permissions::from_mode(mode))
 }
 
 /// Gives the directories of [`make_next`] their names; `false` if there are none.
@@ -251,11 +263,15 @@ fn take_next(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes what earlier changes have thrown away, or have prepared in vain.
+/// Removes what earlier changes have thrown away, or have prepared in vain. A change that was begun needs all of it, and nothing is
+/// removed.
 pub(crate) fn remove_discarded(directory: &Path) -> io::Result<()> {
+    if directory.join(MOVE).try_exists()? {
+        return Ok(());
+    }
     disk_move::forget(directory)?;
-    for discarded in
-        [DISCARDED, DISCARDED_COW, DISCARDED_WORK, NEXT_ROOT, NEXT_WORK].map(|name| directory.join(name))
+    for discarded in [DISCARDED, DISCARDED_COW, DISCARDED_WORK, NEXT_ROOT, NEXT_WORK, MAKING]
+        .map(|name| directory.join(name))
     {
         if discarded.exists() {
             eyot_image::remove_tree(&discarded)?;
@@ -342,6 +358,10 @@ mod tests {
         for done in 0..=3 {
             let (_dir, state, directory, record, change) = scene(true);
             make_child(&directory.join(WORK), 0o755).unwrap();
+            fs::set_permissions(directory.join(UPPER), fs::Permissions::from_mode(0o700)).unwrap();
+            make_next(&directory).unwrap();
+            // It was changed between the two.
+            fs::set_permissions(directory.join(UPPER), fs::Permissions::from_mode(0o751)).unwrap();
             change.begin_below(&directory, &record).unwrap();
             fs::write(directory.join(NEXT_ROOT).join("later"), "").unwrap();
             let moves = [
@@ -384,8 +404,8 @@ mod tests {
             make_next(&directory).unwrap();
             let next = fs::metadata(directory.join(NEXT_ROOT)).unwrap();
             assert_eq!(next.mode() & 0o7777, mode);
-            assert_eq!((next.uid(), next.gid()), (rustix::process::geteuid().as_raw(), next.gid()));
-            remove_discarded(&directory).unwrap();
+            let present = fs::metadata(directory.join(UPPER)).unwrap();
+            assert_eq!((next.uid(), next.gid()), (present.uid(), present.gid()));
         }
     }
 

@@ -273,15 +273,15 @@ fn needed_by_sandboxes(state: &StateDir) -> io::Result<HashSet<SnapshotId>> {
     let mut needed = HashSet::new();
     for (place, id) in state.ids("sandboxes")?.into_iter().map(|id| (state.sandbox(&id), id)) {
         let directory = if place.exists() { place } else { state.trash(&id) };
+        // Before the record, which a change becomes when it is completed.
+        let moving = FilesMove::read(&directory)?;
+        needed.extend(moving.into_iter().flat_map(|moving| moving.lower.snapshots).map(|layer| layer.id));
         let lower = match Record::read(&directory) {
             // It is being made, and holds the lock meanwhile; or it is gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             record => record?.lower,
         };
         needed.extend(lower.snapshots.into_iter().map(|layer| layer.id));
-        if let Some(moving) = FilesMove::read(&directory)? {
-            needed.extend(moving.lower.snapshots.into_iter().map(|layer| layer.id));
-        }
     }
     Ok(needed)
 }

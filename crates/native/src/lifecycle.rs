@@ -11,6 +11,7 @@ use crate::blocking::on_blocking_thread;
 use crate::condition::Condition;
 use crate::ready::ReadyMark;
 use crate::record::{Lock, Record};
+use crate::sandboxes::not_running;
 
 /// The keeper of the record of the sandbox in this directory.
 pub(crate) struct Keeper(pub PathBuf);
@@ -27,9 +28,8 @@ impl LifecycleKeeper for Keeper {
             ReadyMark::end_move(&directory).map_err(gone)?;
             let mut record = Record::read(&directory).map_err(gone)?;
             match Condition::of(&directory).1 {
-                Condition::Sleeping => return Err(Error::sleeping(&record.info.name)),
-                Condition::Dead => return Err(Error::dead(&record.info.name)),
-                _ => {}
+                Condition::Running => {}
+                condition => return Err(not_running(record.info.name.as_str(), condition)),
             }
             record.info.spec.lifecycle = lifecycle;
             record.write(&directory).map_err(|error| {

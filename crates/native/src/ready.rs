@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `<pid> <start>` | the sandbox runs with that guest, or did when the guest ended unexpectedly |
 //! | `<pid> <start> asleep` | the sandbox sleeps; that guest is being ended, or was made by a wake that is not done |
+//! | `<pid> <start> moving` | of an earlier version: as with `asleep` |
 //! | `asleep` | the sandbox sleeps and has no guest |
 //!
 //! A running sandbox with a [change of its files](MOVE) has them moved below its guest by whoever has its lock. If nobody
@@ -27,7 +28,7 @@ const MOVING: &str = "moving";
 /// The file that says how the files of a sandbox are to be moved ([`crate::files_move`]).
 pub(crate) const MOVE: &str = "files-move.json";
 
-/// The content of the mark.
+/// The content of the mark, and whether files are being moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadyMark {
     pub guest: Option<GuestProcess>,
@@ -55,7 +56,8 @@ impl ReadyMark {
         if !self.moving {
             return self.asleep;
         }
-        // Whoever moves the files changes the mark before the lock is free.
+        // Whoever moves the files makes the change the record, takes it back, or marks the sandbox as asleep, before the lock is
+        // free.
         let Ok(Some(_lock)) = Lock::share_if_free(directory) else { return false };
         Self::read(directory).is_ok_and(|now| now == Some(self))
     }

@@ -217,7 +217,7 @@ pub(crate) fn wait_until_gone(pidfd: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// The lock of a sandbox's directory. It is held during a create, a sleep, a wake and a destroy.
+/// The lock of a sandbox's directory. It is held during a create, a sleep, a wake, a change of its layers and a destroy.
 /// The kernel releases it when the holder dies.
 #[derive(Debug)]
 pub(crate) struct Lock {

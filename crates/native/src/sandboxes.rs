@@ -88,6 +88,11 @@ impl Sandboxes {
     /// Returns the launcher, with which things are made: so the state folder is made too.
     pub(crate) fn launcher(&self) -> Result<Arc<Launcher>> {
         self.state.make()?;
+        self.launcher_of_existing()
+    }
+
+    /// Returns the launcher of a state folder in which there are sandboxes.
+    pub(crate) fn launcher_of_existing(&self) -> Result<Arc<Launcher>> {
         self.launcher.get(&self.state, self.in_process)
     }
 
@@ -357,7 +362,7 @@ fn not_found(id_or_name: &str) -> Error {
         .with_hint("`eyot ls` shows those that are there")
 }
 
-fn not_running(id_or_name: &str, condition: Condition) -> Error {
+pub(crate) fn not_running(id_or_name: &str, condition: Condition) -> Error {
     let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
     match condition {
         Condition::Sleeping => Error::sleeping(id_or_name),

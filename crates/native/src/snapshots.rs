@@ -15,7 +15,7 @@ use eyot::{
 use eyot_image::FileLock;
 use rustix::fs::FlockOperation;
 
-use crate::blocking::on_blocking_thread;
+use crate::blocking::{on_blocking_thread, on_blocking_thread_and_after};
 use crate::commit::CommitStop;
 use crate::compared::{ComparedPart, compare};
 use crate::condition::Condition;
@@ -47,8 +47,8 @@ impl SandboxSnapshots for NativeSnapshots {
     }
 
     async fn take_awake(&self, sandbox: &SandboxId, new: &NewSnapshot) -> Result<Option<AwakeSnapshot>> {
-        let (id, new) = (sandbox.clone(), new.clone());
-        self.blocking(move |sandboxes| sandboxes.take_awake(&id, new)).await
+        let (sandboxes, id, new) = (Arc::clone(&self.0), sandbox.clone(), new.clone());
+        on_blocking_thread_and_after(move || sandboxes.take_awake(&id, new)).await
     }
 
     async fn roll_back(&self, sandbox: &SandboxId, snapshot: &SnapshotId) -> Result<()> {
@@ -134,7 +134,11 @@ impl Sandboxes {
     /// Holds a sleeping sandbox still, and completes what was begun with its files.
     pub(crate) fn hold_still(&self, id: &SandboxId, what: &str) -> Result<StillSandbox> {
         let (id, lock) = self.locked(id.as_str())?;
-        let directory = self.state.sandbox(&id);
+        self.hold_locked_still(&id, lock, what)
+    }
+
+    fn hold_locked_still(&self, id: &SandboxId, lock: Lock, what: &str) -> Result<StillSandbox> {
+        let directory = self.state.sandbox(id);
         let (record, condition) = Condition::of(&directory);
         let record = match (record, condition) {
             (Some(record), Condition::Sleeping | Condition::Dead) => record,
@@ -368,12 +372,19 @@ impl Sandboxes {
     pub(crate) fn complete_move(&self, point: &BranchPoint) -> Result<()> {
         let (BranchPoint::Sandbox(id) | BranchPoint::Base(id)) = point else { return Ok(()) };
         let id = self.id_of(id.as_str())?;
-        let begun =
-            FilesMove::read(&self.state.sandbox(&id)).map_err(failed("read the record of a sandbox"))?;
-        if begun.is_some() {
-            self.hold_still(&id, "complete the move of its files").map(drop)?;
+        let is_begun = || {
+            let begun = FilesMove::read(&self.state.sandbox(&id));
+            begun.map(|begun| begun.is_some()).map_err(failed("read the record of a sandbox"))
+        };
+        if !is_begun()? {
+            return Ok(());
         }
-        Ok(())
+        let (id, lock) = self.locked(id.as_str())?;
+        // A process that is alive completes it itself, and frees the lock.
+        if !is_begun()? {
+            return Ok(());
+        }
+        self.hold_locked_still(&id, lock, "complete the move of its files").map(drop)
     }
 
     /// Returns the record of a sandbox whose files are not being moved.

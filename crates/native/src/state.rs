@@ -5,8 +5,8 @@
 //! ```text
 //! sandboxes/<id>/   sandbox.json · ready · guest.sock · upper/ · work/ · files-move.json; of copied folders cow/ ·
 //!                   cow-work/ · c/ · cow-base/ · apply.json. The directory itself is locked during
-//!                   a create, a sleep, a wake and a destroy. With a disk limit, the image of a file
-//!                   system, disk, is in place of upper/ and work/; besides disk.next, disk.compared
+//!                   a create, a sleep, a wake, a change of its layers and a destroy. With a disk
+//!                   limit, the image of a file system, disk, is in place of upper/ and work/; besides disk.next, disk.compared
 //!                   and *.copied/: see `disk` and `disk_move`
 //! slots/<id>/       half-made sandboxes that wait for a create; their owner holds their locks: see `slots`
 //! names/<name>      a symbolic link whose text is the id

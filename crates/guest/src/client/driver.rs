@@ -36,8 +36,8 @@ use super::watch::events_of;
 use crate::protocol::{Event, KEEPS_COMMANDS, KeepTerms, ProcessTerms, Reply, Request, STARTS_ON_TERMS};
 
 /// A guest that shows no sign of life for so long does not take the order to kill. A tree may take its time to die,
-/// and on a busy host a guest takes some to say that it is there. The caller hears of a silent guest before
-/// [`eyot::KILL_CONFIRM_MS`] have passed.
+/// and on a busy host a guest takes some to say that it is there. The caller hears of a guest that was silent from the
+/// start before [`eyot::KILL_CONFIRM_MS`] have passed.
 const KILL_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Takes a sandbox away: what only its maker can do.

@@ -213,6 +213,17 @@ async fn killed_in(session: &Session, kills: u32) -> Result<(), Failed> {
     ensure(left == 0, format!("{left} snapshots are left"))
 }
 
+/// What was prepared in vain or thrown away goes with the sandbox's next sleep at the latest.
+async fn nothing_is_left_by_a_sleep(pool: &SandboxPool, state: &Path) -> Result<(), Failed> {
+    pool.sleep(DEV).await?;
+    let dev = pool.get(DEV).await?;
+    let left = std::fs::read_dir(state.join("sandboxes").join(dev.id().as_str()))?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .find(|name| [".copied", ".next", ".discarded"].iter().any(|ending| name.ends_with(ending)));
+    ensure(left.is_none(), format!("{left:?} is left"))
+}
+
 async fn check(state: &Path, ledger: &mut Ledger) -> Result<(), Failed> {
     let (pool, engine) = open(state).await?;
     engine.events().ok_or("no log")?.verify()?;
@@ -223,14 +234,10 @@ async fn check(state: &Path, ledger: &mut Ledger) -> Result<(), Failed> {
     let sandboxes = pool.provider().list().await?.len();
     ensure(sandboxes == 1, format!("there are {sandboxes} sandboxes"))?;
     let dev = pool.get(DEV).await?;
-    let left = std::fs::read_dir(state.join("sandboxes").join(dev.id().as_str()))?
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .find(|name| name.ends_with(".copied") || name.ends_with(".next"));
-    ensure(left.is_none(), format!("{left:?} is left"))?;
     let content = output(&dev, "cat ~/f").await?;
     ensure(ledger.now.contains(&content), format!("the sandbox has {content}"))?;
     ledger.now = BTreeSet::from([content]);
+    nothing_is_left_by_a_sleep(&pool, state).await?;
     let listed: BTreeSet<String> = names(&pool).await?.into_iter().collect();
     let unknown = listed.iter().find(|name| !ledger.snapshots.contains_key(*name));
     ensure(unknown.is_none(), format!("{unknown:?} is there again"))?;
