@@ -29,7 +29,7 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let mut removal = Removal { top: &top, moved: 0 };
+    let mut removal = TreeRemoval { top: &top, moved: 0 };
     loop {
         removal.empty(&top, 0)?;
         match rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR) {
@@ -70,13 +70,13 @@ fn open(
 }
 
 /// The removal of one tree.
-struct Removal<'a> {
+struct TreeRemoval<'a> {
     top: &'a OwnedFd,
     /// The number of directories that were moved up.
     moved: u64,
 }
 
-impl Removal<'_> {
+impl TreeRemoval<'_> {
     /// Removes everything in a directory, which is `levels` below the top one.
     fn empty(&mut self, directory: &OwnedFd, levels: usize) -> io::Result<()> {
         for entry in entries(directory)? {
@@ -92,12 +92,13 @@ impl Removal<'_> {
                 }
                 known => known == FileType::Directory,
             };
-            match is_directory {
-                true => self.remove_directory(directory, name, levels)?,
-                false => match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-                    Ok(()) | Err(Errno::NOENT) => {}
-                    Err(error) => return Err(error.into()),
-                },
+            if is_directory {
+                self.remove_directory(directory, name, levels)?;
+                continue;
+            }
+            match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())

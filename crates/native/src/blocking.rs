@@ -7,8 +7,7 @@ use tokio::sync::oneshot;
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error))?
+    tokio::task::spawn_blocking(work).await.map_err(ended_early)?
 }
 
 /// Runs blocking work on such a thread, which drops a part of the outcome after it has given the answer. Others wait for what that
@@ -17,12 +16,19 @@ pub(crate) async fn on_blocking_thread_and_after<T: Send + 'static, After>(
     work: impl FnOnce() -> (Result<T>, After) + Send + 'static,
 ) -> Result<T> {
     let (answer, answered) = oneshot::channel();
-    drop(tokio::task::spawn_blocking(move || {
+    let task = tokio::task::spawn_blocking(move || {
         let (done, after) = work();
-        // Whoever asked may have gone.
-        drop(answer.send(done));
+        if answer.send(done).is_err() {
+            tracing::debug!("nobody waits for the answer of a blocking task any more");
+        }
         drop(after);
-    }));
-    let ended = |_| Error::new(ErrorKind::Internal, "a blocking task ended early");
-    answered.await.map_err(ended)?
+    });
+    match answered.await {
+        Ok(done) => done,
+        Err(_) => Err(task.await.map_or_else(ended_early, |()| ended_early("it gave no answer"))),
+    }
+}
+
+fn ended_early(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error)
 }

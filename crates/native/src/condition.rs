@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use eyot::internal::now_ms;
-use eyot::{IdleAction, SandboxStatus};
+use eyot::{Error, ErrorKind, IdleAction, SandboxStatus};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -40,6 +40,23 @@ impl Condition {
             Self::Sleeping => SandboxStatus::Sleeping,
             Self::Expired | Self::Dead => SandboxStatus::Dead,
             Self::Damaged => SandboxStatus::Damaged,
+        }
+    }
+
+    /// Returns the error for whoever needs the sandbox to run.
+    pub(crate) fn refusal(self, id_or_name: &str) -> Error {
+        match self {
+            Self::Sleeping => Error::sleeping(id_or_name),
+            Self::Expired => Error::past_deadline(id_or_name),
+            Self::Dead => Error::dead(id_or_name),
+            Self::Damaged => {
+                let message = format!("sandbox `{id_or_name}` is damaged: its record can't be read");
+                Error::new(ErrorKind::Conflict, message).with_hint(format!("remove it: eyot rm {id_or_name}"))
+            }
+            Self::Making | Self::Running => {
+                let message = format!("sandbox `{id_or_name}` is still being made");
+                Error::new(ErrorKind::Unavailable, message)
+            }
         }
     }
 

@@ -11,7 +11,6 @@ use crate::blocking::on_blocking_thread;
 use crate::condition::Condition;
 use crate::ready::ReadyMark;
 use crate::record::{Lock, Record};
-use crate::sandboxes::not_running;
 
 /// The keeper of the record of the sandbox in this directory.
 pub(crate) struct Keeper(pub PathBuf);
@@ -29,7 +28,7 @@ impl LifecycleKeeper for Keeper {
             let mut record = Record::read(&directory).map_err(gone)?;
             match Condition::of(&directory).1 {
                 Condition::Running => {}
-                condition => return Err(not_running(record.info.name.as_str(), condition)),
+                condition => return Err(condition.refusal(record.info.name.as_str())),
             }
             record.info.spec.lifecycle = lifecycle;
             record.write(&directory).map_err(|error| {

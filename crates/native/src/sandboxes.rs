@@ -222,7 +222,7 @@ impl Sandboxes {
         let (record, condition) = Condition::of(&self.state.sandbox(&id));
         match (record, condition) {
             (Some(record), Condition::Running) => Ok(record),
-            (_, condition) => Err(not_running(id_or_name, condition)),
+            (_, condition) => Err(condition.refusal(id_or_name)),
         }
     }
 
@@ -251,7 +251,7 @@ impl Sandboxes {
         let (record, is_running) = match Condition::of(&directory) {
             (Some(record), Condition::Running) => (record, true),
             (Some(record), Condition::Sleeping | Condition::Dead) => (record, false),
-            (_, condition) => return Err(not_running(id_or_name, condition)),
+            (_, condition) => return Err(condition.refusal(id_or_name)),
         };
         let slept = note_asleep(&directory).and_then(|()| {
             if is_running {
@@ -278,7 +278,7 @@ impl Sandboxes {
         match Condition::of(&self.state.sandbox(&id)) {
             (_, Condition::Running) => Ok(None),
             (Some(record), Condition::Sleeping | Condition::Dead) => Ok(Some(Asleep { record, lock })),
-            (_, condition) => Err(not_running(id_or_name, condition)),
+            (_, condition) => Err(condition.refusal(id_or_name)),
         }
     }
 
@@ -286,7 +286,7 @@ impl Sandboxes {
         let id = self.id_of(id_or_name)?;
         let (record, condition) = Condition::of(&self.state.sandbox(&id));
         match condition {
-            Condition::Expired => Err(not_running(id_or_name, condition)),
+            Condition::Expired => Err(condition.refusal(id_or_name)),
             _ => self.describe((id, record, condition))?.ok_or_else(|| not_found(id_or_name)),
         }
     }
@@ -360,22 +360,6 @@ fn damaged(state: &StateDir, id: &SandboxId) -> Result<SandboxInfo> {
 fn not_found(id_or_name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no sandbox `{id_or_name}`"))
         .with_hint("`eyot ls` shows those that are there")
-}
-
-pub(crate) fn not_running(id_or_name: &str, condition: Condition) -> Error {
-    let unavailable = |message: String| Error::new(ErrorKind::Unavailable, message);
-    match condition {
-        Condition::Sleeping => Error::sleeping(id_or_name),
-        Condition::Expired => Error::past_deadline(id_or_name),
-        Condition::Dead => Error::dead(id_or_name),
-        Condition::Damaged => {
-            let message = format!("sandbox `{id_or_name}` is damaged: its record can't be read");
-            Error::new(ErrorKind::Conflict, message).with_hint(format!("remove it: eyot rm {id_or_name}"))
-        }
-        Condition::Making | Condition::Running => {
-            unavailable(format!("sandbox `{id_or_name}` is still being made"))
-        }
-    }
 }
 
 pub(crate) async fn connect(sandboxes: &Sandboxes, record: &Record) -> Result<Connection> {
