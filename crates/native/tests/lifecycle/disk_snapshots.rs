@@ -53,10 +53,19 @@ impl Fixture for WithDisks {
 /// A case of the contract, over sandboxes with a disk limit.
 fn with_disks(case: Case) -> Trial {
     ignorable(format!("{}_with_a_disk_limit", case.name), move |provider, state| async move {
-        let verdict = (case.run)(Arc::new(WithDisks { provider })).await?;
+        let verdict = (case.run)(Arc::new(WithDisks { provider: Arc::clone(&provider) })).await;
+        // A case leaves its sandboxes to whoever runs it, or has begun to destroy them.
+        for left in provider.list().await? {
+            match provider.remove(left.id.as_str()).await {
+                Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
+                    return Err(error.into());
+                }
+                _ => {}
+            }
+        }
         // It was in use until now.
         drop(state);
-        match verdict {
+        match verdict? {
             Verdict::Holds => Ok(Completion::Completed),
             Verdict::NotHere(reason) => Ok(Completion::ignored_with(reason)),
         }
