@@ -45,8 +45,8 @@ struct AwakeSandbox {
     namespaces: [OwnedFd; 2],
 }
 
-/// What a snapshot has thrown away in a sandbox's directory, and the sandbox's lock. Dropping it removes that, and then frees the
-/// lock. Whoever moves the files next removes what a killed process has left.
+/// The folders that a snapshot has thrown away in a sandbox's directory, and the sandbox's lock. Dropping it removes those, and then
+/// frees the lock. Whoever moves the files next removes what a killed process has left.
 pub(crate) struct Discarded {
     directory: PathBuf,
     _lock: Lock,

@@ -32,3 +32,37 @@ pub(crate) async fn on_blocking_thread_and_after<T: Send + 'static, After>(
 fn ended_early(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    struct Held(mpsc::Sender<()>);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.send(()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_others_wait_for_is_freed_although_they_have_every_other_thread() {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let (free, freed) = mpsc::channel();
+            let (ask, asked) = mpsc::channel();
+            // It waits before the rest of the first task is dropped, and has the only thread next.
+            let first = on_blocking_thread_and_after(move || {
+                asked.recv_timeout(Duration::from_secs(60)).unwrap();
+                (Ok(()), Held(free))
+            });
+            let second = on_blocking_thread(move || Ok(freed.recv_timeout(Duration::from_secs(60)).is_ok()));
+            let (first, is_freed, ()) = tokio::join!(first, second, async { ask.send(()).unwrap() });
+            first.unwrap();
+            assert!(is_freed.unwrap());
+        });
+    }
+}

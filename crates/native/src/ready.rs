@@ -22,7 +22,7 @@ use crate::record::{GuestProcess, Lock};
 const READY: &str = "ready";
 const READY_IN_THE_MAKING: &str = "ready.new";
 const ASLEEP: &str = "asleep";
-/// What an earlier version wrote of a sandbox whose files it moved.
+/// The word of an earlier version for a sandbox whose files it moved.
 const MOVING: &str = "moving";
 
 /// The file that says how the files of a sandbox are to be moved ([`crate::files_move`]).

@@ -9,9 +9,10 @@ use bytes::Bytes;
 use eyot::{
     ByteRange, ByteStream, Capabilities, ConfinedPath, CreateDirOptions, DirEntry, EgressDecision,
     EgressRules, Error, ErrorKind, ExecRequest, Execution, FileStat, GlobOptions, GlobResult, GrepOptions,
-    GrepResult, Isolation, KeepRequest, KeptAttachment, KeptControl, KeptInfo, Lifecycle, LiveProcesses, Log,
-    LogQuery, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver, SandboxOperationUnsupported,
-    SandboxPath, Signal, StartTerms, TarInOptions, TcpStream, Usage, WatchEvent, WatchOptions, WriteOptions,
+    GrepResult, Isolation, KILL_CONFIRM_MS, KeepRequest, KeptAttachment, KeptControl, KeptInfo, Lifecycle,
+    LiveProcesses, Log, LogQuery, ProcessId, ProcessInfo, RemoveOptions, Result, SandboxDriver,
+    SandboxOperationUnsupported, SandboxPath, Signal, StartTerms, TarInOptions, TcpStream, Usage, WatchEvent,
+    WatchOptions, WriteOptions,
 };
 use futures_util::stream::BoxStream;
 
@@ -37,8 +38,8 @@ use crate::protocol::{Event, KEEPS_COMMANDS, KeepTerms, ProcessTerms, Reply, Req
 
 /// A guest that shows no sign of life for so long does not take the order to kill. A tree may take its time to die,
 /// and on a busy host a guest takes some to say that it is there. The caller hears of a guest that was silent from the
-/// start before [`eyot::KILL_CONFIRM_MS`] have passed.
-const KILL_PATIENCE: Duration = Duration::from_secs(4);
+/// start before [`KILL_CONFIRM_MS`] have passed.
+const KILL_PATIENCE: Duration = Duration::from_millis(KILL_CONFIRM_MS - 1_000);
 
 /// Takes a sandbox away: what only its maker can do.
 #[async_trait]

@@ -33,7 +33,7 @@ pub(crate) struct PendingChild {
 pub(crate) struct LeftChild {
     pub pid: i32,
     pub pidfd: OwnedFd,
-    /// What the launcher has made for it. It takes its time to close, so the answer goes first.
+    /// Its memory and its descriptors in the launcher. They take their time to close, so the answer goes first.
     _made_for_it: (PendingChild, Vec<OwnedFd>),
 }
 

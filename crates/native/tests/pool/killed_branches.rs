@@ -213,7 +213,7 @@ async fn killed_in(session: &Session, kills: u32) -> Result<(), Failed> {
     ensure(left == 0, format!("{left} snapshots are left"))
 }
 
-/// What was prepared in vain or thrown away goes with the sandbox's next sleep at the latest.
+/// Folders that were prepared in vain or thrown away go with the sandbox's next sleep at the latest.
 async fn nothing_is_left_by_a_sleep(pool: &SandboxPool, state: &Path) -> Result<(), Failed> {
     pool.sleep(DEV).await?;
     let dev = pool.get(DEV).await?;
