@@ -416,7 +416,7 @@ async fn left_name() -> Result<(), Failed> {
         let other = Engine::open(other, &folder(&session)).await?.pool(options("p")?)?;
         ensure(other.get(name).await.is_err(), "it was made")?;
     }
-    made.get("b").await?;
+    let second = made.get("b").await?;
     let spec = SandboxSpec { name: Some(SandboxName::parse("c")?), ..SandboxSpec::default() };
     let tried = async { (made.get("c").await.map(drop), made.as_provider().make(spec).await.map(drop)) };
     let (used, created) = tokio::time::timeout(Duration::from_secs(20), tried).await?;
@@ -424,7 +424,13 @@ async fn left_name() -> Result<(), Failed> {
         let error = refused.err().ok_or("the name of another provider was taken")?;
         ensure(error.kind() == ErrorKind::Conflict && error.to_string().contains("broken made it"), error)?;
     }
-    ensure(first.exists("/").await?, "it was destroyed by a close that was refused")
+    ensure(first.exists("/").await?, "it was destroyed by a close that was refused")?;
+    // No pool ends them any more.
+    let native = session.provider()?;
+    for left in [first, second] {
+        native.remove(left.id().as_str()).await?;
+    }
+    Ok(())
 }
 
 async fn anothers_deadline() -> Result<(), Failed> {
