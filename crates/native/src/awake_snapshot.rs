@@ -41,8 +41,8 @@ struct AwakeSandbox {
     directory: PathBuf,
     record: Record,
     range: IdRange,
-    /// The namespaces of its users and of its mounts.
-    namespaces: [OwnedFd; 2],
+    /// Its user namespace, its mount namespace and its guest's process.
+    living: [OwnedFd; 3],
 }
 
 /// The folders that a snapshot has thrown away in a sandbox's directory, and the sandbox's lock. Dropping it removes those, and then
@@ -122,10 +122,10 @@ impl Sandboxes {
             return None;
         }
         let (ready, range) = (ReadyMark::read(&directory).ok()??, record.id_block()?.range());
-        let namespaces = namespaces_of(ready.guest?)
+        let living = living_parts(ready.guest?)
             .inspect_err(|error| tracing::debug!(%error, "open the namespaces of a guest"))
             .ok()?;
-        Some(AwakeSandbox { directory, record, range, namespaces })
+        Some(AwakeSandbox { directory, record, range, living })
     }
 
     fn take_of_held(
@@ -165,14 +165,14 @@ impl Sandboxes {
         kept: &KeptSnapshot,
         replacement: PendingSandbox<'_>,
     ) -> Result<NewRoot> {
-        let AwakeSandbox { directory, record, range, namespaces: [users, mounts], .. } = sandbox;
+        let AwakeSandbox { directory, record, range, living: [users, mounts, guest], .. } = sandbox;
         let (change, lower) = (self.move_into(kept, directory)?, lower_above(directory, record)?);
         change.begin_below(directory, record).map_err(failed(TAKE))?;
         let mut plan = new_root_plan(utf_8(directory)?, &lower, *range);
         if let Some(name) = &self.fail_step {
             plan.force_failure(name);
         }
-        replacement.replace_root(plan, [users.as_fd(), mounts.as_fd()], || {
+        replacement.replace_root(plan, [users.as_fd(), mounts.as_fd(), guest.as_fd()], || {
             FilesMove::begin_to_write_out(directory);
         })
     }
@@ -208,11 +208,11 @@ fn guest_socket(directory: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Opens the user namespace and the mount namespace of a guest.
-fn namespaces_of(guest: GuestProcess) -> io::Result<[OwnedFd; 2]> {
+/// Opens the user namespace and the mount namespace of a guest, and its process.
+fn living_parts(guest: GuestProcess) -> io::Result<[OwnedFd; 3]> {
     let namespace = |kind: &str| File::open(format!("/proc/{}/ns/{kind}", guest.pid)).map(OwnedFd::from);
-    let namespaces = [namespace("user")?, namespace("mnt")?];
-    // Looked at after the opening: it is no later process.
-    guest.open()?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    Ok(namespaces)
+    let (users, mounts) = (namespace("user")?, namespace("mnt")?);
+    // Opened after the namespaces: it is no later process that has them.
+    let guest = guest.open()?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    Ok([users, mounts, guest])
 }

@@ -2,7 +2,7 @@
 //!
 //! The functions of the second half run in the launcher's child. The child shares the launcher's
 //! memory (`CLONE_VM`) while the launcher only waits for it, so they may allocate, and must not
-//! unwind.
+//! unwind. A child that stays when it is done ([`ChildGate::stay_when_done`]) may not.
 
 use std::arch::asm;
 use std::ffi::{CStr, CString, c_void};
@@ -10,6 +10,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
@@ -90,16 +91,21 @@ pub struct ChildGate {
     /// The launcher's process. The child learns of its end by this and not by a signal, because the
     /// launcher may end before the child could ask for one.
     launcher: OwnedFd,
-    /// Nonzero until the child has left the launcher's memory, by exec or by exit.
+    /// [`BUSY`] or [`DONE`] until the child has left the launcher's memory, by exec or by exit. Then the kernel sets 0.
     inside: AtomicU32,
 }
+
+/// The child is in the launcher's memory and at work.
+const BUSY: u32 = 1;
+/// The child is in the launcher's memory, and has done its work.
+const DONE: u32 = 2;
 
 impl ChildGate {
     /// Makes a closed gate. The launcher is this process; no child is inside.
     pub fn new() -> io::Result<Self> {
         let launcher = pidfd_open(getpid(), PidfdFlags::empty())?;
         let open = eventfd(0, EventfdFlags::CLOEXEC)?;
-        Ok(Self { open, launcher, inside: AtomicU32::new(1) })
+        Ok(Self { open, launcher, inside: AtomicU32::new(BUSY) })
     }
 
     /// Lets the child continue.
@@ -112,22 +118,67 @@ impl ChildGate {
     /// launcher ends first. The launcher's thread runs on in the same memory, so nothing here may
     /// touch `errno`.
     pub fn pass(&self) {
-        let mut waited = [self.open.as_raw_fd(), self.launcher.as_raw_fd()].map(|fd| libc::pollfd {
+        const NO_OTHER: RawFd = -1;
+        const NO_TIMEOUT: i32 = -1;
+        if !self.wait_in_child(NO_OTHER, NO_TIMEOUT) {
+            exit_now();
+        }
+    }
+
+    /// Tells the launcher that the child has done its work. Then the child stays until the launcher opens the gate again, the
+    /// launcher or the process `other` ends, or this time is over. From here on the launcher uses the memory too: the child may
+    /// not allocate, free or touch `errno` any more, only end.
+    pub fn stay_when_done(&self, other: BorrowedFd<'_>, at_longest: Duration) {
+        let mut opened = [0_u8; 8];
+        // SAFETY: an event descriptor that is readable, and a buffer of its eight bytes.
+        unsafe {
+            bare_call(
+                libc::SYS_read,
+                [self.open.as_raw_fd() as usize, opened.as_mut_ptr() as usize, opened.len(), 0],
+            );
+        }
+        self.inside.store(DONE, Ordering::Release);
+        // SAFETY: the word is alive; a call that wakes has no more arguments.
+        unsafe {
+            bare_call(
+                libc::SYS_futex,
+                [self.inside.as_ptr() as usize, libc::FUTEX_WAKE as usize, i32::MAX as usize, 0],
+            );
+        }
+        self.wait_in_child(other.as_raw_fd(), at_longest.as_millis() as i32);
+    }
+
+    /// Waits in the child until the gate is open (`true`), or the launcher or the other process has ended or the time is over
+    /// (`false`). The kernel passes over an `other` below zero.
+    fn wait_in_child(&self, other: RawFd, timeout_ms: i32) -> bool {
+        let mut waited = [self.open.as_raw_fd(), self.launcher.as_raw_fd(), other].map(|fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         });
         loop {
-            // SAFETY: the address and the number of live pollfd structs, and no timeout.
+            // SAFETY: the address and the number of live pollfd structs, and the timeout.
             let ready = unsafe {
-                bare_call(libc::SYS_poll, [waited.as_mut_ptr() as usize, waited.len(), usize::MAX, 0])
+                bare_call(
+                    libc::SYS_poll,
+                    [waited.as_mut_ptr() as usize, waited.len(), timeout_ms as usize, 0],
+                )
             };
-            if ready > 0 && waited[0].revents != 0 {
-                return;
+            if ready >= 0 {
+                return waited[0].revents != 0;
             }
-            if ready > 0 {
-                exit_now();
-            }
+        }
+    }
+
+    /// Tells whether the child is in the shared memory.
+    pub fn is_child_inside(&self) -> bool {
+        self.inside.load(Ordering::Acquire) != 0
+    }
+
+    /// Waits until the child has done its work, or has left the shared memory.
+    pub fn wait_until_done(&self) {
+        while self.inside.load(Ordering::Acquire) == BUSY {
+            futex(&self.inside, libc::FUTEX_WAIT, BUSY);
         }
     }
 

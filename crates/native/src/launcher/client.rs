@@ -189,7 +189,7 @@ impl Launcher {
         let open_files = getrlimit(Resource::Nofile);
         let guest = GuestProgram::find(state).begin_delivery()?;
         std::thread::Builder::new().name("eyot-launcher".to_owned()).spawn(move || {
-            if let Err(error) = serve(theirs.as_fd(), open_files) {
+            if let Err(error) = serve(theirs.as_fd(), open_files, false) {
                 tracing::debug!(%error, "the launcher's thread ended");
             }
         })?;
@@ -393,17 +393,17 @@ impl PendingSandbox<'_> {
 }
 
 impl PendingSandbox<'_> {
-    /// Has the launcher put another root in the place of the one of a living sandbox with these namespaces: its users and its
-    /// mounts. Blocks for a millisecond, and does something else `meanwhile`.
+    /// Has the launcher put another root in the place of the one of a living sandbox, of which it gets the user namespace, the mount
+    /// namespace and the guest's process. Blocks for a millisecond, and does something else `meanwhile`.
     pub(crate) fn replace_root(
         mut self,
         plan: Plan,
-        namespaces: [BorrowedFd<'_>; 2],
+        living: [BorrowedFd<'_>; 3],
         meanwhile: impl FnOnce(),
     ) -> eyot::Result<NewRoot> {
         let order = encode(&LauncherOrder::ReplaceRoot { number: self.number, plan })?;
         self.finished = true;
-        match self.launcher.exchange_and(&order, &namespaces, meanwhile) {
+        match self.launcher.exchange_and(&order, &living, meanwhile) {
             Ok((Launched::RootReplaced, _)) => Ok(NewRoot::InPlace),
             Ok((Launched::Failed { step, subject, errno }, _)) => {
                 Err(SetupFailure::new(step, subject, io::Error::from_raw_os_error(errno)).into_error())

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use rustix::process::{Resource, Rlimit, getrlimit};
@@ -29,12 +29,14 @@ pub(crate) struct PendingChild {
     child: Option<(i32, OwnedFd)>,
 }
 
-/// A process that has left the launcher's memory.
-pub(crate) struct LeftChild {
+/// A process that has carried out its plan.
+pub(crate) struct DoneChild {
     pub pid: i32,
     pub pidfd: OwnedFd,
-    /// Its memory and its descriptors in the launcher. They take their time to close, so the answer goes first.
-    _made_for_it: (PendingChild, Vec<OwnedFd>),
+    /// What it was made with. It takes its time to close, so the answer goes first.
+    pub memory: PendingChild,
+    /// The copied mounts that it has attached.
+    pub taken: Vec<OwnedFd>,
 }
 
 impl PendingChild {
@@ -71,6 +73,11 @@ impl PendingChild {
         Ok(Self { gate, shared, _stack: stack, child: Some(child) })
     }
 
+    /// Closes what came with the plan, once the child has done its work: a child that stays has copies of its own.
+    pub(crate) fn close_descriptors(&mut self) {
+        self.shared.set_descriptors(None, Descriptors::default());
+    }
+
     fn pid(&self) -> i32 {
         self.child.as_ref().map_or(0, |(pid, _)| *pid)
     }
@@ -82,19 +89,18 @@ impl PendingChild {
         guest: Option<BorrowedFd<'_>>,
         descriptors: Descriptors,
         open_files: Rlimit,
-    ) -> Result<LeftChild, Failed> {
+    ) -> Result<DoneChild, Failed> {
         let taken = prepare_from_outside(&plan, self.pid(), &mut self.shared)?;
         self.shared.set_descriptors(guest, descriptors);
         self.shared.set_open_files(open_files);
         self.carry_out(plan, taken)
     }
 
-    /// Has the process carry out the plan, and waits until it has left the launcher's memory. It has the copied mounts `taken`
-    /// to attach.
-    fn carry_out(mut self, plan: Plan, taken: Vec<OwnedFd>) -> Result<LeftChild, Failed> {
+    /// Has the process carry out the plan, and waits until it has done so. It has the copied mounts `taken` to attach.
+    fn carry_out(mut self, plan: Plan, taken: Vec<OwnedFd>) -> Result<DoneChild, Failed> {
         self.shared.set_plan(plan);
         self.gate.open().map_err(|error| Failed::at("open the gate", error))?;
-        self.gate.wait_until_left();
+        self.gate.wait_until_done();
         if let Some(failed) = self.shared.failure() {
             return Err(failed);
         }
@@ -104,26 +110,31 @@ impl PendingChild {
         }
         let none = || Failed::at("start the guest", io::ErrorKind::NotFound.into());
         let (pid, pidfd) = self.child.take().ok_or_else(none)?;
-        Ok(LeftChild { pid, pidfd, _made_for_it: (self, taken) })
+        Ok(DoneChild { pid, pidfd, memory: self, taken })
     }
 }
 
-/// Carries out a plan that replaces the root of the living sandbox with these namespaces. Returns the process that did it, which
-/// still ends: what only the old root has used ends with it.
+/// Carries out a plan that replaces the root of a living sandbox, of which it has the user namespace, the mount namespace and the
+/// guest's process. Returns the process that did it, which
+/// stays for a while: what only the old root has used ends with it.
 pub(crate) fn replace_root(
     mut child: PendingChild,
     plan: Plan,
-    namespaces: [OwnedFd; 2],
-) -> Result<LeftChild, Failed> {
+    living: [OwnedFd; 3],
+    old_root_stays: bool,
+) -> Result<DoneChild, Failed> {
     let IdMap::Range(range) = plan.map else {
         return Err(Failed::at("read the plan", io::Error::from_raw_os_error(libc::EINVAL)));
     };
-    let [users, mounts] = namespaces;
+    let [users, mounts, guest] = living;
     let own = users.try_clone().map_err(|error| Failed::at("open its user namespace", error))?;
     let mut users_of_mounts = Namespaces { range, own, others: HashMap::new() };
     let taken = take_trees(&plan, &mut users_of_mounts, &mut child.shared)?;
-    let descriptors = Descriptors { users: Some(users), mounts: Some(mounts), ..Descriptors::default() };
-    child.shared.set_descriptors(None, descriptors);
+    let (users, mounts, living_guest) = (Some(users), Some(mounts), Some(guest));
+    child.shared.set_descriptors(None, Descriptors { users, mounts, living_guest, ..Descriptors::default() });
+    if old_root_stays {
+        child.shared.keep_old_root();
+    }
     let last = plan.steps.len().saturating_sub(1);
     child
         .carry_out(plan, taken)
@@ -131,23 +142,25 @@ pub(crate) fn replace_root(
 }
 
 impl Drop for PendingChild {
-    /// Ends the child. Without a plan it ends where it waits; after a failed plan it has ended
-    /// already.
+    /// Ends a child that is still in this memory: without a plan where it waits, with an old root where it stays. After a failed
+    /// plan it has ended already.
     fn drop(&mut self) {
-        if let Some((_, pidfd)) = self.child.take() {
+        if self.gate.is_child_inside() {
             if self.gate.open().is_err() {
                 // The child would use this memory after it is freed.
                 std::process::abort();
             }
             self.gate.wait_until_left();
-            sys::wait_and_reap(std::os::fd::AsFd::as_fd(&pidfd));
+        }
+        if let Some((_, pidfd)) = self.child.take() {
+            sys::wait_and_reap(pidfd.as_fd());
         }
     }
 }
 
 /// The descriptors that come with a plan, by use: the guest's own, the v1 groups' files, the disk,
 /// and the socket for the listeners of the network `egress`. They arrive in this order. A plan for a living sandbox comes with its
-/// user namespace and its mount namespace instead.
+/// user namespace, its mount namespace and its guest's process instead.
 #[derive(Default)]
 pub(crate) struct Descriptors {
     pub(super) guest: Vec<OwnedFd>,
@@ -156,6 +169,7 @@ pub(crate) struct Descriptors {
     pub(super) egress: Option<OwnedFd>,
     pub(super) users: Option<OwnedFd>,
     pub(super) mounts: Option<OwnedFd>,
+    pub(super) living_guest: Option<OwnedFd>,
 }
 
 impl Descriptors {

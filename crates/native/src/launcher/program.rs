@@ -16,7 +16,7 @@ use rustix::net::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::MAX_PLAN_BYTES;
-use super::make::{Descriptors, Failed, LeftChild, PendingChild, replace_root};
+use super::make::{Descriptors, DoneChild, Failed, PendingChild, replace_root};
 use crate::plan::{Launched, LauncherOrder, Plan};
 use crate::sys;
 
@@ -30,16 +30,17 @@ pub fn main() -> ExitCode {
     let served = rustix::process::setsid()
         .map_err(io::Error::from)
         .and_then(|_| raise_open_files())
-        .and_then(|open_files| serve(io::stdin().as_fd(), open_files));
+        .and_then(|open_files| serve(io::stdin().as_fd(), open_files, true));
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// Takes orders until the socket closes. Sandboxes begin with the limit `open_files`.
-pub(crate) fn serve(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<()> {
-    let mut launcher = LauncherServer::new(socket, open_files)?;
+/// Takes orders until the socket closes. Sandboxes begin with the limit `open_files`. A root that was replaced may stay for a while
+/// where this is a process of its own: the child that keeps it has a copy of every descriptor of this process.
+pub(crate) fn serve(socket: BorrowedFd<'_>, open_files: Rlimit, old_roots_stay: bool) -> io::Result<()> {
+    let mut launcher = LauncherServer::new(socket, open_files, old_roots_stay)?;
     let mut received = Received::default();
     while launcher.wait_for_message(socket)? {
         if !received.receive(socket)? {
@@ -89,18 +90,27 @@ struct LauncherServer {
     epoll: OwnedFd,
     guest: Option<OwnedFd>,
     begun: HashMap<u64, Result<PendingChild, Failed>>,
-    children: HashMap<RawFd, OwnedFd>,
+    children: HashMap<RawFd, LiveChild>,
     open_files: Rlimit,
+    old_roots_stay: bool,
+}
+
+/// A child that the launcher will reap.
+struct LiveChild {
+    pidfd: OwnedFd,
+    /// The memory of one that holds an old root. Dropping this ends the child.
+    _memory: Option<PendingChild>,
 }
 
 impl LauncherServer {
-    fn new(socket: BorrowedFd<'_>, open_files: Rlimit) -> io::Result<Self> {
+    fn new(socket: BorrowedFd<'_>, open_files: Rlimit, old_roots_stay: bool) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, socket, epoll::EventData::new_u64(SOCKET), epoll::EventFlags::IN)?;
-        Ok(Self { epoll, guest: None, begun: HashMap::new(), children: HashMap::new(), open_files })
+        let (begun, children) = (HashMap::new(), HashMap::new());
+        Ok(Self { epoll, guest: None, begun, children, open_files, old_roots_stay })
     }
 
-    /// Waits for a message, and reaps guests that end meanwhile.
+    /// Waits for a message, and reaps children that end meanwhile.
     fn wait_for_message(&mut self, _socket: BorrowedFd<'_>) -> io::Result<bool> {
         loop {
             let mut events =
@@ -111,17 +121,22 @@ impl LauncherServer {
             };
             let ready: Vec<u64> = events[..count].iter().map(|event| event.data.u64()).collect();
             for child in ready.iter().filter(|ready| **ready != SOCKET) {
-                if let Some(pidfd) = self.children.remove(&(*child as RawFd)) {
-                    // The provider has the same pidfd open, so closing it here alone would leave it registered: the
-                    // next child to get this number would be taken for one that has ended, and waited for.
-                    epoll::delete(&self.epoll, &pidfd)?;
-                    sys::wait_and_reap(pidfd.as_fd());
-                }
+                self.reap(*child as RawFd)?;
             }
             if ready.contains(&SOCKET) {
                 return Ok(true);
             }
         }
+    }
+
+    fn reap(&mut self, number: RawFd) -> io::Result<()> {
+        if let Some(child) = self.children.remove(&number) {
+            // The provider has the same pidfd open, so closing it here alone would leave it registered: the
+            // next child to get this number would be taken for one that has ended, and waited for.
+            epoll::delete(&self.epoll, &child.pidfd)?;
+            sys::wait_and_reap(child.pidfd.as_fd());
+        }
+        Ok(())
     }
 
     fn answer(&mut self, socket: BorrowedFd<'_>, received: &mut Received) -> io::Result<()> {
@@ -143,7 +158,7 @@ impl LauncherServer {
             }
             LauncherOrder::Finish { sandbox, plan } => {
                 let made = self.finish(sandbox, plan, descriptors);
-                self.tell(socket, made, |pid, pidfd| reply(socket, &Launched::Running(pid), Some(pidfd)))
+                self.tell(socket, made, ChildRole::Guest)
             }
             LauncherOrder::BeginReplacement { number } => {
                 self.begun.insert(number, PendingChild::of_living());
@@ -151,16 +166,10 @@ impl LauncherServer {
             }
             LauncherOrder::ReplaceRoot { number, plan } => {
                 let begun = self.begun.remove(&number).ok_or_else(unreadable).flatten();
-                let namespaces: Result<[OwnedFd; 2], Failed> =
-                    descriptors.try_into().map_err(|_| unreadable());
-                let replaced = begun.and_then(|child| replace_root(child, plan, namespaces?));
-                self.tell(socket, replaced, |pid, _| {
-                    reply(socket, &Launched::RootReplaced, None)?;
-                    if end_behind_others(pid).is_err() {
-                        // It ends at its usual priority.
-                    }
-                    Ok(())
-                })
+                let living: Result<[OwnedFd; 3], Failed> = descriptors.try_into().map_err(|_| unreadable());
+                let replaced =
+                    begun.and_then(|child| replace_root(child, plan, living?, self.old_roots_stay));
+                self.tell(socket, replaced, ChildRole::HoldsOldRoot)
             }
             LauncherOrder::Abandon { sandbox } => {
                 self.begun.remove(&sandbox);
@@ -169,21 +178,21 @@ impl LauncherServer {
         }
     }
 
-    fn finish(&mut self, sandbox: u64, plan: Plan, descriptors: Vec<OwnedFd>) -> Result<LeftChild, Failed> {
+    fn finish(&mut self, sandbox: u64, plan: Plan, descriptors: Vec<OwnedFd>) -> Result<DoneChild, Failed> {
         let begun = self.begun.remove(&sandbox).ok_or_else(unreadable)??;
         let descriptors = Descriptors::sort(descriptors, &plan).ok_or_else(unreadable)?;
         let guest = self.guest.as_ref().map(AsFd::as_fd);
         begun.finish(plan, guest, descriptors, self.open_files)
     }
 
-    /// Sends the answer, by `answer` if it is a good one, and keeps the child to reap it.
+    /// Sends the answer, and keeps the child to reap it.
     fn tell(
         &mut self,
         socket: BorrowedFd<'_>,
-        made: Result<LeftChild, Failed>,
-        answer: impl FnOnce(i32, BorrowedFd<'_>) -> io::Result<()>,
+        made: Result<DoneChild, Failed>,
+        role: ChildRole,
     ) -> io::Result<()> {
-        let made = match made {
+        let DoneChild { pid, pidfd, mut memory, taken } = match made {
             Ok(made) => made,
             Err(Failed { is_closed: true, .. }) => return reply(socket, &Launched::RootClosed, None),
             Err(Failed { step, subject, error, .. }) => {
@@ -191,13 +200,35 @@ impl LauncherServer {
                 return reply(socket, &Launched::Failed { step, subject, errno }, None);
             }
         };
-        answer(made.pid, made.pidfd.as_fd())?;
-        let LeftChild { pidfd, .. } = made;
-        let data = epoll::EventData::new_u64(pidfd.as_raw_fd() as u64);
-        epoll::add(&self.epoll, &pidfd, data, epoll::EventFlags::IN)?;
-        self.children.insert(pidfd.as_raw_fd(), pidfd);
+        let memory = match role {
+            ChildRole::Guest => {
+                reply(socket, &Launched::Running(pid), Some(pidfd.as_fd()))?;
+                drop(memory);
+                None
+            }
+            ChildRole::HoldsOldRoot => {
+                reply(socket, &Launched::RootReplaced, None)?;
+                if end_behind_others(pid).is_err() {
+                    // It ends at its usual priority.
+                }
+                memory.close_descriptors();
+                Some(memory)
+            }
+        };
+        drop(taken);
+        let number = pidfd.as_raw_fd();
+        epoll::add(&self.epoll, &pidfd, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
+        self.children.insert(number, LiveChild { pidfd, _memory: memory });
         Ok(())
     }
+}
+
+/// What a child has become.
+#[derive(Clone, Copy)]
+enum ChildRole {
+    Guest,
+    /// It has replaced the root of a living sandbox, and stays for a while.
+    HoldsOldRoot,
 }
 
 /// Lets a child of this process end behind what others do. With it ends an overlay, and with 100,000 files that keeps a processor
