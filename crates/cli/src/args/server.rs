@@ -58,7 +58,8 @@ Examples:
 
 const KEYS_REVOKE_EXAMPLES: &str = "\
 Examples:
-  eyot keys revoke ci";
+  eyot keys revoke ci
+  eyot keys revoke ci nightly";
 
 /// `eyot serve`
 #[derive(Debug, Args)]
@@ -239,11 +240,11 @@ pub enum KeysCommand {
     /// List the keys, revoked ones included
     #[command(visible_alias = "list", after_help = KEYS_LS_EXAMPLES)]
     Ls,
-    /// Revoke a key
+    /// Revoke keys
     #[command(after_help = KEYS_REVOKE_EXAMPLES)]
     Revoke {
-        /// The key's name or id
-        #[arg(value_name = "KEY")]
-        key: String,
+        /// The keys' names or ids
+        #[arg(value_name = "KEY", required = true)]
+        keys: Vec<String>,
     },
 }

@@ -39,9 +39,9 @@ fn program_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
 
 /// Renders a line for each finding, with the fix below it.
 fn page(report: &Report, colours: bool) -> String {
-    let mut text = String::new();
+    let (mut text, runner) = (String::new(), FixRunner::here());
     for finding in &report.findings {
-        text.push_str(&lines(finding, colours));
+        text.push_str(&lines(finding, &runner, colours));
     }
     let verdict = if report.works {
         "Sandboxes can be made here. `eyot verify` tries whether they hold."
@@ -52,7 +52,7 @@ fn page(report: &Report, colours: bool) -> String {
     text
 }
 
-fn lines(finding: &Finding, colours: bool) -> String {
+fn lines(finding: &Finding, runner: &FixRunner, colours: bool) -> String {
     let (word, colour) = match finding.status {
         Status::Ok => ("ok", "32"),
         Status::Info => ("info", "2"),
@@ -63,7 +63,77 @@ fn lines(finding: &Finding, colours: bool) -> String {
     let word = if colours { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word };
     let mut text = format!("{word}  {:<16}  {}\n", finding.id, printable(&finding.why));
     if let Some(fix) = &finding.fix {
-        text.push_str(&format!("{:25}fix: {}\n", "", printable(fix)));
+        text.push_str(&format!("{:25}{}\n", "", printable(&runner.told(fix))));
     }
     text
+}
+
+/// Who is to run a fix.
+struct FixRunner {
+    has_sudo: bool,
+    is_root: bool,
+    /// The shell that ran this program: `$$` means it, and another one in a shell of root.
+    shell: u32,
+}
+
+impl FixRunner {
+    fn here() -> Self {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        Self {
+            has_sudo: std::env::split_paths(&folders).any(|folder| folder.join("sudo").is_file()),
+            is_root: rustix::process::geteuid().is_root(),
+            shell: std::os::unix::process::parent_id(),
+        }
+    }
+
+    /// Tells a fix as this host's user can run it: fixes are written with `sudo`.
+    fn told(&self, fix: &str) -> String {
+        if self.has_sudo || !fix.contains(SUDO) {
+            return format!("fix: {fix}");
+        }
+        let without = |fix: &str| fix.replace(SUDO, "");
+        if self.is_root {
+            return format!("fix: {}", without(fix));
+        }
+        let by_root = |fix: &str| without(fix).replace("$$", &self.shell.to_string());
+        // What comes first is for the user's own shell.
+        match fix.split_once(" || ").filter(|(first, _)| !first.contains(SUDO)) {
+            Some((first, second)) => format!("fix: {first}; or as root: {}", by_root(second)),
+            None => format!("fix, as root: {}", by_root(fix)),
+        }
+    }
+}
+
+const SUDO: &str = "sudo ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fix_names_root_where_there_is_no_sudo() {
+        let user = FixRunner { has_sudo: false, is_root: false, shell: 41 };
+        let cases = [
+            ("findmnt /usr", "fix: findmnt /usr"),
+            ("sudo sysctl -w a=1", "fix, as root: sysctl -w a=1"),
+            ("eyot doctor | sudo tee f && sudo load f", "fix, as root: eyot doctor | tee f && load f"),
+            ("sudo prlimit --pid $$ --nofile=9", "fix, as root: prlimit --pid 41 --nofile=9"),
+            (
+                "ulimit -Sn hard || sudo prlimit --pid $$ --nofile=9",
+                "fix: ulimit -Sn hard; or as root: prlimit --pid 41 --nofile=9",
+            ),
+        ];
+        for (fix, told) in cases {
+            assert_eq!(user.told(fix), told);
+        }
+    }
+
+    #[test]
+    fn a_fix_stays_as_it_is_where_sudo_is_and_loses_it_where_root_has_none() {
+        let fix = "ulimit -Sn hard || sudo prlimit --pid $$ --nofile=9";
+        let has_sudo = FixRunner { has_sudo: true, is_root: false, shell: 41 };
+        assert_eq!(has_sudo.told(fix), format!("fix: {fix}"));
+        let root = FixRunner { has_sudo: false, is_root: true, shell: 41 };
+        assert_eq!(root.told(fix), "fix: ulimit -Sn hard || prlimit --pid $$ --nofile=9");
+    }
 }

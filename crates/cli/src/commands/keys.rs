@@ -4,6 +4,7 @@ use eyot_engine::store::KeyRow;
 use eyot_server::api::Keys;
 use serde_json::json;
 
+use super::rm::settle;
 use crate::args::{KeysArgs, KeysCommand};
 use crate::context::Context;
 use crate::durations::moment;
@@ -33,14 +34,24 @@ pub async fn run(args: KeysArgs, context: &Context) -> Result<u8, Failure> {
             ));
         }
         KeysCommand::Ls => show(&keys.list().await?, context)?,
-        KeysCommand::Revoke { key } => {
-            let row = keys.revoke(&key).await?;
-            if context.output.json {
-                context.output.value(&row)?;
-            }
-        }
+        KeysCommand::Revoke { keys: named } => return revoke(&keys, &named, context).await,
     }
     Ok(0)
+}
+
+/// Revokes keys. Each is tried; failures are reported at the end.
+async fn revoke(keys: &Keys, named: &[String], context: &Context) -> Result<u8, Failure> {
+    let (mut revoked, mut failures) = (Vec::new(), Vec::new());
+    for key in named {
+        match keys.revoke(key).await {
+            Ok(row) => revoked.push(row),
+            Err(error) => failures.push(error),
+        }
+    }
+    if context.output.json {
+        context.output.value(&json!({ "revoked": revoked }))?;
+    }
+    settle(failures, context)
 }
 
 fn show(keys: &[KeyRow], context: &Context) -> Result<(), Failure> {

@@ -77,9 +77,14 @@ fn page(rules: &EgressRules) -> String {
 async fn print_decisions(args: &NetArgs, sandbox: &Sandbox, output: Output) -> Result<u8, Failure> {
     let mut decisions = sandbox.egress_decisions(args.last.unwrap_or(usize::MAX), args.follow).await?;
     let mut stdout = Sink::stdout()?;
+    let mut is_any = false;
     while let Some(decision) = stdout.next_of(&mut decisions).await? {
         let decision = decision?;
+        is_any = true;
         if output.json { print_json(&decision, output)? } else { output.text(&line(&decision))? }
+    }
+    if !is_any {
+        output.note(&format!("no decision is recorded for `{}`", args.name));
     }
     Ok(0)
 }

@@ -1,6 +1,6 @@
 //! `eyot rm`: destroys sandboxes. Each is tried; failures are reported at the end.
 
-use eyot::{Error, ErrorKind, SandboxInfo, SandboxProvider, SandboxStatus};
+use eyot::{Error, ErrorKind, SandboxInfo, SandboxProvider, SandboxStatus, SnapshotInfo};
 use serde_json::json;
 
 use crate::args::RmArgs;
@@ -20,11 +20,15 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     let names: Vec<String> = args.names.iter().cloned().chain(ids).collect();
     // With --all somebody else may have been faster, which is as good.
     let forgive = args.force || args.all;
-    let (mut removed, mut failures) = (Vec::new(), Vec::new());
+    let (mut removed, mut kept, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
         let (provider, found) = context.find(&name).await?;
+        let snapshots = snapshots_of(provider.as_ref(), &found, context).await;
         match remove(provider.as_ref(), &found, forgive).await {
-            Ok(true) => removed.push(name),
+            Ok(true) => {
+                kept.extend(snapshots);
+                removed.push(name);
+            }
             Ok(false) => {}
             Err(error) => failures.push(context.explained(error, &name)),
         }
@@ -39,7 +43,44 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
         (false, []) => {}
         (false, damaged) => context.output.note(&said(damaged)),
     }
+    if !kept.is_empty() {
+        context.output.note(&note_of_kept(&kept));
+    }
     settle(failures, context)
+}
+
+/// Returns the snapshots that were taken of a sandbox, as commands take their names. There are none if nobody reads the note about
+/// them, or if they can't be listed.
+async fn snapshots_of(provider: &dyn SandboxProvider, named: &str, context: &Context) -> Vec<String> {
+    let is_silent = context.output.json || context.output.quiet;
+    let Some(snapshots) = provider.snapshots().ok().filter(|_| !is_silent) else { return Vec::new() };
+    let listed = snapshots.list().await.unwrap_or_default();
+    if listed.is_empty() {
+        return Vec::new();
+    }
+    let Ok(sandbox) = provider.info(named).await else { return Vec::new() };
+    listed.into_iter().filter(|snapshot| snapshot.sandbox == sandbox.id).map(spelled).collect()
+}
+
+fn spelled(snapshot: SnapshotInfo) -> String {
+    match (snapshot.name, snapshot.pool.filter(|pool| pool.as_str() != "default")) {
+        (None, _) => snapshot.id.to_string(),
+        (Some(name), None) => name.to_string(),
+        (Some(name), Some(pool)) => format!("{pool}/{name}"),
+    }
+}
+
+/// The most snapshots that a note names.
+const NAMED_SNAPSHOTS: usize = 5;
+
+fn note_of_kept(kept: &[String]) -> String {
+    match kept {
+        [one] => format!("a snapshot stays; `eyot snapshot rm {one}` removes it"),
+        some if some.len() <= NAMED_SNAPSHOTS => {
+            format!("{} snapshots stay; `eyot snapshot rm {}` removes them", some.len(), some.join(" "))
+        }
+        many => format!("{} snapshots stay; `eyot snapshot ls` lists them", many.len()),
+    }
 }
 
 fn counted(count: usize) -> String {

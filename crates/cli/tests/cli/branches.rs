@@ -96,7 +96,9 @@ fn an_image_is_made_of_a_sandbox_and_of_a_snapshot() {
     assert_eq!(machine.run(&["commit", "dev", "app:2"]).success(), "app:2\n");
     let made = machine.run(&["commit", "good", "app:1", "--json"]).json();
     assert_eq!((&made["name"], &made["layers"], &made["stopped"]), (&json!("app:1"), &json!(2), &json!([])));
-    machine.run(&["rm", "dev"]).success();
+    let removed = machine.run(&["rm", "dev"]);
+    let note = "eyot: a snapshot stays; `eyot snapshot rm good` removes it\n";
+    assert_eq!((removed.code, removed.stderr.as_str()), (Some(0), note));
     machine.run(&["snapshot", "rm", "good"]).success();
     assert_eq!(std::fs::read_dir(machine.state().join("snapshots")).unwrap().count(), 0, "layers are left");
     for (image, text) in [("app:1", "one"), ("app:2", "two")] {

@@ -307,6 +307,24 @@ fn the_usual_words_of_docker_list_images_keys_and_pools_and_stop_everything() {
 }
 
 #[test]
+fn several_keys_are_revoked_by_one_command_and_a_wrong_one_is_named() {
+    let machine = Machine::new();
+    for name in ["one", "two", "three"] {
+        machine.run(&["keys", "create", name, "-q"]).success();
+    }
+    let wrong = machine.run(&["keys", "revoke", "one", "four", "two", "--json"]);
+    assert!(wrong.stderr.contains("four"), "{wrong:?}");
+    assert_eq!(wrong.code, Some(125), "{wrong:?}");
+    let revoked: serde_json::Value = serde_json::from_slice(&wrong.stdout).unwrap();
+    let names: Vec<_> =
+        revoked["revoked"].as_array().unwrap().iter().map(|key| key["name"].clone()).collect();
+    assert_eq!(names, ["one", "two"]);
+    let listed = machine.run(&["keys", "ls", "--json"]).json();
+    let valid: Vec<_> = listed.as_array().unwrap().iter().filter(|key| key["revoked_ms"].is_null()).collect();
+    assert_eq!((valid.len(), &valid[0]["name"]), (1, &serde_json::json!("three")));
+}
+
+#[test]
 fn limits_are_shown_with_numbers() {
     let machine = Machine::new();
     machine.run(&["create", "plain"]).success();
