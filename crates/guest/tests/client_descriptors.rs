@@ -9,7 +9,6 @@ mod client_fake;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
@@ -40,11 +39,6 @@ impl FileGate for CountingGate {
     fn admits(&self, _: BorrowedFd<'_>) -> io::Result<bool> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         Ok(self.admits)
-    }
-
-    /// Matters where tasks have several threads.
-    fn reads_at_once(&self, _: BorrowedFd<'_>, _: Range<u64>) -> bool {
-        true
     }
 }
 
@@ -147,15 +141,6 @@ async fn read_met_with(descriptors: &[BorrowedFd<'_>], expected: &str) {
 
 #[tokio::test]
 async fn a_passed_file_is_read_whole_and_in_parts() {
-    check_a_passed_file_is_read_whole_and_in_parts().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_passed_file_is_read_whole_and_in_parts_at_once_too() {
-    check_a_passed_file_is_read_whole_and_in_parts().await;
-}
-
-async fn check_a_passed_file_is_read_whole_and_in_parts() {
     let mut scene = Scene::admitting().await;
     let driver = Arc::clone(&scene.driver);
     let content: Vec<u8> = (0..5_000_000_u32).map(|n| (n % 251) as u8).collect();
@@ -176,15 +161,6 @@ async fn check_a_passed_file_is_read_whole_and_in_parts() {
 
 #[tokio::test]
 async fn f5_a_file_that_shrinks_or_grows_while_it_is_read_ends_where_it_ends() {
-    check_a_file_that_shrinks_or_grows_while_it_is_read_ends_where_it_ends().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn f5_a_file_that_shrinks_or_grows_while_it_is_read_ends_where_it_ends_at_once_too() {
-    check_a_file_that_shrinks_or_grows_while_it_is_read_ends_where_it_ends().await;
-}
-
-async fn check_a_file_that_shrinks_or_grows_while_it_is_read_ends_where_it_ends() {
     for (size, claimed) in [(0, 3_000_000), (10, 3_000_000), (3_000_000, 0), (3_000_000, u64::MAX)] {
         let mut scene = Scene::admitting().await;
         let driver = Arc::clone(&scene.driver);
@@ -210,15 +186,6 @@ async fn check_a_file_that_shrinks_or_grows_while_it_is_read_ends_where_it_ends(
 
 #[tokio::test]
 async fn n6_a_pipe_a_fifo_a_directory_a_socket_or_a_device_ends_the_connection() {
-    check_a_pipe_a_fifo_a_directory_a_socket_or_a_device_ends_the_connection().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn n6_a_pipe_a_fifo_a_directory_a_socket_or_a_device_ends_the_connection_at_once_too() {
-    check_a_pipe_a_fifo_a_directory_a_socket_or_a_device_ends_the_connection().await;
-}
-
-async fn check_a_pipe_a_fifo_a_directory_a_socket_or_a_device_ends_the_connection() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     rustix::fs::mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
@@ -237,15 +204,6 @@ async fn check_a_pipe_a_fifo_a_directory_a_socket_or_a_device_ends_the_connectio
 
 #[tokio::test]
 async fn n6_a_file_that_is_open_in_another_way_ends_the_connection() {
-    check_a_file_that_is_open_in_another_way_ends_the_connection().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn n6_a_file_that_is_open_in_another_way_ends_the_connection_at_once_too() {
-    check_a_file_that_is_open_in_another_way_ends_the_connection().await;
-}
-
-async fn check_a_file_that_is_open_in_another_way_ends_the_connection() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     std::fs::write(&path, "content").unwrap();
@@ -346,15 +304,6 @@ async fn n6_content_beside_a_passed_file_ends_the_connection() {
 
 #[tokio::test]
 async fn n6_a_file_that_is_not_the_sandboxs_own_is_read_as_a_stream() {
-    check_a_file_that_is_not_the_sandboxs_own_is_read_as_a_stream().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn n6_a_file_that_is_not_the_sandboxs_own_is_read_as_a_stream_at_once_too() {
-    check_a_file_that_is_not_the_sandboxs_own_is_read_as_a_stream().await;
-}
-
-async fn check_a_file_that_is_not_the_sandboxs_own_is_read_as_a_stream() {
     let mut scene = Scene::new(CountingGate { admits: false, asked: AtomicU32::new(0) }).await;
     let path = scene.file(b"of another sandbox");
     let memory = rustix::fs::memfd_create("m", MemfdFlags::ALLOW_SEALING).unwrap();

@@ -6,19 +6,18 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use eyot::{SandboxSpec, WorkspaceSpec};
 use eyot_guest::client::FileGate;
 use eyot_guest::protocol::DISK_FILE_SYSTEMS;
+use rustix::fs::{AtFlags, StatxFlags};
 
 use crate::mount_line::MountLine;
 use crate::ready::ReadyMark;
 use crate::record::Record;
-use crate::sys;
 
 /// The mounts of a sandbox whose files the host may use itself.
 pub(crate) struct SandboxMounts {
@@ -86,41 +85,18 @@ fn is_on_disk(folder: &Path) -> io::Result<bool> {
 
 impl FileGate for SandboxMounts {
     fn admits(&self, file: BorrowedFd<'_>) -> io::Result<bool> {
-        match mount_of(file)? {
-            Some(mount) => self.has(mount),
-            None => Ok(false),
-        }
+        // The mount of a descriptor never changes, so no file system is asked for it.
+        let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let found = rustix::fs::statx(file, "", how, StatxFlags::MNT_ID)?;
+        let is_known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+        Ok(is_known && self.has(found.stx_mnt_id)?)
     }
-
-    fn reads_at_once(&self, file: BorrowedFd<'_>, bytes: Range<u64>) -> bool {
-        let is_own = |mount| self.known.try_lock().is_ok_and(|known| known.get(&mount) == Some(&true));
-        mount_of(file).is_ok_and(|mount| mount.is_some_and(is_own))
-            && learns_what_is_in_memory(file)
-            && sys::is_in_memory(file, bytes).unwrap_or(false)
-    }
-}
-
-/// Returns the number of the mount that a descriptor is on, which never changes. No file system is asked: one that a caller mounted
-/// might not answer.
-fn mount_of(file: BorrowedFd<'_>) -> io::Result<Option<u64>> {
-    let text = std::fs::read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
-    let mut numbers = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"mnt_id:"));
-    let number = numbers.next().and_then(|number| std::str::from_utf8(number).ok());
-    Ok(number.and_then(|number| number.trim().parse().ok()))
-}
-
-/// Tells whether the kernel tells this process what is in memory of a file. If somebody else owns it, it says "all of it" to anybody
-/// but root.
-fn learns_what_is_in_memory(file: BorrowedFd<'_>) -> bool {
-    let user = rustix::process::geteuid();
-    user.is_root() || rustix::fs::fstat(file).is_ok_and(|found| found.st_uid == user.as_raw())
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
     use std::os::fd::AsFd;
-    use std::os::unix::fs::FileExt;
 
     use super::*;
     use crate::record::GuestProcess;
@@ -172,25 +148,6 @@ mod tests {
         for path in ["/proc/self/status", "/dev/null"] {
             assert!(!mounts.admits(File::open(path).unwrap().as_fd()).unwrap(), "{path}");
         }
-    }
-
-    #[test]
-    fn a_file_is_read_at_once_if_its_mount_is_known_and_its_bytes_are_in_memory() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(64 << 10).unwrap();
-        let mounts = mounts(None);
-        assert!(!mounts.reads_at_once(file.as_fd(), 0..1), "a mount that was not looked for");
-        let mount = mount_of(file.as_fd()).unwrap().unwrap();
-        mounts.known.lock().unwrap().insert(mount, true);
-        assert!(!mounts.reads_at_once(file.as_fd(), 0..64 << 10), "a hole that nobody has read");
-        file.write_all_at(&[b'x'; 32 << 10], 0).unwrap();
-        assert!(mounts.reads_at_once(file.as_fd(), 0..32 << 10));
-        assert!(mounts.reads_at_once(file.as_fd(), 5_000..5_001));
-        for range in [0..64 << 10, (32 << 10) - 1..(32 << 10) + 1, 5..5] {
-            assert!(!mounts.reads_at_once(file.as_fd(), range.clone()), "{range:?}");
-        }
-        mounts.known.lock().unwrap().insert(mount, false);
-        assert!(!mounts.reads_at_once(file.as_fd(), 0..1), "a file of the host");
     }
 
     #[test]

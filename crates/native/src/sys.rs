@@ -8,7 +8,6 @@ use std::arch::asm;
 use std::ffi::{CStr, CString, c_void};
 use std::io;
 use std::mem::size_of;
-use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -370,34 +369,6 @@ pub fn make_read_only(mount: BorrowedFd<'_>) -> io::Result<()> {
     let attr = MountAttr { attr_set: MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
     mount_setattr(mount.as_raw_fd(), "", libc::AT_EMPTY_PATH as u32, &attr)
 }
-
-/// Tells whether these bytes of a file are in memory, which may change at any time. To a process that is not root the kernel says
-/// "yes" of every file that it neither owns nor may write to.
-///
-/// # Errors
-/// The file can't be mapped, or the range is empty.
-pub fn is_in_memory(file: BorrowedFd<'_>, bytes: Range<u64>) -> io::Result<bool> {
-    let start = bytes.start - bytes.start % PAGE_BYTES;
-    let length =
-        bytes.end.checked_sub(start).filter(|_| !bytes.is_empty()).ok_or(io::ErrorKind::InvalidInput)?;
-    let length = usize::try_from(length).map_err(io::Error::other)?;
-    let mut pages = vec![0_u8; length.div_ceil(PAGE_BYTES as usize)];
-    let number = file.as_raw_fd();
-    // SAFETY: a mapping at an address of the kernel's choosing touches nothing that exists. Nobody reads or writes it.
-    let mapped = unsafe {
-        libc::mmap(std::ptr::null_mut(), length, libc::PROT_NONE, libc::MAP_SHARED, number, start as i64)
-    };
-    if mapped == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the mapping just made, of this length, and a byte for each of its pages; nothing else uses it.
-    let told = check(i64::from(unsafe { libc::mincore(mapped, length, pages.as_mut_ptr()) }));
-    // SAFETY: as above; it is not used again.
-    unsafe { libc::munmap(mapped, length) };
-    told.map(|_| pages.iter().all(|page| page & 1 == 1))
-}
-
-const PAGE_BYTES: u64 = 4096;
 
 /// Tells whether any process has a file open for writing. `file` is open for reading, and belongs
 /// to the caller. Only a file that nobody can write to is granted a lease for reading.

@@ -2,7 +2,6 @@
 //! of the descriptor that could wait.
 
 use std::io;
-use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{AtFlags, FileType, OFlags, StatxFlags};
@@ -15,12 +14,6 @@ pub trait FileGate: Send + Sync {
     /// # Errors
     /// If it can't be found out; the file is then not used.
     fn admits(&self, file: BorrowedFd<'_>) -> io::Result<bool>;
-
-    /// Tells whether a read of these bytes should wait for nothing: the file is on a mount that was found to be the sandbox's own,
-    /// and the bytes are in the host's memory. Answers at once. The guest may take the bytes out of memory before they are read.
-    fn reads_at_once(&self, _file: BorrowedFd<'_>, _bytes: Range<u64>) -> bool {
-        false
-    }
 }
 
 /// The origin of a passed file.

@@ -1,5 +1,5 @@
 //! Reading a file whose descriptor the guest passed: piece by piece, on threads that may wait for a
-//! disk, or at once if the bytes are in memory. The guest may change the file meanwhile, so its size is a hint and nothing is mapped.
+//! disk. The guest may change the file meanwhile, so its size is a hint and nothing is mapped.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use futures_util::{StreamExt, stream};
 use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::call::Call;
 use super::connection::{Connection, PATIENCE};
@@ -20,10 +19,6 @@ use crate::protocol::{Event, Location, Request};
 
 /// The most bytes that are read at a time.
 const PIECE_BYTES: u64 = 2 << 20;
-
-/// The most bytes that are read without another thread, if they are in memory: to copy them takes no longer than to wake that
-/// thread and to be woken by it.
-const QUICK_BYTES: u64 = 1 << 20;
 
 /// The ways in which a guest answers a read.
 pub(super) enum ReadOpening {
@@ -107,33 +102,6 @@ impl FileReader {
         let Some(file) = self.file.open() else {
             return Err(self.connection.error());
         };
-        let looked = if gate.as_deref().is_some_and(|gate| self.reads_at_once(file.as_fd(), gate)) {
-            let space = Vec::with_capacity(self.wanted());
-            // Should it wait after all, the other tasks of this thread go on elsewhere.
-            tokio::task::block_in_place(|| look(&file, gate.as_deref(), self.at, space))
-        } else {
-            self.look_on_thread(file, gate).await?
-        };
-        let looked = looked.map_err(unreadable)?;
-        if let ReadStep::Piece(piece) = &looked {
-            self.at += piece.bytes.len() as u64;
-        }
-        Ok(looked)
-    }
-
-    /// Tells whether a read on this thread should wait for nothing. Not where this is the only thread for tasks.
-    fn reads_at_once(&self, file: BorrowedFd<'_>, gate: &dyn FileGate) -> bool {
-        let left = self.size.min(self.end).checked_sub(self.at);
-        left.is_some_and(|bytes| bytes <= QUICK_BYTES)
-            && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
-            && gate.reads_at_once(file, self.at..self.size.min(self.end))
-    }
-
-    async fn look_on_thread(
-        &self,
-        file: Arc<OwnedFd>,
-        gate: Option<Arc<dyn FileGate>>,
-    ) -> Result<std::result::Result<ReadStep, Errno>> {
         let at = self.at;
         // From the caller's memory: that of the thread is new to it, and the kernel would have to
         // make each page of it first.
@@ -146,14 +114,18 @@ impl FileReader {
             drop(place);
             looked
         });
-        match tokio::time::timeout(PATIENCE, reading).await {
-            Ok(Ok(looked)) => Ok(looked),
+        let looked = match tokio::time::timeout(PATIENCE, reading).await {
+            Ok(Ok(looked)) => looked.map_err(unreadable)?,
             Ok(Err(stopped)) => {
                 let message = "the thread that read the file was stopped";
-                Err(Error::new(ErrorKind::Internal, message).with_source(stopped))
+                return Err(Error::new(ErrorKind::Internal, message).with_source(stopped));
             }
-            Err(_late) => Err(Error::new(ErrorKind::Unavailable, "its disk does not answer")),
+            Err(_late) => return Err(Error::new(ErrorKind::Unavailable, "its disk does not answer")),
+        };
+        if let ReadStep::Piece(piece) = &looked {
+            self.at += piece.bytes.len() as u64;
         }
+        Ok(looked)
     }
 
     /// Returns the most bytes of the next piece. One more than the file should have, so that one
