@@ -136,45 +136,49 @@ impl Sandboxes {
     ) -> Result<Option<AwakeSnapshot>> {
         let AwakeSandbox { directory, record, .. } = &sandbox;
         let begun = self.begin_move(&sandbox, &kept, replacement);
-        let end = || match &begun {
-            Ok(NewRoot::InPlace) => files_move::make_begun(&self.state, directory, record.clone()).map(drop),
-            Ok(NewRoot::Missing) => {
-                put_to_sleep(directory, record)?;
-                files_move::make_begun(&self.state, directory, record.clone()).map(drop)
+        let is_awake = matches!(&begun, Ok((NewRoot::InPlace, _)));
+        let end = || match begun {
+            Ok((root, change)) => {
+                if root == NewRoot::Missing {
+                    put_to_sleep(directory, record)?;
+                }
+                change.make_written(&self.state, directory, record.clone()).map(|_| true)
             }
             Err(error) => {
                 tracing::debug!(%error, "the root of a guest stays as it is: its sandbox has to sleep");
                 FilesMove::forget(directory)?;
-                kept.forget(&self.state)
+                kept.forget(&self.state).map(|()| false)
             }
         };
-        if let Err(error) = end() {
-            // Its guest must not go on in a sandbox that counts as asleep.
-            put_to_sleep(directory, record).map_err(failed(TAKE))?;
-            return Err(failed(TAKE)(error));
+        match end() {
+            Ok(is_kept) => Ok(is_kept.then(|| AwakeSnapshot { snapshot: kept.info_of_new(), is_awake })),
+            Err(error) => {
+                // Its guest must not go on in a sandbox that counts as asleep.
+                put_to_sleep(directory, record).map_err(failed(TAKE))?;
+                Err(failed(TAKE)(error))
+            }
         }
-        let Ok(root) = begun else { return Ok(None) };
-        let (snapshot, is_awake) = (kept.info_of_new(), root == NewRoot::InPlace);
-        Ok(Some(AwakeSnapshot { snapshot, is_awake }))
     }
 
-    /// Writes down that the files are to be moved, and has the launcher replace the root. An error means that the root is as it was.
+    /// Writes down that the files are to be moved, and has the launcher replace the root. Returns the change that was written. An error
+    /// means that the root is as it was.
     fn begin_move(
         &self,
         sandbox: &AwakeSandbox,
         kept: &KeptSnapshot,
         replacement: PendingSandbox<'_>,
-    ) -> Result<NewRoot> {
+    ) -> Result<(NewRoot, FilesMove)> {
         let AwakeSandbox { directory, record, range, living: [users, mounts, guest], .. } = sandbox;
         let (change, lower) = (self.move_into(kept, directory)?, lower_above(directory, record)?);
-        change.begin_below(directory, record).map_err(failed(TAKE))?;
+        let written = change.begin_below(directory, record).map_err(failed(TAKE))?;
         let mut plan = new_root_plan(utf_8(directory)?, &lower, *range);
         if let Some(name) = &self.fail_step {
             plan.force_failure(name);
         }
-        replacement.replace_root(plan, [users.as_fd(), mounts.as_fd(), guest.as_fd()], || {
+        let root = replacement.replace_root(plan, [users.as_fd(), mounts.as_fd(), guest.as_fd()], || {
             FilesMove::begin_to_write_out(directory);
-        })
+        })?;
+        Ok((root, written))
     }
 }
 

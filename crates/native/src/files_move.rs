@@ -88,14 +88,24 @@ impl FilesMove {
         } else {
             // Whole directories of before: once the change is begun, they would be taken for its own.
             remove_discarded(directory)?;
-            self.write_with_mode(directory, &record)?
+            self.write_with_mode(directory, &record)?;
         }
         complete(state, directory, record)
     }
 
-    /// Writes the change of a living sandbox, whose [next directories](make_next) are there. It is completed then, or
-    /// [forgotten](Self::forget).
-    pub(crate) fn begin_below(&self, directory: &Path, record: &Record) -> io::Result<()> {
+    /// Makes the change that was written as this one, and removes nothing. The caller holds the sandbox's lock.
+    pub(crate) fn make_written(
+        self,
+        state: &StateDir,
+        directory: &Path,
+        record: Record,
+    ) -> io::Result<Record> {
+        BegunMove { change: self, holds_record: true }.make(state, directory, record)
+    }
+
+    /// Writes the change of a living sandbox, whose [next directories](make_next) are there, and returns it as it was written. It is
+    /// [made](Self::make_written) then, or [forgotten](Self::forget).
+    pub(crate) fn begin_below(&self, directory: &Path, record: &Record) -> io::Result<Self> {
         // Whoever completes the change takes the next directories as they are. The root may have got another mode since they were
         // made.
         let present = fs::symlink_metadata(directory.join(UPPER))?;
@@ -111,9 +121,10 @@ impl FilesMove {
         }
     }
 
-    fn write_with_mode(&self, directory: &Path, record: &Record) -> io::Result<()> {
+    fn write_with_mode(&self, directory: &Path, record: &Record) -> io::Result<Self> {
         let present = fs::symlink_metadata(directory.join(UPPER))?.mode() & 0o7777;
-        Self { mode: self.mode.or(Some(present)), ..self.clone() }.write(directory, record)
+        let change = Self { mode: self.mode.or(Some(present)), ..self.clone() };
+        change.write(directory, record).map(|()| change)
     }
 
     fn write(&self, directory: &Path, record: &Record) -> io::Result<()> {
@@ -152,35 +163,37 @@ impl BegunMove {
             bytes => Ok(Some(serde_json::from_slice(&bytes?)?)),
         }
     }
+
+    fn make(self, state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
+        let Self { change, holds_record } = self;
+        if has_disk(directory) {
+            let below = change.lower.snapshots.first().map(SnapshotLayer::snapshot_folder);
+            disk_move::complete(state, directory, change.kept_as.as_ref(), below)?;
+        } else {
+            move_copies(state, directory, &change)?;
+            move_upper(state, directory, &change)?;
+        }
+        let record = Record { lower: change.lower, ..record };
+        if holds_record {
+            Record::replace_by(directory, MOVE)?;
+        } else {
+            // An earlier version began it.
+            record.write(directory)?;
+            fs::remove_file(directory.join(MOVE))?;
+        }
+        Ok(record)
+    }
 }
 
 /// Completes the change that was begun in a sandbox's directory, if there is one, and removes what is thrown away. Returns the
 /// record that it has then. The caller holds its lock. The sandbox counts as asleep, or has another root already: nothing is written
 /// to the layer that is moved.
 pub(crate) fn complete(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
-    let record = make_begun(state, directory, record)?;
+    let record = match BegunMove::read(directory)? {
+        Some(begun) => begun.make(state, directory, record)?,
+        None => record,
+    };
     remove_discarded(directory)?;
-    Ok(record)
-}
-
-/// Does the same, but removes nothing.
-pub(crate) fn make_begun(state: &StateDir, directory: &Path, record: Record) -> io::Result<Record> {
-    let Some(BegunMove { change, holds_record }) = BegunMove::read(directory)? else { return Ok(record) };
-    if has_disk(directory) {
-        let below = change.lower.snapshots.first().map(SnapshotLayer::snapshot_folder);
-        disk_move::complete(state, directory, change.kept_as.as_ref(), below)?;
-    } else {
-        move_copies(state, directory, &change)?;
-        move_upper(state, directory, &change)?;
-    }
-    let record = Record { lower: change.lower, ..record };
-    if holds_record {
-        Record::replace_by(directory, MOVE)?;
-    } else {
-        // An earlier version began it.
-        record.write(directory)?;
-        fs::remove_file(directory.join(MOVE))?;
-    }
     Ok(record)
 }
 
