@@ -203,7 +203,7 @@ impl SandboxPool {
     /// Destroys the sandbox of this name; `not_found` if there is none.
     pub async fn remove(&self, name: &str) -> Result<()> {
         let row = self.live(name).await?;
-        self.remove_row(&row, "it was removed from its pool").await
+        self.remove_row(&row, "it was removed").await
     }
 
     async fn remove_row(&self, row: &SandboxRow, reason: &'static str) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
+use eyot::internal::nearest;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 
@@ -57,7 +58,12 @@ fn cancelled(name: &str) -> ToolOutput {
 }
 
 fn unknown(tools: &Toolset, name: &str) -> String {
-    format!("there is no tool `{name}`; there are: {}", quoted(&tools.names()))
+    let names = tools.names();
+    let all = quoted(&names);
+    match nearest(name, &names).first() {
+        Some(meant) => format!("there is no tool `{name}`. Did you mean `{meant}`? There are: {all}"),
+        None => format!("there is no tool `{name}`; there are: {all}"),
+    }
 }
 
 /// Arguments that come as JSON text, or not at all.

@@ -123,8 +123,9 @@ fn called_command<'a>(program: &'a Command, words: &[String]) -> &'a Command {
 
 fn nearest_option(command: &Command, option: &str) -> Option<String> {
     let typed = option.strip_prefix("--")?;
-    let shown = command.get_arguments().filter(|option| !option.is_hide_set());
-    let options: Vec<&str> = shown.filter_map(Arg::get_long).collect();
+    let shown = || command.get_arguments().filter(|option| !option.is_hide_set());
+    let aliases = shown().filter_map(Arg::get_all_aliases).flatten();
+    let options: Vec<&str> = shown().filter_map(Arg::get_long).chain(aliases).collect();
     nearest(typed, &options).first().map(|near| format!("--{near}"))
 }
 
@@ -306,6 +307,7 @@ fn ours_of_missing(called: Option<&str>) -> Option<&'static str> {
         "ps" => "`eyot ls` lists the sandboxes; `eyot ps NAME` the processes of one",
         "start" => "`eyot wake NAME` wakes a sandbox; `eyot start NAME -- COMMAND` starts a process in it",
         "kill" => "`eyot sleep NAME` stops a sandbox; `eyot kill NAME PROCESS` one process of it",
+        "snapshot" => "`eyot snapshot ls` lists the snapshots, `eyot snapshot rm SNAPSHOT` removes one",
         "wait" => "`eyot wait NAME PROCESS` waits for a process; `eyot ps NAME` lists them, such as p1",
         "exec" => "`eyot exec NAME -- COMMAND` runs a command; `eyot sh NAME` opens a shell",
         "run" => "`eyot run -it bash` opens a shell in a throw-away sandbox",

@@ -126,7 +126,7 @@ pub struct SpecArgs {
     /// Make everything read-only but the workspace, home and the temporary directories
     #[arg(long)]
     pub read_only: bool,
-    /// Fail unless these protections hold: memory, cpus, pids, disk, landlock, seccomp, …
+    /// Fail unless these protections hold: memory, cpus, pids, disk, landlock, seccomp, identity_range, own_kernel
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_requirement)]
     pub require: Vec<Requirement>,
     /// Copy a file of the host into the new working directory

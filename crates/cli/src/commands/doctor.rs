@@ -7,7 +7,7 @@ use crate::args::DoctorArgs;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::printable;
-use crate::provider::{self, Finding, Report, Status};
+use crate::provider::{self, Finding, ProviderSettings, Report, Status};
 
 /// Exit code: this host cannot run sandboxes.
 const NO_SANDBOXES: u8 = 1;
@@ -23,7 +23,7 @@ pub async fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Failure> {
     if context.output.json {
         context.output.value(&report)?
     } else {
-        context.output.text(&page(&report, io::stdout().is_terminal()))?
+        context.output.text(&page(&report, &context.provider_settings, io::stdout().is_terminal()))?
     }
     Ok(if report.works { 0 } else { NO_SANDBOXES })
 }
@@ -38,17 +38,20 @@ fn program_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// Renders a line for each finding, with the fix below it.
-fn page(report: &Report, colours: bool) -> String {
+fn page(report: &Report, settings: &ProviderSettings, colours: bool) -> String {
     let (mut text, runner) = (String::new(), FixRunner::here());
     for finding in &report.findings {
         text.push_str(&lines(finding, &runner, colours));
     }
+    let of_other = (settings.row.name != "native").then(|| format!(" with --provider {}", settings.row.name));
+    let of_other = of_other.unwrap_or_default();
     let verdict = if report.works {
-        "Sandboxes can be made here. `eyot verify` tries whether they hold."
+        format!("Sandboxes can be made here{of_other}. `eyot verify` tries whether they hold.")
     } else {
-        "Sandboxes can't be made here."
+        format!("Sandboxes can't be made here{of_other}.")
     };
-    text.push_str(&format!("\n{verdict}\n"));
+    let folder = settings.state.display().to_string();
+    text.push_str(&format!("\nThe state folder is `{}`.\n{verdict}\n", printable(&folder)));
     text
 }
 

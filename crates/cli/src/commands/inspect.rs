@@ -179,7 +179,8 @@ fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
     page.line("namespaces", list(&isolation.namespaces));
     page.line("users", users(isolation.identity));
     page.line("capabilities", capabilities(&isolation.capabilities));
-    let setuid = if isolation.no_new_privileges { "gives no rights" } else { "gives rights inside" };
+    let setuid =
+        if isolation.no_new_privileges { "programs gain nothing" } else { "programs gain rights inside" };
     page.line("set-user-id", setuid);
     let seccomp = match isolation.seccomp_instructions {
         Some(count) => Some(format!("filters system calls, in {count} instructions")),
@@ -193,7 +194,11 @@ fn describe_isolation(page: &mut InspectPage, isolation: &Isolation) {
     page.optional_line("runtime", isolation.runtime.clone());
     page.line(
         "guest",
-        if isolation.guest_out_of_reach { "out of reach from inside" } else { "within reach of root" },
+        if isolation.guest_out_of_reach {
+            "no process inside can stop or read it"
+        } else {
+            "root inside can stop or read it"
+        },
     );
     page.line("shared files", list(&isolation.shared_files));
     page.line("per-user limits", per_user_limits(isolation.user_counts));
@@ -262,7 +267,7 @@ fn users(identity: Option<IdentityMap>) -> &'static str {
 
 fn per_user_limits(counts: Option<UserCounts>) -> &'static str {
     match counts {
-        Some(UserCounts::Own) => "of its own: nobody else uses them up",
+        Some(UserCounts::Own) => "of its own, which no other sandbox can use up",
         Some(UserCounts::Shared) => "shared: others of the same host user use them up too",
         None => "not reported",
     }

@@ -51,7 +51,8 @@ async fn revoke(keys: &Keys, named: &[String], context: &Context) -> Result<u8, 
     if context.output.json {
         context.output.value(&json!({ "revoked": revoked }))?;
     }
-    settle(failures, context)
+    let names: Vec<_> = revoked.iter().map(|key| &key.name).collect();
+    settle(failures, ("revoked", &names), context)
 }
 
 fn show(keys: &[KeyRow], context: &Context) -> Result<(), Failure> {

@@ -83,8 +83,11 @@ async fn print_decisions(args: &NetArgs, sandbox: &Sandbox, output: Output) -> R
         is_any = true;
         if output.json { print_json(&decision, output)? } else { output.text(&line(&decision))? }
     }
-    if !is_any {
-        output.note(&format!("no decision is recorded for `{}`", args.name));
+    if !is_any && args.last != Some(0) {
+        output.note(&format!(
+            "`{}` has not tried to connect to anything since it was made or last woken",
+            args.name
+        ));
     }
     Ok(0)
 }

@@ -109,7 +109,7 @@ async fn sleep(args: MembersArgs, context: &Context) -> Result<u8, Failure> {
     if context.output.json {
         context.output.value(&json!({ "asleep": asleep }))?;
     }
-    settle(failures, context)
+    settle(failures, ("stopped", &asleep), context)
 }
 
 async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Result<u8, Failure> {
@@ -124,7 +124,7 @@ async fn remove(pool: SandboxName, names: &[String], context: &Context) -> Resul
     if context.output.json {
         context.output.value(&json!({ "removed": removed }))?;
     }
-    settle(failures, context)
+    settle(failures, ("removed", &removed), context)
 }
 
 async fn close(name: SandboxName, force: bool, context: &Context) -> Result<u8, Failure> {

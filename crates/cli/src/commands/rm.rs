@@ -1,6 +1,6 @@
 //! `eyot rm`: destroys sandboxes. Each is tried; failures are reported at the end.
 
-use eyot::{Error, ErrorKind, SandboxInfo, SandboxProvider, SandboxStatus, SnapshotInfo};
+use eyot::{ErrorKind, SandboxInfo, SandboxProvider, SandboxStatus, SnapshotInfo};
 use serde_json::json;
 
 use crate::args::RmArgs;
@@ -22,15 +22,13 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     let forgive = args.force || args.all;
     let (mut removed, mut kept, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
-        let (provider, found) = context.find(&name).await?;
-        let snapshots = snapshots_of(provider.as_ref(), &found, context).await;
-        match remove(provider.as_ref(), &found, forgive).await {
-            Ok(true) => {
+        match remove(&name, forgive, context).await {
+            Ok(Some(snapshots)) => {
                 kept.extend(snapshots);
                 removed.push(name);
             }
-            Ok(false) => {}
-            Err(error) => failures.push(context.explained(error, &name)),
+            Ok(None) => {}
+            Err(failure) => failures.push(failure),
         }
     }
     let damaged = damaged(&all, &removed);
@@ -46,7 +44,9 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     if !kept.is_empty() {
         context.output.note(&note_of_kept(&kept));
     }
-    settle(failures, context)
+    // With --all they were counted.
+    let named = if args.all { &[] } else { removed.as_slice() };
+    settle(failures, ("removed", named), context)
 }
 
 /// Returns the snapshots that were taken of a sandbox, as commands take their names. There are none if nobody reads the note about
@@ -99,22 +99,35 @@ fn said(damaged: &[&str]) -> String {
     format!("removed {} damaged {what}: {}", damaged.len(), damaged.join(", "))
 }
 
-/// Removes a sandbox. Returns whether there was one.
-async fn remove(provider: &dyn SandboxProvider, name: &str, forgive: bool) -> Result<bool, Error> {
-    match provider.remove(name).await {
-        Ok(()) => Ok(true),
+/// Removes a sandbox, and returns its snapshots that a note is to name; `None` if there was no sandbox.
+async fn remove(named: &str, forgive: bool, context: &Context) -> Result<Option<Vec<String>>, Failure> {
+    let (provider, found) = context.find(named).await?;
+    let snapshots = snapshots_of(provider.as_ref(), &found, context).await;
+    match provider.remove(&found).await {
+        Ok(()) => Ok(Some(snapshots)),
         Err(error) if forgive && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
-            Ok(false)
+            Ok(None)
         }
-        Err(error) => Err(error),
+        Err(error) => Err(context.explained(error, named).into()),
     }
 }
 
-/// Reports all failures but the last, and returns that one.
-pub(super) fn settle(mut failures: Vec<Error>, context: &Context) -> Result<u8, Failure> {
+/// Reports all failures but the last, and returns that one. Says before what was done in spite of them.
+pub(super) fn settle<T: ToString>(
+    failures: Vec<impl Into<Failure>>,
+    (did, done): (&str, &[T]),
+    context: &Context,
+) -> Result<u8, Failure> {
+    let mut failures: Vec<Failure> = failures.into_iter().map(Into::into).collect();
     let Some(last) = failures.pop() else { return Ok(0) };
-    for failure in failures {
-        context.output.complain(&failure);
+    if !done.is_empty() && !context.output.json {
+        let names: Vec<String> = done.iter().map(ToString::to_string).collect();
+        context.output.note(&format!("{did} {}", names.join(", ")));
     }
-    Err(last.into())
+    for failure in failures {
+        if let Failure::Error { error, .. } = failure {
+            context.output.complain(&error);
+        }
+    }
+    Err(last)
 }

@@ -89,14 +89,18 @@ fn table(snapshots: &[SnapshotInfo]) -> String {
 async fn remove(snapshots: &[String], context: &Context) -> Result<u8, Failure> {
     let (mut removed, mut failures) = (Vec::new(), Vec::new());
     for named in snapshots {
-        let (pool, name) = in_pool(named, context).await?;
-        match pool.remove_snapshot(&name).await {
+        match remove_one(named, context).await {
             Ok(()) => removed.push(named),
-            Err(error) => failures.push(error),
+            Err(failure) => failures.push(failure),
         }
     }
     if context.output.json {
         context.output.value(&json!({ "removed": removed }))?;
     }
-    settle(failures, context)
+    settle(failures, ("removed", &removed), context)
+}
+
+async fn remove_one(named: &str, context: &Context) -> Result<(), Failure> {
+    let (pool, name) = in_pool(named, context).await?;
+    Ok(pool.remove_snapshot(&name).await?)
 }

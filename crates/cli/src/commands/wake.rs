@@ -1,6 +1,5 @@
 //! `eyot wake`: wakes sandboxes. Each is tried; failures are reported at the end.
 
-use eyot::Sandbox;
 use serde_json::json;
 
 use super::rm::settle;
@@ -11,14 +10,13 @@ use crate::errors::Failure;
 pub async fn run(args: &WakeArgs, context: &Context) -> Result<u8, Failure> {
     let (mut awake, mut failures) = (Vec::new(), Vec::new());
     for name in &args.names {
-        let (provider, found) = context.find(name).await?;
-        match Sandbox::wake(provider.as_ref(), &found).await {
+        match context.awake(name).await {
             Ok(_) => awake.push(name),
-            Err(error) => failures.push(context.explained(error, name)),
+            Err(failure) => failures.push(failure),
         }
     }
     if context.output.json {
         context.output.value(&json!({ "awake": awake }))?;
     }
-    settle(failures, context)
+    settle(failures, ("woke", &awake), context)
 }

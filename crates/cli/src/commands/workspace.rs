@@ -78,7 +78,7 @@ fn remove(names: &[String], force: bool, state: Option<&Path>, context: &Context
     if context.output.json {
         context.output.value(&json!({ "removed": removed }))?;
     }
-    settle(failures, context)
+    settle(failures, ("removed", &removed), context)
 }
 
 fn remove_one(name: &str, state: Option<&Path>) -> Result<(), Error> {

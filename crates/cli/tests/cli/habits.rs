@@ -322,6 +322,41 @@ fn several_keys_are_revoked_by_one_command_and_a_wrong_one_is_named() {
     let listed = machine.run(&["keys", "ls", "--json"]).json();
     let valid: Vec<_> = listed.as_array().unwrap().iter().filter(|key| key["revoked_ms"].is_null()).collect();
     assert_eq!((valid.len(), &valid[0]["name"]), (1, &serde_json::json!("three")));
+    let wrong = machine.run(&["keys", "revoke", "four", "three"]);
+    assert!(wrong.stderr.starts_with("eyot: revoked three\neyot: there is no key `four`"), "{wrong:?}");
+    assert_eq!(wrong.code, Some(125));
+}
+
+#[test]
+fn what_was_done_is_said_where_something_else_failed() {
+    let machine = Machine::new();
+    machine.create("one");
+    for (command, said) in [("stop", "stopped one"), ("wake", "woke one"), ("rm", "removed one")] {
+        let ended = machine.run(&[command, "one", "two"]);
+        assert!(ended.stderr.starts_with(&format!("eyot: {said}\neyot: ")), "{ended:?}");
+        assert!(ended.code == Some(125) && ended.stderr.contains("`two`"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_misspelt_word_of_help_and_a_misspelt_alias_are_understood() {
+    let machine = Machine::new();
+    assert!(refused(&machine, &["help", "craete"]).contains("did you mean `create`?"));
+    assert!(
+        refused(&machine, &["help", "image", "lss"]).contains("did you mean `ls`? `eyot image --help` lists")
+    );
+    assert!(refused(&machine, &["create", "--netwrok", "none"]).contains("'--network'"));
+    assert!(refused(&machine, &["snapshot"]).contains("`eyot snapshot ls` lists the snapshots"));
+    assert!(machine.run(&["call", "pool", "shel", "{}"]).text().contains("Did you mean `shell`?"));
+}
+
+#[test]
+fn a_sandbox_that_tried_no_connection_has_no_decisions_and_says_so() {
+    let machine = Machine::new();
+    machine.run(&["create", "quiet", "--net", "egress"]).success();
+    let listed = machine.run(&["net", "quiet", "--events"]);
+    let note = "eyot: `quiet` has not tried to connect to anything since it was made or last woken\n";
+    assert_eq!((listed.code, listed.stdout.len(), listed.stderr.as_str()), (Some(0), 0, note));
 }
 
 #[test]
@@ -354,7 +389,7 @@ fn what_isolates_a_sandbox_is_said_in_words() {
     let page = machine.run(&["inspect", "box"]).success();
     let isolation = page.split("\nisolation\n").nth(1).unwrap();
     assert!(!isolation.contains("ABI") && !isolation.contains("no new privs"), "{page}");
-    for words in ["set-user-id      gives no rights", "filters system calls", "host user"] {
+    for words in ["set-user-id      programs gain nothing", "filters system calls", "host user"] {
         assert!(isolation.contains(words), "{words}: {page}");
     }
     assert!(page.contains("image            host: the programs of this machine"), "{page}");

@@ -127,7 +127,7 @@ impl SandboxProvider for PoolProvider {
         if row.state == RowState::Making {
             self.pool.wait_for_owner(&row).await?;
         }
-        self.pool.remove_row(&row, "it was removed from its pool").await
+        self.pool.remove_row(&row, "it was removed").await
     }
 
     async fn sleep(&self, id_or_name: &str) -> Result<()> {

@@ -51,7 +51,10 @@ impl Sandbox {
             NetworkMode::Egress => Ok(()),
             other => {
                 let word = serde_json::to_value(other).unwrap_or_default();
-                let message = format!("sandbox `{}` has the network {word}, which has no rules", self.name());
+                let message = format!(
+                    "sandbox `{}` has the network {word}, which has no rules and records no decisions",
+                    self.name()
+                );
                 Err(Error::new(ErrorKind::Invalid, message)
                     .with_hint("make one with the network `egress`: eyot create --net egress"))
             }

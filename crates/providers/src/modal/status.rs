@@ -129,6 +129,9 @@ impl GrpcFailure {
         let (code, message, asked) = match self {
             Self::Unsent(why) => {
                 return Error::new(ErrorKind::Unavailable, "Modal does not answer")
+                    .with_hint(
+                        "to see the cause, run the command again with `eyot -v`; MODAL_SERVER_URL sets another server",
+                    )
                     .with_source(why)
                     .with_no_effect();
             }

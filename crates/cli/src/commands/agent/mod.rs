@@ -326,7 +326,7 @@ fn not_done(error: &AgentError) -> Failure {
             "the key is in ANTHROPIC_API_KEY or OPENAI_API_KEY, or in `[models.PROVIDER]` of the configuration",
         ),
         ModelErrorKind::Unreachable => failure.hint(
-            "is the model's server running there? `[models.PROVIDER]` of the configuration says where it is; so does ANTHROPIC_BASE_URL, OPENAI_BASE_URL or OLLAMA_HOST, each for its own provider",
+            "is the model's server running there? `[models.PROVIDER]` of the configuration says where it is; so does ANTHROPIC_BASE_URL (anthropic), OPENAI_BASE_URL (openai) or OLLAMA_HOST (ollama)",
         ),
         _ => failure,
     }

@@ -81,7 +81,7 @@ fn remove(names: &[ImageName], force: bool, context: &Context) -> Result<u8, Fai
     if context.output.json && failures.len() < names.len() {
         context.output.value(&done)?;
     }
-    settle(failures, context)
+    settle(failures, ("removed", &done.images), context)
 }
 
 fn add(mut done: PruneReport, more: PruneReport) -> PruneReport {

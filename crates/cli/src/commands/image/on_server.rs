@@ -63,7 +63,7 @@ async fn remove(
     if context.output.json && failures.len() < names.len() {
         context.output.value(&done)?;
     }
-    settle(failures, context)
+    settle(failures, ("removed", &done.images), context)
 }
 
 async fn import_archive(
