@@ -138,22 +138,24 @@ pub struct SpecArgs {
     /// When to fetch the image: missing, always or never [default: missing]
     #[arg(long, value_name = "WHEN", value_parser = parse_pull)]
     pub pull: Option<PullPolicy>,
-    /// With docker, the Engine's runtime, such as runsc
-    #[arg(long, value_name = "NAME")]
+    /// The Engine's runtime, such as runsc
+    #[arg(long, value_name = "NAME", help_heading = WITH_DOCKER)]
     pub runtime: Option<String>,
-    /// With docker and --net bridge, the Engine's network to join
-    #[arg(long, value_name = "NAME")]
+    /// With --net bridge, the Engine's network to join
+    #[arg(long, value_name = "NAME", help_heading = WITH_DOCKER)]
     pub engine_network: Option<String>,
-    /// With docker, publish this port on the Engine's 127.0.0.1, on a port that the Engine chooses
-    #[arg(long, short, value_name = "PORT", value_parser = parse_publish)]
+    /// Publish this port on the Engine's 127.0.0.1, on a port that the Engine chooses
+    #[arg(long, short, value_name = "PORT", value_parser = parse_publish, help_heading = WITH_DOCKER)]
     pub publish: Vec<u16>,
-    /// With docker, add a host name to the sandbox
-    #[arg(long, value_name = "NAME:IP", value_parser = parse_extra_host)]
+    /// Add a host name to the sandbox
+    #[arg(long, value_name = "NAME:IP", value_parser = parse_extra_host, help_heading = WITH_DOCKER)]
     pub add_host: Vec<(String, IpAddr)>,
     /// Begin with a SandboxSpec in JSON
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
 }
+
+const WITH_DOCKER: &str = "With the provider docker";
 
 /// Refuses an `--on-idle` that would never happen.
 pub fn idle_action_without_timeout() -> Failure {

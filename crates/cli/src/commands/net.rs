@@ -11,7 +11,7 @@ use crate::output::{Output, json_line, printable};
 use crate::stdio::Sink;
 
 pub async fn run(args: &NetArgs, context: &Context) -> Result<u8, Failure> {
-    let sandbox = context.sandbox(&args.name).await?;
+    let sandbox = context.sandbox(&args.name).await.map_err(with_hint_if_asleep)?;
     if args.events {
         return print_decisions(args, &sandbox, context.output).await;
     }
@@ -26,6 +26,15 @@ pub async fn run(args: &NetArgs, context: &Context) -> Result<u8, Failure> {
         context.output.text(&page(&rules))?
     }
     Ok(0)
+}
+
+fn with_hint_if_asleep(failure: Failure) -> Failure {
+    match failure {
+        Failure::Error { ref error, .. } if error.is_sleeping() => {
+            failure.hint("`eyot wake NAME` wakes it: its rules stay, and what it tries is noted anew")
+        }
+        other => other,
+    }
 }
 
 /// Applies the arguments to the rules.

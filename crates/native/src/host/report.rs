@@ -180,6 +180,10 @@ fn peers(facts: &Facts) -> Finding {
         let names: Vec<&str> = peers.iter().map(|(name, _)| name.as_str()).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
-    let why = format!("not needed; here: {}; not here: {}", names(there), names(missing));
+    let why = format!(
+        "not needed, `eyot bench` compares with them; here: {}; not here: {}",
+        names(there),
+        names(missing)
+    );
     Finding { id: "other-programs", cause: None, status: Status::Info, why, fix: None }
 }
