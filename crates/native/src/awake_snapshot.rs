@@ -41,7 +41,7 @@ struct AwakeSandbox {
     directory: PathBuf,
     record: Record,
     range: IdRange,
-    /// Its user namespace, its mount namespace and its guest's process.
+    /// The user namespace, the mount namespace and the process of its guest.
     living: [OwnedFd; 3],
 }
 

@@ -66,12 +66,12 @@ fn lines(finding: &Finding, runner: &FixRunner, colours: bool) -> String {
     let word = if colours { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word };
     let mut text = format!("{word}  {:<16}  {}\n", finding.id, printable(&finding.why));
     if let Some(fix) = &finding.fix {
-        text.push_str(&format!("{:25}{}\n", "", printable(&runner.told(fix))));
+        text.push_str(&format!("{:25}{}\n", "", printable(&runner.line(fix))));
     }
     text
 }
 
-/// Who is to run a fix.
+/// The user who is to run a fix.
 struct FixRunner {
     has_sudo: bool,
     is_root: bool,
@@ -89,8 +89,8 @@ impl FixRunner {
         }
     }
 
-    /// Tells a fix as this host's user can run it: fixes are written with `sudo`.
-    fn told(&self, fix: &str) -> String {
+    /// Words a fix as this user can run it: fixes are written with `sudo`.
+    fn line(&self, fix: &str) -> String {
         if self.has_sudo || !fix.contains(SUDO) {
             return format!("fix: {fix}");
         }
@@ -126,8 +126,8 @@ mod tests {
                 "fix: ulimit -Sn hard; or as root: prlimit --pid 41 --nofile=9",
             ),
         ];
-        for (fix, told) in cases {
-            assert_eq!(user.told(fix), told);
+        for (fix, line) in cases {
+            assert_eq!(user.line(fix), line);
         }
     }
 
@@ -135,8 +135,8 @@ mod tests {
     fn a_fix_stays_as_it_is_where_sudo_is_and_loses_it_where_root_has_none() {
         let fix = "ulimit -Sn hard || sudo prlimit --pid $$ --nofile=9";
         let has_sudo = FixRunner { has_sudo: true, is_root: false, shell: 41 };
-        assert_eq!(has_sudo.told(fix), format!("fix: {fix}"));
+        assert_eq!(has_sudo.line(fix), format!("fix: {fix}"));
         let root = FixRunner { has_sudo: false, is_root: true, shell: 41 };
-        assert_eq!(root.told(fix), "fix: ulimit -Sn hard || prlimit --pid $$ --nofile=9");
+        assert_eq!(root.line(fix), "fix: ulimit -Sn hard || prlimit --pid $$ --nofile=9");
     }
 }

@@ -1,6 +1,7 @@
 //! `eyot rm`: destroys sandboxes. Each is tried; failures are reported at the end.
 
 use eyot::{ErrorKind, SandboxInfo, SandboxProvider, SandboxStatus, SnapshotInfo};
+use eyot_engine::DEFAULT_SANDBOX;
 use serde_json::json;
 
 use crate::args::RmArgs;
@@ -21,8 +22,9 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     // With --all somebody else may have been faster, which is as good.
     let forgive = args.force || args.all;
     let (mut removed, mut kept, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let snapshots = snapshots(context).await;
     for name in names {
-        match remove(&name, forgive, context).await {
+        match remove(&name, forgive, &snapshots, context).await {
             Ok(Some(snapshots)) => {
                 kept.extend(snapshots);
                 removed.push(name);
@@ -49,21 +51,28 @@ pub async fn run(args: &RmArgs, context: &Context) -> Result<u8, Failure> {
     settle(failures, ("removed", named), context)
 }
 
-/// Returns the snapshots that were taken of a sandbox, as commands take their names. There are none if nobody reads the note about
-/// them, or if they can't be listed.
-async fn snapshots_of(provider: &dyn SandboxProvider, named: &str, context: &Context) -> Vec<String> {
+/// Lists the snapshots, of which a note is to name those that stay. There are none if nobody reads that note, or if they can't be
+/// listed.
+async fn snapshots(context: &Context) -> Vec<SnapshotInfo> {
     let is_silent = context.output.json || context.output.quiet;
-    let Some(snapshots) = provider.snapshots().ok().filter(|_| !is_silent) else { return Vec::new() };
-    let listed = snapshots.list().await.unwrap_or_default();
-    if listed.is_empty() {
+    let provider = if is_silent { None } else { context.provider().await.ok() };
+    match provider.and_then(|provider| provider.snapshots().ok()) {
+        Some(snapshots) => snapshots.list().await.unwrap_or_default(),
+        None => Vec::new(),
+    }
+}
+
+/// Returns the snapshots of a sandbox, as commands take their names.
+async fn snapshots_of(named: &str, all: &[SnapshotInfo], provider: &dyn SandboxProvider) -> Vec<String> {
+    if all.is_empty() {
         return Vec::new();
     }
     let Ok(sandbox) = provider.info(named).await else { return Vec::new() };
-    listed.into_iter().filter(|snapshot| snapshot.sandbox == sandbox.id).map(spelled).collect()
+    all.iter().filter(|snapshot| snapshot.sandbox == sandbox.id).map(name_for_commands).collect()
 }
 
-fn spelled(snapshot: SnapshotInfo) -> String {
-    match (snapshot.name, snapshot.pool.filter(|pool| pool.as_str() != "default")) {
+fn name_for_commands(snapshot: &SnapshotInfo) -> String {
+    match (&snapshot.name, snapshot.pool.as_ref().filter(|pool| pool.as_str() != DEFAULT_SANDBOX)) {
         (None, _) => snapshot.id.to_string(),
         (Some(name), None) => name.to_string(),
         (Some(name), Some(pool)) => format!("{pool}/{name}"),
@@ -100,9 +109,14 @@ fn said(damaged: &[&str]) -> String {
 }
 
 /// Removes a sandbox, and returns its snapshots that a note is to name; `None` if there was no sandbox.
-async fn remove(named: &str, forgive: bool, context: &Context) -> Result<Option<Vec<String>>, Failure> {
+async fn remove(
+    named: &str,
+    forgive: bool,
+    snapshots: &[SnapshotInfo],
+    context: &Context,
+) -> Result<Option<Vec<String>>, Failure> {
     let (provider, found) = context.find(named).await?;
-    let snapshots = snapshots_of(provider.as_ref(), &found, context).await;
+    let snapshots = snapshots_of(&found, snapshots, provider.as_ref()).await;
     match provider.remove(&found).await {
         Ok(()) => Ok(Some(snapshots)),
         Err(error) if forgive && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {

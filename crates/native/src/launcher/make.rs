@@ -33,7 +33,7 @@ pub(crate) struct PendingChild {
 pub(crate) struct DoneChild {
     pub pid: i32,
     pub pidfd: OwnedFd,
-    /// What it was made with. It takes its time to close, so the answer goes first.
+    /// The memory that it was made with. It takes its time to close, so the answer goes first.
     pub memory: PendingChild,
     /// The copied mounts that it has attached.
     pub taken: Vec<OwnedFd>,

@@ -223,7 +223,7 @@ impl LauncherServer {
     }
 }
 
-/// What a child has become.
+/// The role of a child that has carried out its plan.
 #[derive(Clone, Copy)]
 enum ChildRole {
     Guest,
