@@ -83,7 +83,8 @@ fn busybox(image: &TestImage, _: Option<&Scratch>) -> Result<(), String> {
     import(image.name, writer, &["ENV PATH=/bin"])
 }
 
-fn lay_out_busybox(folder: &Path) -> std::io::Result<()> {
+/// Lays out a system of busybox alone in a folder.
+pub fn lay_out_busybox(folder: &Path) -> std::io::Result<()> {
     for name in ["bin", "tmp", "etc"] {
         fs::create_dir_all(folder.join(name))?;
     }
@@ -103,9 +104,15 @@ fn small_debian(image: &TestImage, scratch: Option<&Scratch>) -> Result<(), Stri
 }
 
 fn python(image: &TestImage, scratch: Option<&Scratch>) -> Result<(), String> {
-    let mut writer = debian(PACKAGES, scratch)?;
-    writer.arg(format!("--customize-hook={ADD_USER}"));
+    let writer = debian_with_user(PACKAGES, scratch)?;
     import(image.name, writer, &[DEBIAN_PATH, "USER user"])
+}
+
+/// Returns the command that writes a Debian with these packages and the default user of commands.
+pub fn debian_with_user(packages: &str, scratch: Option<&Scratch>) -> Result<Command, String> {
+    let mut writer = debian(packages, scratch)?;
+    writer.arg(format!("--customize-hook={ADD_USER}"));
+    Ok(writer)
 }
 
 /// Returns the command that writes a Debian of these packages to its standard output. It has the

@@ -2,6 +2,7 @@
 
 mod architecture;
 mod check;
+mod cluster;
 mod documents;
 mod engine;
 mod error_text;
@@ -37,7 +38,7 @@ cargo xtask <task>
   test [job...] build everything and run every test; as root, install what the tests need (apt), and run the
                 sandbox tests a second time as an ordinary user. With names, only those jobs and what they need:
                 `quick` (what makes no sandboxes), `probes/threats`, \"client python\".
-  soak [threats] [floods] [kills] [docker] [images] [load] [fuzz] [machine]
+  soak [threats] [floods] [kills] [docker] [images] [load] [fuzz] [machine] [cluster]
                 the tests that take too long for `test`: all of them in about an hour, or the parts that are named
   check [--rules | --shrink]
                 the rules of ARCHITECTURE.md; without `--rules` also formatting, lints and documentation. `--shrink`
@@ -47,6 +48,9 @@ cargo xtask <task>
   fuzz [--seconds N] [target...]
                 the decoders, unpackers and parsers under libFuzzer, 600 s each unless said otherwise, and what reached
                 something new is added to the corpus. docs/testing.md says more.
+  cluster [-- COMMAND [ARGUMENT...]]
+                a Kubernetes cluster of one node for the tests of its provider, as root: runs a command in its network, with
+                KUBECONFIG and kubectl, or runs until ^C. Kubernetes is built of Debian's source the first time
   engine        a Docker Engine for the tests of the Docker provider, if none answers, and the images that they use
   floors        prints which module uses which sibling: for those who change xtask/floors.txt
   threats       writes docs/threats.md, the tests of each threat, anew; `check` compares it
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         "check" => check::run(&arguments),
         "machine" => machine::run(&arguments),
         "fuzz" => fuzz::run(&arguments),
+        "cluster" => cluster::task(&arguments),
         "engine" => engine::run(),
         "sdks" => sdks::run(&arguments),
         "soak" => soak::run(&arguments),

@@ -36,6 +36,16 @@ const NEEDED_FOR_ENGINE: [(&str, &str); 5] = [
     ("npm", "npm"),
 ];
 
+/// The packages for a Kubernetes cluster of the tests.
+const NEEDED_FOR_CLUSTER: [(&str, &str); 6] = [
+    ("dpkg-source", "dpkg-dev"),
+    ("openssl", "openssl"),
+    ("nsenter", "util-linux"),
+    ("ip", "iproute2"),
+    ("mmdebstrap", "mmdebstrap"),
+    ("busybox", "busybox-static"),
+];
+
 /// The packages for the clients' tests, each with its path: inside their sandboxes `python` is that
 /// of `/usr/bin`.
 const NEEDED_FOR_SDKS: [(&str, &str); 4] = [
@@ -77,6 +87,11 @@ fn makes_environments() -> bool {
 /// Installs what a Docker Engine needs and is missing.
 pub fn install_for_engine() -> Result<(), String> {
     install_missing(&NEEDED_FOR_ENGINE)
+}
+
+/// Installs what a Kubernetes cluster needs and is missing.
+pub fn install_for_cluster() -> Result<(), String> {
+    install_missing(&NEEDED_FOR_CLUSTER)
 }
 
 /// Installs what the tests need and is missing, where apt is and this is root.

@@ -14,20 +14,11 @@ use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
 use crate::stand_in::StandIn;
+use crate::tried::{Tried, ensure, failed};
 use crate::vendor::block_on;
 
-type Tried = Result<(), Failed>;
 /// A case.
 type NamedCase = (&'static str, fn() -> Tried);
-
-fn ensure(holds: bool, otherwise: impl Into<String>) -> Tried {
-    if holds { Ok(()) } else { Err(otherwise.into().into()) }
-}
-
-/// Returns the error that was due.
-fn failed<T>(result: eyot::Result<T>) -> Result<Error, Failed> {
-    result.err().ok_or_else(|| "it succeeded; an error was due".into())
-}
 
 fn count(cluster: &StandIn, plural: &str) -> usize {
     cluster.cluster.store.list(plural).0.len()
@@ -39,13 +30,14 @@ fn address(cluster: &StandIn) -> Result<String, Failed> {
     address.map(str::to_owned).ok_or_else(|| "there is no Pod with an address".into())
 }
 
-async fn output(sandbox: &Sandbox, line: &str) -> eyot::Result<String> {
+/// Runs a line of a shell, and returns what it says.
+pub async fn output(sandbox: &Sandbox, line: &str) -> eyot::Result<String> {
     let done = sandbox.exec(line, ExecOptions::default()).await?;
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
 pub fn trials() -> Vec<Trial> {
-    let cases: [NamedCase; 18] = [
+    let cases: [NamedCase; 19] = [
         ("a_quota_is_told_in_the_clusters_words_and_leaves_nothing", quota),
         ("a_missing_right_is_told_in_the_clusters_words_and_leaves_nothing", right),
         ("a_limit_range_is_told_in_the_clusters_words", limit_range),
@@ -61,6 +53,7 @@ pub fn trials() -> Vec<Trial> {
         ("a_server_that_never_answered_is_named_and_not_waited_for", silent),
         ("a_pod_that_dies_under_a_command_ends_it_with_the_reason", dies),
         ("every_delete_names_the_uid_and_the_version_and_harms_nothing_that_came_after", preconditions),
+        ("a_destroy_ends_the_guest_first_and_leaves_nothing_to_wait_for", no_grace),
         ("the_port_of_a_pod_opens_for_its_own_token_alone", tokens),
         ("port_forward_carries_commands_and_files", forwarded),
         ("the_rights_that_are_missing_are_listed", rights),
@@ -249,6 +242,7 @@ fn restarted() -> Tried {
             cluster.stop();
             let restarting = async {
                 tokio::time::sleep(Duration::from_millis(400)).await;
+                cluster.cluster.policy().unknown_rights = 2;
                 cluster.start();
             };
             tokio::join!(Sandbox::create(&*provider, SandboxSpec::default()), restarting).0
@@ -319,6 +313,28 @@ fn preconditions() -> Tried {
             body["preconditions"]["uid"].is_string() && body["preconditions"]["resourceVersion"].is_string()
         };
         ensure(deletes.len() >= 4 && deletes.iter().all(names_both), format!("{deletes:?}"))
+    })
+}
+
+fn no_grace() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let provider = cluster.provider();
+        for by_handle in [true, false] {
+            let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
+            if by_handle {
+                sandbox.destroy().await?;
+            } else {
+                provider.remove(sandbox.id().as_str()).await?;
+            }
+        }
+        // Of one whose guest never ran, the node has the last word.
+        let spec = SandboxSpec { image: Some("missing:1".to_owned()), ..SandboxSpec::default() };
+        failed(Sandbox::create(&*provider, spec).await)?;
+        let deletes = std::mem::take(&mut cluster.cluster.policy().deletes);
+        let graces: Vec<_> = deletes.iter().map(|body| body["gracePeriodSeconds"].as_u64()).collect();
+        // A Pod and its name, three times.
+        ensure(graces == [Some(0), None, Some(0), None, None, None], format!("{deletes:?}"))
     })
 }
 

@@ -38,7 +38,7 @@ impl Fixture for OverVendor {
 }
 
 /// Returns the rules over a fixture.
-pub fn over(name: &str, vendor: OverVendor) -> Vec<Trial> {
+pub fn over(name: &str, vendor: impl Fixture) -> Vec<Trial> {
     let vendor: Arc<dyn Fixture> = Arc::new(vendor);
     let trial = |case: Case| {
         let vendor = Arc::clone(&vendor);

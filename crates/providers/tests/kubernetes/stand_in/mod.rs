@@ -32,6 +32,8 @@ pub struct Policy {
     pub denied: BTreeSet<String>,
     /// The most memory of a container, in MiB.
     pub most_memory_mib: Option<u64>,
+    /// This many calls are refused, because the server has just begun and does not know of all rights yet.
+    pub unknown_rights: usize,
     /// The answers to this many creates of Pods are lost: the Pods are made.
     pub lost_creates: usize,
     /// This many creates of Pods find that others change the quota at the same time.

@@ -1,0 +1,142 @@
+//! A Kubernetes cluster of one node for the tests of its provider: Debian's packages and Debian's source, as root, in
+//! namespaces and control groups of its own. Nothing of it stays on the host, and it ends with this process.
+
+mod archives;
+mod groups;
+mod parts;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::log::say;
+use crate::packages;
+use crate::process::{cargo, has, is_root, run, target_directory};
+use groups::ClusterGroups;
+
+/// The first process of the cluster's namespaces.
+const NODE: &str = include_str!("cluster/node.sh");
+/// The file of this build's guest below the target folder.
+const GUEST: &str = "static/x86_64-unknown-linux-gnu/embedded/eyot-guest";
+/// The variable that names the cluster's folder to the tests.
+const FOLDER: &str = "EYOT_TEST_CLUSTER";
+
+/// A cluster that runs. It ends with this.
+pub struct TestCluster {
+    node: Child,
+    folder: PathBuf,
+    parts: PathBuf,
+    _groups: ClusterGroups,
+}
+
+/// The task: runs a command in the cluster's network, or leaves the cluster running until ^C.
+pub fn task(arguments: &[String]) -> Result<(), String> {
+    let command = match arguments {
+        [] => None,
+        [dashes, program, rest @ ..] if dashes == "--" => Some((program, rest)),
+        _ => return Err("usage: cargo xtask cluster [-- COMMAND [ARGUMENT...]]".to_owned()),
+    };
+    let cluster = TestCluster::start()?;
+    match command {
+        Some((program, arguments)) => run(cluster.command(program.as_ref()).args(arguments)),
+        None => cluster.leave(),
+    }
+}
+
+impl TestCluster {
+    /// Builds what is not built, and starts it.
+    pub fn start() -> Result<Self, String> {
+        if !is_root() {
+            return Err("only root can start a cluster".to_owned());
+        }
+        packages::install_for_cluster()?;
+        let needed = ["dpkg-source", "openssl", "nsenter", "ip", "mmdebstrap", "busybox"];
+        if let Some(missing) = needed.into_iter().find(|program| !has(program)) {
+            return Err(format!("there is no {missing} here, and apt can't install it"));
+        }
+        let target = target_directory()?;
+        let cache = target.join("cluster");
+        let (folder, images) = (cache.join("node"), cache.join("images"));
+        for folder in [&folder, &images] {
+            fs::create_dir_all(folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+        }
+        let parts = parts::ready(&cache)?;
+        // Its build script makes the static program.
+        run(cargo().args(["build", "--quiet", "-p", "eyot-guest", "--features", "embedded"]))?;
+        archives::write(&cache, &images, &target.join(GUEST))?;
+        let groups = ClusterGroups::make()?;
+        let mut node = start(&folder, &parts, &images, &groups)?;
+        await_ready(&mut node, &folder)?;
+        say("     The cluster is ready");
+        Ok(Self { node, folder, parts, _groups: groups })
+    }
+
+    /// Returns a command that is run in the cluster's network, as its administrator.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/proc/{}/ns/net", self.node.id())).arg(program);
+        command.env("KUBECONFIG", self.folder.join("admin.kubeconfig")).env(FOLDER, &self.folder);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let own = [self.parts.join("bin")].into_iter().chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(own).unwrap_or(path));
+        command
+    }
+
+    fn leave(mut self) -> Result<(), String> {
+        println!(
+            "A command in its network: nsenter --net=/proc/{}/ns/net env KUBECONFIG={} {} get pods\n\
+             The images of sandboxes are eyot.local/sandbox:1, with the guest in it. ^C ends the cluster.",
+            self.node.id(),
+            self.folder.join("admin.kubeconfig").display(),
+            self.parts.join("bin/kubectl").display(),
+        );
+        self.node.wait().map(drop).map_err(|error| format!("wait for the cluster: {error}"))
+    }
+}
+
+impl Drop for TestCluster {
+    fn drop(&mut self) {
+        // The node ends when its input does, and everything in its namespaces with it.
+        drop(self.node.stdin.take());
+        if let Err(error) = self.node.wait() {
+            eprintln!("xtask: end the cluster: {error}");
+        }
+        // Half a gigabyte. The logs stay until the next start.
+        for large in ["containerd", "kubelet"] {
+            let folder = self.folder.join(large);
+            if let Err(error) = fs::remove_dir_all(&folder) {
+                eprintln!("xtask: remove {}: {error}", folder.display());
+            }
+        }
+    }
+}
+
+fn start(folder: &Path, parts: &Path, images: &Path, groups: &ClusterGroups) -> Result<Child, String> {
+    // Joins its control groups before the namespaces are made, whose roots they become.
+    let join = "for group; do echo $$ >\"$group/cgroup.procs\"; done; \
+                exec unshare --mount --net --pid --ipc --uts --cgroup --fork --kill-child --mount-proc sh \"$SCRIPT\"";
+    let script = folder.join("node.sh");
+    fs::write(&script, NODE).map_err(|error| format!("write {}: {error}", script.display()))?;
+    let mut node = Command::new("sh");
+    node.args(["-c", join, "sh"]).args(groups.folders()).env("SCRIPT", &script);
+    node.env("FOLDER", folder)
+        .env("PARTS", parts)
+        .env("IMAGES", images)
+        .env("CONTROLLERS", groups.controllers());
+    node.stdin(Stdio::piped()).stdout(Stdio::piped());
+    node.spawn().map_err(|error| format!("start the node: {error}"))
+}
+
+fn await_ready(node: &mut Child, folder: &Path) -> Result<(), String> {
+    let output = node.stdout.take().ok_or("the node's output can't be read")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).map_err(|error| format!("listen to the node: {error}"))?;
+    if line.trim() == "ready" {
+        return Ok(());
+    }
+    drop(node.stdin.take());
+    let ended = node.wait().map_err(|error| format!("wait for the node: {error}"))?;
+    let log = folder.join("log");
+    Err(format!("the node does not come up ({ended}); {} has its logs", log.display()))
+}

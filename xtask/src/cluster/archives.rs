@@ -1,0 +1,92 @@
+//! The images of the cluster, as archives that containerd imports: no registry is asked for anything.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::images;
+use crate::process::{output, run};
+
+/// What a Pod's own first container does: nothing, until it is killed.
+const PAUSE: &str = "eyot.local/pause:1";
+/// A Debian with what the tests of sandboxes use, and the guest.
+const SANDBOX: &str = "eyot.local/sandbox:1";
+/// The guest alone, as the option `guest_image` takes it.
+const GUEST: &str = "eyot.local/guest:1";
+const PACKAGES: &str = "bash,curl,git,procps,python3";
+const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Writes the archives to a folder: `guest` is the program of this build. The Debian is made once and kept in the cache.
+pub fn write(cache: &Path, folder: &Path, guest: &Path) -> Result<(), String> {
+    let debian = cache.join("debian.tar");
+    if !debian.is_file() {
+        let aside = cache.join("debian.new");
+        let file = fs::File::create(&aside).map_err(|error| format!("make {}: {error}", aside.display()))?;
+        run_into(&mut images::debian_with_user(PACKAGES, None)?, file)?;
+        fs::rename(&aside, &debian).map_err(|error| format!("keep {}: {error}", debian.display()))?;
+    }
+    let scratch = folder.join("layers");
+    let lay_out = || -> std::io::Result<()> {
+        fs::create_dir_all(scratch.join("pause"))?;
+        images::lay_out_busybox(&scratch.join("pause"))?;
+        fs::create_dir_all(scratch.join("guest"))?;
+        fs::copy(guest, scratch.join("guest/eyot-guest"))?;
+        fs::create_dir_all(scratch.join("inside/.eyot-guest"))?;
+        fs::copy(guest, scratch.join("inside/.eyot-guest/eyot-guest")).map(drop)
+    };
+    lay_out().map_err(|error| format!("lay out the images: {error}"))?;
+    for name in ["pause", "guest", "inside"] {
+        let mut tar = Command::new("tar");
+        tar.args(["--owner=0", "--group=0", "--mode=go-w", "-C"]).arg(scratch.join(name));
+        run(tar.arg("-cf").arg(scratch.join(format!("{name}.tar"))).arg("."))?;
+    }
+    let layer = |name: &str| scratch.join(format!("{name}.tar"));
+    archive(folder, PAUSE, &[&layer("pause")], &["/bin/sleep", "1000000000"])?;
+    archive(folder, GUEST, &[&layer("guest")], &["/eyot-guest"])?;
+    archive(folder, SANDBOX, &[&debian, &layer("inside")], &["/bin/bash"])?;
+    fs::remove_dir_all(&scratch).map_err(|error| format!("remove {}: {error}", scratch.display()))
+}
+
+/// Writes an image as `docker save` does it.
+fn archive(folder: &Path, reference: &str, layers: &[&Path], command: &[&str]) -> Result<(), String> {
+    let name = reference.rsplit('/').next().unwrap_or_default().replace(':', "-");
+    let aside = folder.join(&name);
+    fs::create_dir_all(&aside).map_err(|error| format!("make {}: {error}", aside.display()))?;
+    let mut digests = Vec::new();
+    let mut files = Vec::new();
+    for (number, layer) in layers.iter().enumerate() {
+        let file = format!("{number}.tar");
+        fs::hard_link(layer, aside.join(&file))
+            .map_err(|error| format!("link {}: {error}", layer.display()))?;
+        let said = output(Command::new("sha256sum").arg(layer))?;
+        digests.push(format!("sha256:{}", said.split(' ').next().unwrap_or_default()));
+        files.push(file);
+    }
+    let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+    let config = json!({
+        "architecture": architecture, "os": "linux", "config": { "Env": [PATH], "Cmd": command },
+        "rootfs": { "type": "layers", "diff_ids": digests },
+    });
+    let manifest = json!([{ "Config": "config.json", "RepoTags": [reference], "Layers": files }]);
+    for (file, text) in [("config.json", config), ("manifest.json", manifest)] {
+        fs::write(aside.join(file), text.to_string()).map_err(|error| format!("write {file}: {error}"))?;
+    }
+    run(Command::new("tar")
+        .arg("-C")
+        .arg(&aside)
+        .arg("-cf")
+        .arg(folder.join(format!("{name}.tar")))
+        .arg("."))?;
+    fs::remove_dir_all(&aside).map_err(|error| format!("remove {}: {error}", aside.display()))
+}
+
+fn run_into(command: &mut Command, file: fs::File) -> Result<(), String> {
+    let shown = format!("{command:?}");
+    match command.stdin(Stdio::null()).stdout(file).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{shown}: {status}")),
+        Err(error) => Err(format!("{shown}: {error}")),
+    }
+}
