@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 
 use super::options::KubernetesOptions;
 use super::record::MAKING;
-use super::refusal::{failed, is_absent, is_conflict, is_taken, is_transient};
+use super::refusal::{failed, is_absent, is_conflict, is_forbidden, is_taken, is_transient};
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest wait for the answer of one call. A watch has none: it may be silent.
@@ -163,11 +163,20 @@ impl Cluster {
         }
     }
 
-    /// Deletes exactly this object, as it was read.
-    pub(super) async fn delete<K: Object>(&self, what: &str, object: &K) -> Result<Deleted> {
+    /// Deletes exactly this object, as it was read. The grace is a Pod's; without one it is that of its spec.
+    pub(super) async fn delete<K: Object>(
+        &self,
+        what: &str,
+        object: &K,
+        grace_s: Option<u32>,
+    ) -> Result<Deleted> {
         let api = self.api::<K>().await?;
         let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
-        let how = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let how = DeleteParams {
+            preconditions: Some(preconditions),
+            grace_period_seconds: grace_s,
+            ..DeleteParams::default()
+        };
         let name = object.name_any();
         match retried(what, || api.delete(&name, &how)).await? {
             Ok(_) => Ok(Deleted::Begun),
@@ -235,20 +244,22 @@ async fn read_config(options: &KubernetesOptions) -> Result<Config> {
     }
 }
 
-/// Makes a call, and again while the server is not reached or says that it may work later. The outer
-/// error is a call without an answer.
+/// Makes a call, and again while the server is not reached or says that it may work later. One that was
+/// away does not know of all rights when it begins to answer. The outer error is a call without an answer.
 pub(super) async fn retried<T, F: Future<Output = kube::Result<T>>>(
     what: &str,
     call: impl Fn() -> F,
 ) -> Result<kube::Result<T>> {
     let mut pauses = PAUSES_MS.into_iter();
+    let mut was_away = false;
     loop {
         let answered = tokio::time::timeout(CALL_PATIENCE, call()).await;
         let transient = match &answered {
-            Ok(Err(error)) => is_transient(error),
+            Ok(Err(error)) => is_transient(error) || (was_away && is_forbidden(error)),
             Ok(Ok(_)) => false,
             Err(_) => true,
         };
+        was_away |= transient;
         match pauses.next().filter(|_| transient) {
             Some(pause_ms) => {
                 if pause_ms == TOLD_PAUSE_MS {

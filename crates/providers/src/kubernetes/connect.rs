@@ -48,19 +48,19 @@ pub(super) struct RunningPod {
 impl RunningPod {
     /// Connects to the guest of a Pod that was just made, and configures it.
     pub(super) async fn make(&self, keyed: &Arc<Keyed>) -> Result<Connection> {
-        self.connect_as(keyed, TokenUse::Make).await
+        self.connect_as(keyed, TokenUse::Make, reach::NEW_PATIENCE).await
     }
 
     /// Connects to the guest. One without a configuration waits for its maker, and takes nobody else.
     pub(super) async fn connect(&self, keyed: &Arc<Keyed>) -> Result<Connection> {
-        self.connect_as(keyed, TokenUse::Connect).await
+        self.connect_as(keyed, TokenUse::Connect, reach::PATIENCE).await
     }
 
-    async fn connect_as(&self, keyed: &Arc<Keyed>, with: TokenUse) -> Result<Connection> {
+    async fn connect_as(&self, keyed: &Arc<Keyed>, with: TokenUse, patience: Duration) -> Result<Connection> {
         let uid = &self.place.pod_uid;
         let hello = keyed.key.hello(uid, with);
         let (mut stream, role) = tokio::select! {
-            opened = reach::open(&keyed.cluster, &self.place, &hello) => opened?,
+            opened = reach::open(&keyed.cluster, &self.place, &hello, patience) => opened?,
             refusal = self.late_end(&keyed.cluster) => return Err(refusal),
         };
         let (client_nonce, guest_nonce) = keyed.key.nonces(uid);

@@ -1,5 +1,8 @@
 //! Removing sandboxes: the Pod, then the reservation of the name. Every delete names the object as
 //! it was read, by uid and version, so that two removers harm nothing that came after.
+//!
+//! A kubelet takes seconds to end a Pod and say so. So the guest is asked first: it ends everything within
+//! milliseconds, and then the cluster has nothing left to wait for.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,12 +13,15 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use super::cluster::{Cluster, Deleted};
-use super::connect::Keyed;
-use super::lease;
+use super::connect::{Keyed, RunningPod};
+use super::pod_state::PodState;
+use super::reach::PodPlace;
 use super::record::{MAKING, PodRecord};
-use super::wait;
+use super::{lease, wait};
 
 const WHAT: &str = "remove the sandbox's Pod";
+/// The longest wait for a guest to end everything.
+const GUEST_PATIENCE: Duration = Duration::from_secs(2);
 /// The longest wait for a Pod that is being deleted.
 const PATIENCE: Duration = Duration::from_secs(40);
 /// The number of tries while the Pod's status changes.
@@ -31,13 +37,43 @@ pub(super) async fn destroy(keyed: &Arc<Keyed>, record: &PodRecord, pod_uid: &st
         .map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?
 }
 
-async fn destroy_whole(keyed: &Keyed, record: &PodRecord, pod_uid: &str) -> Result<bool> {
+async fn destroy_whole(keyed: &Arc<Keyed>, record: &PodRecord, pod_uid: &str) -> Result<bool> {
     let was_there = match keyed.cluster.get::<Pod>(&record.pod_name()).await? {
-        Some(pod) if pod.uid().as_deref() == Some(pod_uid) => remove_pod(&keyed.cluster, &pod).await?,
+        Some(pod) if pod.uid().as_deref() == Some(pod_uid) => {
+            let grace_s = end_guest(keyed, record, &pod).await;
+            remove_pod(&keyed.cluster, &pod, grace_s).await?
+        }
         _ => false,
     };
     lease::release_of(&keyed.cluster, &keyed.owner, record).await?;
     Ok(was_there)
+}
+
+/// Has the guest end everything in its Pod. Returns the grace that the cluster is to give the Pod: 0 if nothing runs there
+/// any more, else the Pod's own.
+async fn end_guest(keyed: &Arc<Keyed>, record: &PodRecord, pod: &Pod) -> Option<u32> {
+    let address = match PodState::of(pod) {
+        PodState::Running(address) => address,
+        PodState::Over => return Some(0),
+        _ => return None,
+    };
+    let place = PodPlace { pod_name: pod.name_any(), pod_uid: pod.uid().unwrap_or_default(), address };
+    let running = RunningPod { record: Arc::new(record.clone()), place };
+    let end = async {
+        let connection = running.connect(keyed).await?;
+        // The end of its stream is what was asked for: nobody has to ask the cluster for the reason.
+        let reason = Error::destroyed(&record.name).to_string();
+        connection.set_closed_error(ErrorKind::Destroyed, reason);
+        connection.shutdown().await
+    };
+    match tokio::time::timeout(GUEST_PATIENCE, end).await {
+        Ok(Ok(())) => Some(0),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, sandbox = %record.id, "a guest was not asked to end; its Pod is deleted");
+            None
+        }
+        Err(_) => None,
+    }
 }
 
 /// Begins to remove a sandbox that is over, and frees its name, to the end also when the caller gives up.
@@ -47,7 +83,7 @@ pub(super) async fn begin(keyed: &Arc<Keyed>, record: &PodRecord, pod: &Pod) -> 
     let beginning = tokio::spawn(async move {
         // One that is being deleted already may have left its name behind.
         let is_going = pod.metadata.deletion_timestamp.is_some();
-        if !is_going && keyed.cluster.delete(WHAT, &pod).await? == Deleted::Changed {
+        if !is_going && keyed.cluster.delete(WHAT, &pod, None).await? == Deleted::Changed {
             // The next look reads it as it is by then.
             return Ok(());
         }
@@ -62,7 +98,7 @@ pub(super) async fn begin(keyed: &Arc<Keyed>, record: &PodRecord, pod: &Pod) -> 
 pub(super) async fn undo(keyed: &Keyed, record: &PodRecord, making: &str) -> Result<()> {
     let is_ours = |pod: &Pod| pod.annotations().get(MAKING).is_some_and(|mark| mark == making);
     if let Some(pod) = keyed.cluster.get::<Pod>(&record.pod_name()).await?.filter(is_ours) {
-        remove_pod(&keyed.cluster, &pod).await?;
+        remove_pod(&keyed.cluster, &pod, None).await?;
     }
     match lease::read(&keyed.cluster, &keyed.owner, &record.name).await? {
         Some(found) if found.annotations().get(MAKING).is_some_and(|mark| mark == making) => {
@@ -74,12 +110,12 @@ pub(super) async fn undo(keyed: &Keyed, record: &PodRecord, making: &str) -> Res
 
 /// Removes this Pod, whatever its status has become since it was read, and returns when it is gone.
 /// Returns `false` if others had removed it.
-pub(super) async fn remove_pod(cluster: &Cluster, pod: &Pod) -> Result<bool> {
+pub(super) async fn remove_pod(cluster: &Cluster, pod: &Pod, grace_s: Option<u32>) -> Result<bool> {
     let (name, uid) = (pod.name_any(), pod.uid());
     let mut now = pod.clone();
     for _ in 0..ATTEMPTS {
         let is_first = now.metadata.deletion_timestamp.is_none();
-        match cluster.delete(WHAT, &now).await? {
+        match cluster.delete(WHAT, &now, grace_s).await? {
             Deleted::Begun => return gone(cluster, &name, uid.as_deref()).await.map(|()| is_first),
             Deleted::Absent => return Ok(false),
             Deleted::Changed => match cluster.get::<Pod>(&name).await? {

@@ -1,7 +1,10 @@
 //! A Lease for each name: it reserves the name before there is a Pod, and says whose it is.
 
+use std::collections::HashSet;
+
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result, SandboxId, SandboxName};
+use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
 use serde_json::json;
@@ -12,6 +15,8 @@ use super::record::{ID, MAKING, OWNER, PodRecord, lease_name};
 const MADE_MS: &str = "eyot.dev/made-ms";
 /// The age, in milliseconds, at which a reservation without a Pod counts as abandoned.
 const MAKING_PATIENCE_MS: i64 = 5 * 60 * 1000;
+/// The most names that one sweep frees at once.
+const RELEASES_AT_ONCE: usize = 16;
 
 /// Computes the reservation of a sandbox's name.
 pub(super) fn body(namespace: &str, owner: &str, record: &PodRecord, making: &str) -> Result<Lease> {
@@ -62,7 +67,7 @@ pub(super) async fn release_of(cluster: &Cluster, owner: &str, record: &PodRecor
 
 /// Removes a reservation as it was read. One that others have changed is theirs.
 pub(super) async fn release(cluster: &Cluster, lease: &Lease) -> Result<()> {
-    match cluster.delete("free the sandbox's name", lease).await? {
+    match cluster.delete("free the sandbox's name", lease, None).await? {
         Deleted::Begun | Deleted::Absent | Deleted::Changed => Ok(()),
     }
 }
@@ -70,11 +75,10 @@ pub(super) async fn release(cluster: &Cluster, lease: &Lease) -> Result<()> {
 /// Lists the names that are reserved, to remove those whose sandbox is gone.
 pub(super) async fn sweep(cluster: &Cluster, owner: &str, living: &[SandboxId]) -> Result<()> {
     let (leases, _) = cluster.list::<Lease>(&format!("{OWNER}={owner}"), "").await?;
-    for lease in leases {
-        let lives = holder(&lease).is_some_and(|id| living.contains(&id));
-        if !lives && is_abandoned(&lease) {
-            release(cluster, &lease).await?;
-        }
-    }
-    Ok(())
+    let living: HashSet<&SandboxId> = living.iter().collect();
+    let lives = |lease: &Lease| holder(lease).is_some_and(|id| living.contains(&id));
+    let abandoned = leases.into_iter().filter(|lease| !lives(lease) && is_abandoned(lease));
+    let releases = abandoned.map(|lease| async move { release(cluster, &lease).await });
+    let releases = futures_util::stream::iter(releases).buffer_unordered(RELEASES_AT_ONCE);
+    releases.try_collect().await
 }

@@ -1,7 +1,7 @@
 //! The state of a sandbox, read off its Pod alone.
 
 use eyot::{Error, ErrorKind, SandboxStatus};
-use eyot_guest::protocol::container::{EXIT_IDLE, EXIT_INCOMPLETE, EXIT_TTL, EXIT_UNCONFIGURED};
+use eyot_guest::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EXIT_TTL, EXIT_UNCONFIGURED};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 
 /// The container with the guest.
@@ -27,7 +27,7 @@ pub(super) enum PodState {
     Stuck(String),
     /// It runs, at this address.
     Running(String),
-    /// It is being deleted.
+    /// It is being deleted, or its guest was asked to end for that.
     Going,
     /// A deadline of the sandbox ended it, or it was never completed.
     Over,
@@ -73,6 +73,8 @@ impl PodState {
 
     fn of_exit(code: i32, reason: &str) -> Self {
         match u8::try_from(code).unwrap_or(u8::MAX) {
+            // Whoever destroys it has ended the guest, and deletes the Pod next.
+            EXIT_ASKED => Self::Going,
             EXIT_TTL | EXIT_IDLE | EXIT_INCOMPLETE | EXIT_UNCONFIGURED => Self::Over,
             _ => Self::Dead(format!("{reason}, exit code {code}")),
         }
@@ -157,9 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_code_says_whether_a_deadline_ended_it() {
+    fn an_exit_code_says_whether_a_deadline_or_its_owner_ended_it() {
         assert_eq!(with(json!({"terminated": {"exitCode": 70}})), PodState::Over);
         assert_eq!(with(json!({"terminated": {"exitCode": 71}})), PodState::Over);
+        assert_eq!(with(json!({"terminated": {"exitCode": 0, "reason": "Completed"}})), PodState::Going);
         assert_eq!(
             with(json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}})),
             PodState::Dead("OOMKilled, exit code 137".to_owned())

@@ -18,8 +18,10 @@ use super::cluster::Cluster;
 use super::options::PodReach;
 use super::refusal::{failed, is_transient};
 
-/// The longest wait for the guest: its container runs a moment before it listens.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest wait for a guest whose container has just begun to run: it listens a moment later.
+pub(super) const NEW_PATIENCE: Duration = Duration::from_secs(20);
+/// The longest wait for a guest that has listened before. Its node may be lost, which a cluster notices after 40 s or more.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest wait for one connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause between two tries. Nothing tells when a Pod's port is open.
@@ -52,17 +54,19 @@ pub(super) struct PodPlace {
     pub address: String,
 }
 
-/// Opens a stream to the guest, which takes this first message.
+/// Opens a stream to the guest, which takes this first message, and tries for so long.
 pub(super) async fn open(
     cluster: &Cluster,
     place: &PodPlace,
     hello: &[u8],
+    patience: Duration,
 ) -> Result<(PodStream, GuestRole)> {
     let gone = || {
-        let message = format!("the sandbox's guest did not answer within {} s", PATIENCE.as_secs());
+        let message = format!("the sandbox's guest did not answer within {} s", patience.as_secs());
         Error::new(ErrorKind::Unavailable, message)
+            .with_hint("its node may be lost, or this machine may not reach the cluster's network")
     };
-    tokio::time::timeout(PATIENCE, attempts(cluster, place, hello)).await.unwrap_or_else(|_| Err(gone()))
+    tokio::time::timeout(patience, attempts(cluster, place, hello)).await.unwrap_or_else(|_| Err(gone()))
 }
 
 async fn attempts(cluster: &Cluster, place: &PodPlace, hello: &[u8]) -> Result<(PodStream, GuestRole)> {

@@ -63,6 +63,7 @@ pub(super) fn is_transient(error: &kube::Error) -> bool {
     match error {
         // Two creates count themselves against one quota.
         kube::Error::Api(status) if status.code == 409 => status.message.contains("on resourcequotas"),
+        kube::Error::Api(status) if status.code == 403 => lacks_roles(&status.message),
         kube::Error::Api(status) => is_passing(status.code),
         kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => {
             is_passing(code.as_u16())
@@ -72,8 +73,19 @@ pub(super) fn is_transient(error: &kube::Error) -> bool {
     }
 }
 
+/// Tells whether a server refuses because it does not know its roles yet: for a moment after its start it knows of
+/// none, and names those that it misses.
+fn lacks_roles(sentence: &str) -> bool {
+    sentence.split_once(": RBAC: ").is_some_and(|(_, misses)| misses.contains("not found"))
+}
+
 fn is_passing(code: u16) -> bool {
     matches!(code, 429 | 500 | 502..=504)
+}
+
+/// Tells whether this user lacks a right.
+pub(super) fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403 && kind(status) == ErrorKind::Permission)
 }
 
 /// Tells whether the object is missing.
@@ -101,6 +113,19 @@ fn code(error: &kube::Error) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_does_not_know_its_roles_yet_is_asked_again() {
+        let refused = |message: &str| {
+            let status = Status { code: 403, message: message.to_owned(), ..Status::default() };
+            is_transient(&kube::Error::Api(status.boxed()))
+        };
+        let cannot = "leases is forbidden: User \"u\" cannot create resource \"leases\" in API group \"\" in the namespace \"n\"";
+        assert!(!refused(cannot));
+        assert!(refused(&format!(
+            "{cannot}: RBAC: [clusterrole.rbac.authorization.k8s.io \"system:discovery\" not found]"
+        )));
+    }
 
     #[test]
     fn a_refusal_keeps_the_clusters_sentence_and_has_the_contracts_kind() {

@@ -46,7 +46,7 @@ async fn free_ended(cluster: &Cluster, owner: &str, name: &SandboxName) -> Resul
     };
     match pod {
         Some(pod) if matches!(PodState::of(&pod), PodState::Over | PodState::Going) => {
-            match remove_pod(cluster, &pod).await {
+            match remove_pod(cluster, &pod, None).await {
                 // Its node may be lost: the name is free when the cluster has forgotten the Pod.
                 Err(error) if error.kind() == ErrorKind::Unavailable => return Ok(false),
                 removed => removed.map(drop)?,
