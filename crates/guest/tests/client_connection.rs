@@ -15,7 +15,8 @@ use eyot::{
 use eyot_guest::client::{Connection, GuestDriver};
 use eyot_guest::protocol::{
     CHANNEL_MAIN, CHANNEL_STDERR, CHANNEL_STDOUT, Control, Event, FileEntry, FileKind, Kind, LogRange, MAJOR,
-    MAX_PAYLOAD_BYTES, MINOR, Reply, Request, Status, UsageRecord, WINDOW, Welcome, decode, encode,
+    MAX_PAYLOAD_BYTES, MINOR, ProcessRecord, Reply, Request, Status, UsageRecord, WINDOW, Welcome, decode,
+    encode,
 };
 use futures_util::{StreamExt, stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -106,6 +107,35 @@ async fn a_guest_that_keeps_silent_is_given_up_after_ten_seconds() {
     let begin = tokio::time::Instant::now();
     let error = Connection::open(host, CLIENT_NONCE, GUEST_NONCE).await.err().unwrap();
     assert_eq!((error.kind(), begin.elapsed().as_secs()), (ErrorKind::Unavailable, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_answers_late_once_is_not_given_up() {
+    let (mut guest, driver) = driven().await;
+    let serve = async {
+        let (wait, request) = guest.request().await;
+        assert!(matches!(request, Request::Wait(..)), "{request:?}");
+        let (late, request) = guest.request().await;
+        assert_eq!(request, Request::Ping);
+        let cancel = guest.receive_no_credit().await;
+        assert_eq!((cancel.header.kind, cancel.header.call), (Kind::Cancel, late));
+        let (second, request) = guest.request().await;
+        assert_eq!(request, Request::Ping);
+        guest.reply(late, Reply::Done).await;
+        guest.reply(second, Reply::Done).await;
+        let ended = ProcessRecord {
+            id: 1,
+            pid: 7,
+            command: "true".to_owned(),
+            status: Some(Status::Exited(0)),
+            started_ms: 1,
+            ended_ms: Some(2),
+            timed_out: None,
+        };
+        guest.reply(wait, Reply::Process(ended)).await;
+    };
+    let (ended, ()) = tokio::join!(driver.wait(ProcessId(1)), serve);
+    assert_eq!(ended.unwrap().ended_ms, Some(2));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! the sandbox.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -16,6 +17,10 @@ use crate::process::{LogQuery, LogStream, ProcessId, ProcessInfo};
 
 /// The most that is told of each stream of a process that has ended: its last bytes.
 const MAX_TAIL_BYTES: u64 = 64 << 10;
+/// The number of times that the end of a process is waited for, where the guest stops to answer.
+const MOST_TRIES: usize = 5;
+/// The pause between two of them.
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl Sandbox {
     /// A process was started. An observer's error ends it: what can't be recorded does not run.
@@ -45,7 +50,7 @@ async fn notify_end(
     process: ProcessId,
     start: ExecStartEvent,
 ) -> Result<()> {
-    let ended = driver.observe_end(process).await?;
+    let ended = end_of(driver, process).await?;
     let running = || Error::new(ErrorKind::Internal, "a process that was waited for runs on");
     let outcome = ended.outcome().ok_or_else(running)?;
     let (stdout, stdout_bytes) = stream_tail(driver, process, LogStream::Stdout).await?;
@@ -63,6 +68,23 @@ async fn notify_end(
         output_open: false,
     };
     observer.exec_ended(&ExecEndEvent { start, result }).await
+}
+
+/// Waits for the end of a process. A guest that does not answer for a while may answer later; one that sleeps or is gone
+/// has ended its processes, which is an event of its own.
+async fn end_of(driver: &dyn SandboxDriver, process: ProcessId) -> Result<ProcessInfo> {
+    let mut tries_left = MOST_TRIES;
+    loop {
+        tries_left -= 1;
+        match driver.observe_end(process).await {
+            Err(error) if is_passing(&error) && tries_left > 0 => tokio::time::sleep(PAUSE).await,
+            ended => return ended,
+        }
+    }
+}
+
+fn is_passing(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable && !error.is_sleeping()
 }
 
 /// The last bytes of a stream, and how many there were in all.

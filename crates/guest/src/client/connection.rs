@@ -213,15 +213,22 @@ impl Connection {
     pub(super) async fn silence(&self, patience: Duration) -> Error {
         loop {
             tokio::time::sleep(patience / 2).await;
-            match tokio::time::timeout(patience / 2, self.ping()).await {
-                Ok(Ok(())) => {}
-                // Whoever waits hears of the connection's end.
-                Ok(Err(_ended)) => std::future::pending().await,
-                Err(_late) => {
-                    return Error::new(ErrorKind::Unavailable, "the sandbox's guest does not answer")
-                        .with_hint("it may be stopped or frozen");
-                }
+            // After a pause of this process, or of the whole machine, an answer that is there comes after the end of
+            // its time. The second question tells such a guest from one that is stopped.
+            if self.is_late(patience / 4).await && self.is_late(patience / 4).await {
+                return Error::new(ErrorKind::Unavailable, "the sandbox's guest does not answer")
+                    .with_hint("it may be stopped or frozen");
             }
+        }
+    }
+
+    /// Asks for a sign of life, and returns whether there was none for that long.
+    async fn is_late(&self, patience: Duration) -> bool {
+        match tokio::time::timeout(patience, self.ping()).await {
+            Ok(Ok(())) => false,
+            // Whoever waits hears of the connection's end.
+            Ok(Err(_ended)) => std::future::pending().await,
+            Err(_late) => true,
         }
     }
 
@@ -237,6 +244,11 @@ impl Connection {
     /// Tells the guest that its sandbox is complete and outlives the stream it was made with.
     pub async fn adopt(&self) -> Result<()> {
         self.ask(&Request::Adopt).await.map(drop)
+    }
+
+    /// Has the guest kill everything and end, and fails unless the guest has said that everything has ended.
+    pub async fn end_everything(&self) -> Result<()> {
+        self.ask(&Request::Shutdown).await.map(drop)
     }
 
     /// Has the guest kill everything and end. A connection that ends meanwhile is a success: that
