@@ -67,7 +67,7 @@ pub struct Guest {
     pub(super) listener: Option<UnixListener>,
     pub(super) listener_rests: bool,
     pub(super) access: AccessRule,
-    _stop: Option<OwnedFd>,
+    stop: Option<OwnedFd>,
     pub(super) protections: Option<Protections>,
     pub(super) connections: HashMap<u32, Connection>,
     pub(super) commands: HashMap<u32, Command>,
@@ -127,7 +127,7 @@ impl Guest {
             listener,
             listener_rests: false,
             access,
-            _stop: stop,
+            stop,
             protections: inherited.protections,
             connections: HashMap::new(),
             commands: HashMap::new(),
@@ -185,7 +185,7 @@ impl Guest {
             PollToken::Status => self.on_records(),
             PollToken::Children => self.on_children(),
             PollToken::Deadline => self.on_deadline(),
-            PollToken::Stop => self.ending = Some(GuestEnd::Stopped),
+            PollToken::Stop => self.on_stop(),
             // Once the guest ends it begins nothing more; its clients are told so.
             PollToken::Connection(_) if self.ending.is_some() => {}
             PollToken::Connection(id) => self.on_connection(id, ready),
@@ -193,6 +193,15 @@ impl Guest {
             PollToken::Input(id) => self.on_input(id),
             PollToken::DialRead(id) => self.on_dial_readable(id),
             PollToken::DialWrite(id) => self.on_dial_writable(id),
+        }
+    }
+
+    /// The operator of a container is outside of it, where the kernel gives the sender no number. A process inside may
+    /// not end its first process.
+    fn on_stop(&mut self) {
+        let sender = self.stop.as_ref().and_then(|stop| sys::sender_of_signal(stop.as_fd()));
+        if !self.is_init || sender == Some(0) {
+            self.ending = Some(GuestEnd::Stopped);
         }
     }
 

@@ -744,3 +744,13 @@ pub fn is_alive(pid: i32) -> bool {
         && (unsafe { libc::kill(pid, 0) == 0 }
             || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM))
 }
+
+/// Reads the next signal off a descriptor of signals, and returns its sender's process number: 0 if the sender is outside of
+/// this process's namespace. `None`: there is no signal.
+pub fn sender_of_signal(signals: BorrowedFd<'_>) -> Option<u32> {
+    // The kernel's `signalfd_siginfo` has the sender behind the number, the error and the code.
+    let mut record = [0; 128];
+    let count = rustix::io::read(signals, &mut record).ok()?;
+    let sender = record.get(12..16).filter(|_| count == record.len())?;
+    Some(u32::from_ne_bytes(sender.try_into().ok()?))
+}

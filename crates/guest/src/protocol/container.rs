@@ -54,6 +54,9 @@ pub const EXIT_INCOMPLETE: u8 = 72;
 /// No client came to configure the guest.
 pub const EXIT_UNCONFIGURED: u8 = 73;
 
+/// The node, or somebody on it, has stopped a Pod's container.
+pub const EXIT_STOPPED: u8 = 74;
+
 /// The configuration that a guest in a container gets when it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ContainerConfig {

@@ -11,11 +11,11 @@ const IDLE: Duration = Duration::from_secs(5);
 /// The time between two questions.
 const INTERVAL: Duration = Duration::from_secs(3);
 /// The number of questions without an answer that end the connection.
-const QUESTIONS: u32 = 3;
+const QUESTIONS: u32 = 2;
 /// The longest time that sent bytes may wait for their receipt, in milliseconds.
-const UNANSWERED_MS: u32 = 14_000;
+const UNANSWERED_MS: u32 = 11_000;
 
-/// Has the kernel end a connection whose other side, for 14 seconds, does not answer or takes none of the bytes that
+/// Has the kernel end a connection whose other side, for 11 seconds, does not answer or takes none of the bytes that
 /// wait for it. Callers see that as an error. One that is idle lives on.
 ///
 /// # Errors

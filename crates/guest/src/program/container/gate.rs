@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -28,8 +28,38 @@ const MOST_STRANGERS: usize = 64;
 const TOKEN_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause after the kernel has refused a connection for want of something.
 const REST: Duration = Duration::from_millis(20);
+/// The longest wait, at the end, for what is still to be carried to clients.
+const LAST_PATIENCE: Duration = Duration::from_millis(500);
 /// The stack of a thread, in bytes.
 const STACK_BYTES: usize = 256 << 10;
+
+/// The streams that are carried to clients, and who waits for their end.
+static CARRIED: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// Waits, not for long, until all that the guest has said is on its way to its clients. To be called when the guest has
+/// closed its connections, before this process ends with the threads that carry.
+pub fn settle() {
+    let (count, changed) = &CARRIED;
+    let count = count.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(changed.wait_timeout_while(count, LAST_PATIENCE, |count| *count > 0));
+}
+
+/// One of the carried streams, until this is dropped.
+struct Carried;
+
+impl Carried {
+    fn new() -> Self {
+        *CARRIED.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        *CARRIED.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        CARRIED.1.notify_all();
+    }
+}
 
 /// Lets clients with a token in.
 pub struct PodGate {
@@ -172,7 +202,9 @@ fn join(client: TcpStream, guest: UnixStream) -> io::Result<()> {
         drop(to_guest.shutdown(Shutdown::Write));
     })?;
     let (mut from_guest, mut to_client) = (guest, client);
+    let carrying = Carried::new();
     let carried = carry(&mut from_guest, &mut to_client);
+    drop(carrying);
     // The guest has gone, or the client: the other direction has nothing left to carry.
     drop(to_client.shutdown(Shutdown::Both));
     drop(from_guest.shutdown(Shutdown::Both));

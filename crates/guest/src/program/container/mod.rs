@@ -22,24 +22,27 @@ use super::deadlines::Deadline;
 use super::guest::{Guest, GuestEnd};
 use start_up::StartOutcome;
 
-use crate::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EXIT_TTL};
+use crate::protocol::container::{EXIT_ASKED, EXIT_IDLE, EXIT_INCOMPLETE, EXIT_STOPPED, EXIT_TTL};
 
 pub use install::install;
 pub use relay::relay;
 
 /// Runs the guest as a container's PID 1, until its sandbox ends.
 pub fn init() -> io::Result<ExitCode> {
-    run(start_up::start_up()?)
+    run(start_up::start_up()?, EXIT_ASKED)
 }
 
 /// Runs the guest as the first program of a Pod, until its sandbox ends.
 pub fn pod() -> io::Result<ExitCode> {
-    run(pod::start_up()?)
+    let code = run(pod::start_up()?, EXIT_STOPPED)?;
+    // The gate may have to carry the last answer still.
+    gate::settle();
+    Ok(code)
 }
 
 /// Runs the guest beside a container's own programs, until its sandbox ends.
 pub fn beside() -> io::Result<ExitCode> {
-    run(beside::start_up(&directory()?)?)
+    run(beside::start_up(&directory()?)?, EXIT_ASKED)
 }
 
 /// Runs the relay on a terminal.
@@ -53,13 +56,15 @@ fn directory() -> io::Result<String> {
     std::env::args().nth(2).ok_or_else(missing)
 }
 
-fn run(begun: StartOutcome) -> io::Result<ExitCode> {
+/// Serves until the end, and returns its code: this one if the operator has stopped the container.
+fn run(begun: StartOutcome, stopped: u8) -> io::Result<ExitCode> {
     let (inherited, is_woken) = match begun {
         StartOutcome::Serve { inherited, is_woken } => (inherited, is_woken),
         StartOutcome::End(code) => return Ok(code.into()),
     };
     let code = match Guest::new(*inherited)?.run()? {
-        GuestEnd::Asked(_) | GuestEnd::Stopped => EXIT_ASKED,
+        GuestEnd::Asked(_) => EXIT_ASKED,
+        GuestEnd::Stopped => stopped,
         GuestEnd::Over(Deadline::Ttl) => EXIT_TTL,
         GuestEnd::Over(Deadline::Idle) => EXIT_IDLE,
         GuestEnd::NeverAdopted if is_woken => EXIT_ASKED,
