@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 
 use super::options::KubernetesOptions;
 use super::record::MAKING;
-use super::refusal::{failed, is_absent, is_conflict, is_forbidden, is_taken, is_transient};
+use super::refusal::{failed, is_absent, is_away, is_conflict, is_taken, is_transient, may_not_know_roles};
 
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest wait for the answer of one call. A watch has none: it may be silent.
@@ -255,16 +255,19 @@ pub(super) async fn retried<T, F: Future<Output = kube::Result<T>>>(
     loop {
         let answered = tokio::time::timeout(CALL_PATIENCE, call()).await;
         let transient = match &answered {
-            Ok(Err(error)) => is_transient(error) || (was_away && is_forbidden(error)),
+            Ok(Err(error)) => is_transient(error) || may_not_know_roles(error, was_away),
             Ok(Ok(_)) => false,
             Err(_) => true,
         };
-        was_away |= transient;
+        was_away |= match &answered {
+            Ok(answer) => answer.as_ref().is_err_and(is_away),
+            Err(_) => true,
+        };
         match pauses.next().filter(|_| transient) {
             Some(pause_ms) => {
                 if pause_ms == TOLD_PAUSE_MS {
                     tracing::warn!(
-                        "{what}: the API server does not answer yet; it is asked for some seconds more"
+                        "{what}: the API server can't do it yet; it is asked for some seconds more"
                     );
                 }
                 tokio::time::sleep(Duration::from_millis(pause_ms)).await;

@@ -40,8 +40,11 @@ pub(super) async fn destroy(keyed: &Arc<Keyed>, record: &PodRecord, pod_uid: &st
 async fn destroy_whole(keyed: &Arc<Keyed>, record: &PodRecord, pod_uid: &str) -> Result<bool> {
     let was_there = match keyed.cluster.get::<Pod>(&record.pod_name()).await? {
         Some(pod) if pod.uid().as_deref() == Some(pod_uid) => {
-            let grace_s = end_guest(keyed, record, &pod).await;
-            remove_pod(&keyed.cluster, &pod, grace_s).await?
+            let has_ended = end_guest(keyed, record, &pod).await;
+            let is_over = PodState::of(&pod) == PodState::Over;
+            let grace_s = (has_ended || is_over).then_some(0);
+            // A list that meets a Pod whose guest has ended deletes it, too.
+            remove_pod(&keyed.cluster, &pod, grace_s).await? || has_ended
         }
         _ => false,
     };
@@ -49,14 +52,10 @@ async fn destroy_whole(keyed: &Arc<Keyed>, record: &PodRecord, pod_uid: &str) ->
     Ok(was_there)
 }
 
-/// Has the guest end everything in its Pod. Returns the grace that the cluster is to give the Pod: 0 if nothing runs there
-/// any more, else the Pod's own.
-async fn end_guest(keyed: &Arc<Keyed>, record: &PodRecord, pod: &Pod) -> Option<u32> {
-    let address = match PodState::of(pod) {
-        PodState::Running(address) => address,
-        PodState::Over => return Some(0),
-        _ => return None,
-    };
+/// Has the guest end everything in its Pod. Returns whether the guest has said that it did. Then nothing runs there any more,
+/// and the cluster has nothing to wait for.
+async fn end_guest(keyed: &Arc<Keyed>, record: &PodRecord, pod: &Pod) -> bool {
+    let PodState::Running(address) = PodState::of(pod) else { return false };
     let place = PodPlace { pod_name: pod.name_any(), pod_uid: pod.uid().unwrap_or_default(), address };
     let running = RunningPod { record: Arc::new(record.clone()), place };
     let end = async {
@@ -64,16 +63,16 @@ async fn end_guest(keyed: &Arc<Keyed>, record: &PodRecord, pod: &Pod) -> Option<
         // The end of its stream is what was asked for: nobody has to ask the cluster for the reason.
         let reason = Error::destroyed(&record.name).to_string();
         connection.set_closed_error(ErrorKind::Destroyed, reason);
-        connection.shutdown().await
+        connection.end_everything().await
     };
-    match tokio::time::timeout(GUEST_PATIENCE, end).await {
-        Ok(Ok(())) => Some(0),
-        Ok(Err(error)) => {
-            tracing::debug!(%error, sandbox = %record.id, "a guest was not asked to end; its Pod is deleted");
-            None
-        }
-        Err(_) => None,
-    }
+    let ended = tokio::time::timeout(GUEST_PATIENCE, end).await;
+    let why = match ended {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "it did not answer in time".to_owned(),
+    };
+    tracing::debug!(why, sandbox = %record.id, "a guest has not said that it ended; its Pod's grace is waited for");
+    false
 }
 
 /// Begins to remove a sandbox that is over, and frees its name, to the end also when the caller gives up.

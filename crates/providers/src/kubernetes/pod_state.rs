@@ -73,7 +73,7 @@ impl PodState {
 
     fn of_exit(code: i32, reason: &str) -> Self {
         match u8::try_from(code).unwrap_or(u8::MAX) {
-            // Whoever destroys it has ended the guest, and deletes the Pod next.
+            // Its owner has asked the guest to end, and deletes the Pod next.
             EXIT_ASKED => Self::Going,
             EXIT_TTL | EXIT_IDLE | EXIT_INCOMPLETE | EXIT_UNCONFIGURED => Self::Over,
             _ => Self::Dead(format!("{reason}, exit code {code}")),

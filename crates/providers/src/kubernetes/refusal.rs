@@ -63,7 +63,6 @@ pub(super) fn is_transient(error: &kube::Error) -> bool {
     match error {
         // Two creates count themselves against one quota.
         kube::Error::Api(status) if status.code == 409 => status.message.contains("on resourcequotas"),
-        kube::Error::Api(status) if status.code == 403 => lacks_roles(&status.message),
         kube::Error::Api(status) => is_passing(status.code),
         kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => {
             is_passing(code.as_u16())
@@ -73,19 +72,25 @@ pub(super) fn is_transient(error: &kube::Error) -> bool {
     }
 }
 
-/// Tells whether a server refuses because it does not know its roles yet: for a moment after its start it knows of
-/// none, and names those that it misses.
-fn lacks_roles(sentence: &str) -> bool {
-    sentence.split_once(": RBAC: ").is_some_and(|(_, misses)| misses.contains("not found"))
+/// Tells whether there was no answer of the server: it is away, or is about to begin or to end.
+pub(super) fn is_away(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 503,
+        other => is_transient(other),
+    }
+}
+
+/// Tells whether a server may refuse only because it does not know its roles yet. For a moment after its start it knows of
+/// none, and names those that it misses; a moment later it names none.
+pub(super) fn may_not_know_roles(error: &kube::Error, was_away: bool) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let misses =
+        status.message.split_once(": RBAC: ").is_some_and(|(_, misses)| misses.contains("not found"));
+    status.code == 403 && kind(status) == ErrorKind::Permission && (was_away || misses)
 }
 
 fn is_passing(code: u16) -> bool {
     matches!(code, 429 | 500 | 502..=504)
-}
-
-/// Tells whether this user lacks a right.
-pub(super) fn is_forbidden(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 403 && kind(status) == ErrorKind::Permission)
 }
 
 /// Tells whether the object is missing.
@@ -118,13 +123,14 @@ mod tests {
     fn a_server_that_does_not_know_its_roles_yet_is_asked_again() {
         let refused = |message: &str| {
             let status = Status { code: 403, message: message.to_owned(), ..Status::default() };
-            is_transient(&kube::Error::Api(status.boxed()))
+            kube::Error::Api(status.boxed())
         };
         let cannot = "leases is forbidden: User \"u\" cannot create resource \"leases\" in API group \"\" in the namespace \"n\"";
-        assert!(!refused(cannot));
-        assert!(refused(&format!(
-            "{cannot}: RBAC: [clusterrole.rbac.authorization.k8s.io \"system:discovery\" not found]"
-        )));
+        assert!(!may_not_know_roles(&refused(cannot), false));
+        assert!(may_not_know_roles(&refused(cannot), true));
+        let misses = "RBAC: [clusterrole.rbac.authorization.k8s.io \"system:discovery\" not found]";
+        assert!(may_not_know_roles(&refused(&format!("{cannot}: {misses}")), false));
+        assert!(!may_not_know_roles(&refused("pods \"x\" is forbidden: exceeded quota: q"), true));
     }
 
     #[test]

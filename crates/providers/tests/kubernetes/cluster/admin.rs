@@ -30,6 +30,8 @@ pub fn apply(manifest: &Value) -> Result<(), String> {
 fn asked(arguments: &[&str], input: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("kubectl {arguments:?}: {error}");
     let mut command = Command::new("kubectl");
+    // Not in the home directory of whoever runs the tests.
+    command.arg("--cache-dir").arg(std::env::temp_dir().join("kubectl-cache"));
     command.args(["--namespace", NAMESPACE]).args(arguments).stdin(Stdio::piped());
     let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
     if let Some(mut stdin) = running.stdin.take() {

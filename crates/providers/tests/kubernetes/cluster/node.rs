@@ -115,9 +115,7 @@ fn lost(cluster: &Arc<Cluster>) -> Tried {
         let later = within(LOST_S, output(&sandbox, "true")).await;
         let name = sandbox.name().to_string();
         let (info, list) = (provider.info(&name).await, provider.list().await);
-        for part in ["start containerd", "start kubelet"] {
-            order(cluster, part).await?;
-        }
+        order(cluster, "find node").await?;
         let error = in_flight??;
         ensure(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Destroyed), format!("{error:?}"))?;
         let error = failed(later?)?;

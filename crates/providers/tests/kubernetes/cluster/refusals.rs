@@ -15,7 +15,7 @@ use crate::vendor::block_on;
 use eyot_providers::kubernetes::{KubernetesOptions, KubernetesProvider, PodReach};
 
 /// Without this one, names of sandboxes that were never completed stay reserved, which a list says in the log alone.
-const OF_SWEEP: &str = "list leases";
+const RIGHT_OF_SWEEP: &str = "list leases";
 
 type NamedCase = (&'static str, fn(&Arc<Cluster>) -> Tried);
 
@@ -163,14 +163,14 @@ async fn misses(cluster: &Cluster, right: &str) -> Tried {
     // A server takes a moment to know of a changed role.
     let mut missing = provider.missing_rights().await?;
     for _ in 0..100 {
-        if !missing.is_empty() {
+        if missing == [right] {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         missing = provider.missing_rights().await?;
     }
     ensure(missing == [right], format!("`doctor` misses {missing:?}"))?;
-    if right == OF_SWEEP {
+    if right == RIGHT_OF_SWEEP {
         return Ok(());
     }
     let error = failed(one_of_everything(&provider).await)?;
