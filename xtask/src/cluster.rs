@@ -1,14 +1,16 @@
 //! A Kubernetes cluster of one node for the tests of its provider: Debian's packages and Debian's source, as root, in
-//! namespaces and control groups of its own. Nothing of it stays on the host, and it ends with this process.
+//! namespaces and control groups of its own. It ends with this process. Of a task that was killed, empty control groups
+//! and files in the target folder stay until the next task.
 
 mod archives;
 mod groups;
 mod parts;
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::log::say;
 use crate::packages;
@@ -17,8 +19,9 @@ use groups::ClusterGroups;
 
 /// The first process of the cluster's namespaces.
 const NODE: &str = include_str!("cluster/node.sh");
-/// The file of this build's guest below the target folder.
-const GUEST: &str = "static/x86_64-unknown-linux-gnu/embedded/eyot-guest";
+/// The time in which the node ends when it is told to.
+const END_PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(100);
 /// The variable that names the cluster's folder to the tests.
 const FOLDER: &str = "EYOT_TEST_CLUSTER";
 
@@ -28,6 +31,8 @@ pub struct TestCluster {
     folder: PathBuf,
     parts: PathBuf,
     _groups: ClusterGroups,
+    /// Held as long as the cluster runs.
+    _lock: File,
 }
 
 /// The task: runs a command in the cluster's network, or leaves the cluster running until ^C.
@@ -61,15 +66,18 @@ impl TestCluster {
         for folder in [&folder, &images] {
             fs::create_dir_all(folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
         }
+        let lock = locked(&cache)?;
+        let groups = ClusterGroups::make()?;
         let parts = parts::ready(&cache)?;
         // Its build script makes the static program.
         run(cargo().args(["build", "--quiet", "-p", "eyot-guest", "--features", "embedded"]))?;
-        archives::write(&cache, &images, &target.join(GUEST))?;
-        let groups = ClusterGroups::make()?;
-        let mut node = start(&folder, &parts, &images, &groups)?;
-        await_ready(&mut node, &folder)?;
+        let guest = format!("static/{}-unknown-linux-gnu/embedded/eyot-guest", std::env::consts::ARCH);
+        archives::write(&cache, &images, &target.join(guest))?;
+        let node = start(&folder, &parts, &images, &groups)?;
+        let mut cluster = Self { node, folder, parts, _groups: groups, _lock: lock };
+        await_ready(&mut cluster.node, &cluster.folder)?;
         say("     The cluster is ready");
-        Ok(Self { node, folder, parts, _groups: groups })
+        Ok(cluster)
     }
 
     /// Returns a command that is run in the cluster's network, as its administrator.
@@ -83,15 +91,16 @@ impl TestCluster {
         command
     }
 
-    fn leave(mut self) -> Result<(), String> {
+    fn leave(self) -> Result<(), String> {
         println!(
             "A command in its network: nsenter --net=/proc/{}/ns/net env KUBECONFIG={} {} get pods\n\
-             The images of sandboxes are eyot.local/sandbox:1, with the guest in it. ^C ends the cluster.",
+             The image of sandboxes is eyot.local/sandbox:1, with the guest in it. Enter ends the cluster.",
             self.node.id(),
             self.folder.join("admin.kubeconfig").display(),
             self.parts.join("bin/kubectl").display(),
         );
-        self.node.wait().map(drop).map_err(|error| format!("wait for the cluster: {error}"))
+        let read = std::io::stdin().read_line(&mut String::new());
+        read.map(drop).map_err(|error| format!("read from the terminal: {error}"))
     }
 }
 
@@ -99,7 +108,7 @@ impl Drop for TestCluster {
     fn drop(&mut self) {
         // The node ends when its input does, and everything in its namespaces with it.
         drop(self.node.stdin.take());
-        if let Err(error) = self.node.wait() {
+        if let Err(error) = end(&mut self.node) {
             eprintln!("xtask: end the cluster: {error}");
         }
         // Half a gigabyte. The logs stay until the next start.
@@ -114,18 +123,45 @@ impl Drop for TestCluster {
 
 fn start(folder: &Path, parts: &Path, images: &Path, groups: &ClusterGroups) -> Result<Child, String> {
     // Joins its control groups before the namespaces are made, whose roots they become.
-    let join = "for group; do echo $$ >\"$group/cgroup.procs\"; done; \
-                exec unshare --mount --net --pid --ipc --uts --cgroup --fork --kill-child --mount-proc sh \"$SCRIPT\"";
-    let script = folder.join("node.sh");
-    fs::write(&script, NODE).map_err(|error| format!("write {}: {error}", script.display()))?;
+    // The lock goes to everything in them: a node that still ends is waited for.
+    let join = "for group; do echo $$ >\"$group/cgroup.procs\" || exit 1; done; \
+                exec flock --no-fork --timeout 30 \"$LOCK\" \
+                unshare --mount --net --pid --ipc --uts --cgroup --fork --kill-child --mount-proc sh \"$SCRIPT\"";
+    let (script, aside) = (folder.join("node.sh"), folder.join("node.sh.new"));
+    let written = fs::write(&aside, NODE).and_then(|()| fs::rename(&aside, &script));
+    written.map_err(|error| format!("write {}: {error}", script.display()))?;
     let mut node = Command::new("sh");
     node.args(["-c", join, "sh"]).args(groups.folders()).env("SCRIPT", &script);
+    node.env("LOCK", folder.with_extension("lock"));
     node.env("FOLDER", folder)
         .env("PARTS", parts)
         .env("IMAGES", images)
         .env("CONTROLLERS", groups.controllers());
     node.stdin(Stdio::piped()).stdout(Stdio::piped());
     node.spawn().map_err(|error| format!("start the node: {error}"))
+}
+
+/// Takes the lock of the folder, so that two tasks do not build or run the same.
+fn locked(cache: &Path) -> Result<File, String> {
+    let path = cache.join("task.lock");
+    let lock = File::create(&path).map_err(|error| format!("make {}: {error}", path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err("another task has a cluster here".to_owned()),
+        Err(TryLockError::Error(error)) => Err(format!("lock {}: {error}", path.display())),
+    }
+}
+
+/// Waits for the node to end, and kills it if it does not.
+fn end(node: &mut Child) -> std::io::Result<()> {
+    let given_up = Instant::now() + END_PATIENCE;
+    while node.try_wait()?.is_none() {
+        if Instant::now() > given_up {
+            node.kill()?;
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 fn await_ready(node: &mut Child, folder: &Path) -> Result<(), String> {
@@ -135,8 +171,5 @@ fn await_ready(node: &mut Child, folder: &Path) -> Result<(), String> {
     if line.trim() == "ready" {
         return Ok(());
     }
-    drop(node.stdin.take());
-    let ended = node.wait().map_err(|error| format!("wait for the node: {error}"))?;
-    let log = folder.join("log");
-    Err(format!("the node does not come up ({ended}); {} has its logs", log.display()))
+    Err(format!("the node does not come up; {} has its logs", folder.join("log").display()))
 }

@@ -50,7 +50,7 @@ cargo xtask <task>
                 something new is added to the corpus. docs/testing.md says more.
   cluster [-- COMMAND [ARGUMENT...]]
                 a Kubernetes cluster of one node for the tests of its provider, as root: runs a command in its network, with
-                KUBECONFIG and kubectl, or runs until ^C. Kubernetes is built of Debian's source the first time
+                KUBECONFIG and kubectl, or runs until Enter. Kubernetes is built of Debian's source the first time
   engine        a Docker Engine for the tests of the Docker provider, if none answers, and the images that they use
   floors        prints which module uses which sibling: for those who change xtask/floors.txt
   threats       writes docs/threats.md, the tests of each threat, anew; `check` compares it

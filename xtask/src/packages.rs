@@ -37,7 +37,8 @@ const NEEDED_FOR_ENGINE: [(&str, &str); 5] = [
 ];
 
 /// The packages for a Kubernetes cluster of the tests.
-const NEEDED_FOR_CLUSTER: [(&str, &str); 6] = [
+const NEEDED_FOR_CLUSTER: [(&str, &str); 7] = [
+    ("pkill", "procps"),
     ("dpkg-source", "dpkg-dev"),
     ("openssl", "openssl"),
     ("nsenter", "util-linux"),

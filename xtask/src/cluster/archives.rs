@@ -28,6 +28,7 @@ pub fn write(cache: &Path, folder: &Path, guest: &Path) -> Result<(), String> {
         fs::rename(&aside, &debian).map_err(|error| format!("keep {}: {error}", debian.display()))?;
     }
     let scratch = folder.join("layers");
+    remove(&scratch)?;
     let lay_out = || -> std::io::Result<()> {
         fs::create_dir_all(scratch.join("pause"))?;
         images::lay_out_busybox(&scratch.join("pause"))?;
@@ -46,13 +47,24 @@ pub fn write(cache: &Path, folder: &Path, guest: &Path) -> Result<(), String> {
     archive(folder, PAUSE, &[&layer("pause")], &["/bin/sleep", "1000000000"])?;
     archive(folder, GUEST, &[&layer("guest")], &["/eyot-guest"])?;
     archive(folder, SANDBOX, &[&debian, &layer("inside")], &["/bin/bash"])?;
-    fs::remove_dir_all(&scratch).map_err(|error| format!("remove {}: {error}", scratch.display()))
+    remove(&scratch)
+}
+
+/// Removes a folder, which a task that was killed may have left.
+fn remove(folder: &Path) -> Result<(), String> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("remove {}: {error}", folder.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes an image as `docker save` does it.
 fn archive(folder: &Path, reference: &str, layers: &[&Path], command: &[&str]) -> Result<(), String> {
     let name = reference.rsplit('/').next().unwrap_or_default().replace(':', "-");
     let aside = folder.join(&name);
+    remove(&aside)?;
     fs::create_dir_all(&aside).map_err(|error| format!("make {}: {error}", aside.display()))?;
     let mut digests = Vec::new();
     let mut files = Vec::new();
@@ -79,7 +91,7 @@ fn archive(folder: &Path, reference: &str, layers: &[&Path], command: &[&str]) -
         .arg("-cf")
         .arg(folder.join(format!("{name}.tar")))
         .arg("."))?;
-    fs::remove_dir_all(&aside).map_err(|error| format!("remove {}: {error}", aside.display()))
+    remove(&aside)
 }
 
 fn run_into(command: &mut Command, file: fs::File) -> Result<(), String> {

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const MOUNTED: &str = "/sys/fs/cgroup";
+/// The beginning of a group's name; the number of the task that made it follows.
+const PREFIX: &str = "eyot-cluster-";
 
 /// Groups that are removed, with all below them, when this is dropped.
 pub struct ClusterGroups(Vec<Group>);
@@ -29,15 +31,16 @@ impl ClusterGroups {
         let mut made = Self(Vec::new());
         for (options, path) in hierarchies {
             let mounted = Path::new(MOUNTED).join(options.trim_start_matches("none,name="));
-            let folder = mounted
-                .join(path.trim_start_matches('/'))
-                .join(format!("eyot-cluster-{}", std::process::id()));
+            let parent = mounted.join(path.trim_start_matches('/'));
+            remove_abandoned(&parent);
+            let folder = parent.join(format!("{PREFIX}{}", std::process::id()));
             fs::create_dir(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
-            if options == "cpuset" {
+            let is_of_processors = options == "cpuset";
+            made.0.push(Group { options, folder: folder.clone() });
+            if is_of_processors {
                 give_processors(&folder)
                     .map_err(|error| format!("give {} processors: {error}", folder.display()))?;
             }
-            made.0.push(Group { options, folder });
         }
         Ok(made)
     }
@@ -83,6 +86,19 @@ impl Drop for ClusterGroups {
             if let Err(error) = remove(folder) {
                 eprintln!("xtask: remove the control group {}: {error}", folder.display());
             }
+        }
+    }
+}
+
+/// Removes the groups of tasks that were killed.
+fn remove_abandoned(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let task = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        if task.is_some_and(|task| !Path::new("/proc").join(task).exists())
+            && let Err(error) = remove(&entry.path())
+        {
+            eprintln!("xtask: remove the control group {}: {error}", entry.path().display());
         }
     }
 }

@@ -2,7 +2,7 @@
 # ipc, uts, control group), which all end with it. It ends when its standard input does.
 #
 # FOLDER is kept from one start to the next, PARTS has the programs, IMAGES the archives of images.
-# It says `ready` once, and then takes orders at FOLDER/control (`stop NAME`, `start NAME`, `lose node`), each
+# It says `ready` once, and then takes orders at FOLDER/control (`stop NAME`, `start NAME`, `lose node`, `find node`), each
 # answered by a line at FOLDER/answer.
 set -e
 export PATH="$PARTS/bin:$PARTS/usr/bin:$PARTS/usr/sbin:$PATH"
@@ -37,6 +37,20 @@ isolate() {
     ip link set eth0 up
     ip route add default dev eth0
     echo 1 >/proc/sys/net/ipv4/ip_forward
+}
+
+# Calls until it succeeds, for two minutes.
+await() {
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 600 ] || return 1
+        sleep 0.2
+    done
+}
+
+kubectl() {
+    command kubectl --request-timeout=5s --cache-dir=/run/kubectl "$@"
 }
 
 # Makes a certificate of the cluster's authority: its file, its subject.
@@ -145,19 +159,16 @@ stop() {
     wait "$process" || true
 }
 
-await() {
-    until "$@" >/dev/null 2>&1; do sleep 0.2; done
-}
-
 import_images() {
     await ctr version
     for archive in "$IMAGES"/*.tar; do ctr --namespace k8s.io images import "$archive"; done
 }
 
-# As when its power fails: nothing of it says goodbye.
+# As when its power fails: the network of Pods goes first, so that nothing of it says goodbye.
 lose_node() {
+    ip link set pods down
     stop kubelet
-    pkill -KILL -f containerd-shim || true
+    pkill -KILL containerd-shim
     stop containerd
     # The processes of Pods, in control groups of theirs.
     for list in $(find /sys/fs/cgroup/pids/kubepods -name cgroup.procs); do
@@ -165,12 +176,19 @@ lose_node() {
     done
 }
 
+find_node() {
+    ip link set pods up
+    start containerd
+    start kubelet
+}
+
 obey() {
     case "$1 $2" in
-    "stop "*) stop "$2" ;;
+    "stop server" | "stop kubelet") stop "$2" ;;
     "start server") start server && await kubectl get --raw /readyz ;;
-    "start "*) start "$2" ;;
+    "start kubelet") start kubelet ;;
     "lose node") lose_node ;;
+    "find node") find_node ;;
     *) return 1 ;;
     esac
 }
@@ -179,11 +197,11 @@ cd "$FOLDER"
 rm -rf containerd kubelet network settings log certificates plugins control answer
 mkdir -p containerd kubelet network settings log certificates plugins
 mkfifo control answer
+trap 'exit 0' TERM
 # A job in the background has no input but what it is given.
 exec 4<&0 </dev/null
-(cat <&4 >/dev/null; kill -TERM 1) &
+(cat <&4 >/dev/null || true; kill -TERM 1) &
 exec 4<&-
-trap 'exit 0' TERM
 {
     isolate
     certificates
@@ -201,7 +219,7 @@ trap 'exit 0' TERM
     start kubelet
     kubectl create namespace sandboxes
     await kubectl get serviceaccount default --namespace sandboxes
-    await kubectl wait --for=condition=Ready "node/$NODE"
+    await kubectl wait --timeout=5s --for=condition=Ready "node/$NODE"
 } >log/node.log 2>&1
 echo ready
 exec 3<>control

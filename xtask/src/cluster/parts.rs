@@ -8,6 +8,8 @@ use std::process::Command;
 use crate::log::say;
 use crate::process::{output, run};
 
+/// The folder of the programs. Its number changes with the lists below.
+const PARTS: &str = "parts-1";
 /// The packages whose programs are run.
 const PACKAGES: [&str; 4] = ["etcd-server", "containerd", "runc", "containernetworking-plugins"];
 /// The compiler of the source, which needs an old one.
@@ -25,15 +27,15 @@ const LISTS_FOLDER: &str = "/etc/apt/sources.list.d";
 
 /// Returns the folder of the programs, made if it is not there: `usr` as Debian has it, and `bin` with those of Kubernetes.
 pub fn ready(cache: &Path) -> Result<PathBuf, String> {
-    let parts = cache.join("parts");
+    let (parts, work) = (cache.join(PARTS), cache.join("parts.new"));
+    if work.exists() {
+        fs::remove_dir_all(&work).map_err(|error| format!("remove {}: {error}", work.display()))?;
+    }
     if parts.is_dir() {
         return Ok(parts);
     }
     say("     Building Kubernetes of Debian's source, once: some five minutes");
-    let work = cache.join("parts.new");
-    if work.exists() {
-        fs::remove_dir_all(&work).map_err(|error| format!("remove {}: {error}", work.display()))?;
-    }
+    run(apt(cache).arg("update"))?;
     let made = work.join("parts");
     fs::create_dir_all(made.join("bin")).map_err(|error| format!("make {}: {error}", made.display()))?;
     unpack(&work, &PACKAGES, &made)?;
