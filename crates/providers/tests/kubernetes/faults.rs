@@ -38,7 +38,7 @@ pub async fn output(sandbox: &Sandbox, line: &str) -> eyot::Result<String> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let cases: [NamedCase; 19] = [
+    let cases: [NamedCase; 20] = [
         ("a_quota_is_told_in_the_clusters_words_and_leaves_nothing", quota),
         ("a_missing_right_is_told_in_the_clusters_words_and_leaves_nothing", right),
         ("a_limit_range_is_told_in_the_clusters_words", limit_range),
@@ -55,6 +55,7 @@ pub fn trials() -> Vec<Trial> {
         ("a_pod_that_dies_under_a_command_ends_it_with_the_reason", dies),
         ("every_delete_names_the_uid_and_the_version_and_harms_nothing_that_came_after", preconditions),
         ("a_destroy_ends_the_guest_first_and_leaves_nothing_to_wait_for", no_grace),
+        ("a_guest_that_does_not_say_that_it_ended_is_left_to_its_node", frozen),
         ("the_port_of_a_pod_opens_for_its_own_token_alone", tokens),
         ("port_forward_carries_commands_and_files", forwarded),
         ("the_rights_that_are_missing_are_listed", rights),
@@ -337,6 +338,18 @@ fn no_grace() -> Tried {
         let without_grace = deletes.iter().filter(|body| body["gracePeriodSeconds"] == 0);
         let uids: BTreeSet<_> = without_grace.map(|body| body["preconditions"]["uid"].to_string()).collect();
         ensure(uids.len() == 2 && deletes.len() >= 6, format!("{deletes:?}"))
+    })
+}
+
+fn frozen() -> Tried {
+    let cluster = StandIn::new();
+    block_on(async {
+        let sandbox = Sandbox::create(&*cluster.provider(), SandboxSpec::default()).await?;
+        cluster.cluster.kubelet.freeze_last()?;
+        sandbox.destroy().await?;
+        let deletes = std::mem::take(&mut cluster.cluster.policy().deletes);
+        ensure(deletes.iter().all(|body| body["gracePeriodSeconds"].is_null()), format!("{deletes:?}"))?;
+        ensure(count(&cluster, "pods") == 0, "its Pod is there")
     })
 }
 

@@ -55,13 +55,15 @@ pub struct Kubelet {
     folder: tempfile::TempDir,
     /// The time that a Pod takes until it runs.
     pub delay: std::sync::Mutex<Duration>,
+    /// The process that waits for the last Pod that was started.
+    last_started: AtomicU32,
 }
 
 impl Kubelet {
     pub fn new(store: Arc<Store>) -> Self {
         let folder = tempfile::tempdir().expect("a folder for Pods");
         fs::write(folder.path().join("guest"), eyot_guest::PROGRAM).expect("room for the guest");
-        Self { store, folder, delay: std::sync::Mutex::default() }
+        Self { store, folder, delay: std::sync::Mutex::default(), last_started: AtomicU32::new(0) }
     }
 
     /// Runs a Pod until it ends or is deleted.
@@ -84,6 +86,7 @@ impl Kubelet {
         let root = self.folder.path().join(number.to_string());
         fs::create_dir(&root).expect("a folder for a Pod");
         let mut child = self.start(pod, &root).expect("a process for a Pod");
+        self.last_started.store(child.id().unwrap_or_default(), Ordering::Relaxed);
         let forwarding = tokio::spawn(forward(listener, child.id().unwrap_or_default()));
         self.report(
             name,
@@ -108,6 +111,13 @@ impl Kubelet {
         }
         // Its mounts went with its namespace.
         drop(fs::remove_dir(&root));
+    }
+
+    /// Freezes the guest of the last Pod that was started.
+    pub fn freeze_last(&self) -> io::Result<()> {
+        let guest = first_process(self.last_started.load(Ordering::Relaxed));
+        let guest = guest.ok_or_else(|| io::Error::other("there is no guest"))?;
+        Ok(kill_process(guest, Signal::STOP)?)
     }
 
     fn start(&self, pod: &Value, root: &std::path::Path) -> io::Result<Child> {
@@ -187,12 +197,15 @@ async fn own_address() -> (u32, Ipv4Addr, TcpListener) {
     }
 }
 
+/// Returns the first process of a Pod, by the one that waits for it.
+fn first_process(id: u32) -> Option<Pid> {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    children.split_whitespace().next().and_then(|text| text.parse().ok()).and_then(Pid::from_raw)
+}
+
 /// Kills the first process of a Pod, and returns when all of them have ended.
 async fn end(child: &mut Child) -> io::Result<()> {
-    let id = child.id().unwrap_or_default();
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-    let first = children.split_whitespace().next().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
-    match first {
+    match first_process(child.id().unwrap_or_default()) {
         Some(first) => drop(kill_process(first, Signal::KILL)),
         // It has not begun, or is over.
         None => child.start_kill()?,
