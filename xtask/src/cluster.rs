@@ -35,7 +35,7 @@ pub struct TestCluster {
     _lock: File,
 }
 
-/// The task: runs a command in the cluster's network, or leaves the cluster running until ^C.
+/// The task: runs a command in the cluster's network, or leaves the cluster running until Enter.
 pub fn task(arguments: &[String]) -> Result<(), String> {
     let command = match arguments {
         [] => None,
@@ -66,7 +66,7 @@ impl TestCluster {
         for folder in [&folder, &images] {
             fs::create_dir_all(folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
         }
-        let lock = locked(&cache)?;
+        let lock = take_lock(&cache)?;
         let groups = ClusterGroups::make()?;
         let parts = parts::ready(&cache)?;
         // Its build script makes the static program.
@@ -142,7 +142,7 @@ fn start(folder: &Path, parts: &Path, images: &Path, groups: &ClusterGroups) -> 
 }
 
 /// Takes the lock of the folder, so that two tasks do not build or run the same.
-fn locked(cache: &Path) -> Result<File, String> {
+fn take_lock(cache: &Path) -> Result<File, String> {
     let path = cache.join("task.lock");
     let lock = File::create(&path).map_err(|error| format!("make {}: {error}", path.display()))?;
     match lock.try_lock() {

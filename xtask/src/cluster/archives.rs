@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::images;
 use crate::process::{output, run};
 
-/// What a Pod's own first container does: nothing, until it is killed.
+/// The first container of each Pod. It does nothing until it is killed.
 const PAUSE: &str = "eyot.local/pause:1";
 /// A Debian with what the tests of sandboxes use, and the guest.
 const SANDBOX: &str = "eyot.local/sandbox:1";

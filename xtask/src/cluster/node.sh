@@ -155,7 +155,7 @@ start() {
 
 stop() {
     process=$(cat "/run/$1.process")
-    kill -KILL "$process"
+    kill -KILL "$process" || return 1
     wait "$process" || true
 }
 
@@ -166,10 +166,8 @@ import_images() {
 
 # As when its power fails: the network of Pods goes first, so that nothing of it says goodbye.
 lose_node() {
-    ip link set pods down
-    stop kubelet
-    pkill -KILL containerd-shim
-    stop containerd
+    # An order is a condition, in which the shell would go on after a failure.
+    ip link set pods down && stop kubelet && pkill -KILL containerd-shim && stop containerd || return 1
     # The processes of Pods, in control groups of theirs.
     for list in $(find /sys/fs/cgroup/pids/kubepods -name cgroup.procs); do
         for process in $(cat "$list"); do kill -KILL "$process" || true; done
@@ -177,9 +175,7 @@ lose_node() {
 }
 
 find_node() {
-    ip link set pods up
-    start containerd
-    start kubelet
+    ip link set pods up && start containerd && start kubelet
 }
 
 obey() {

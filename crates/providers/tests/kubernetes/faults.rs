@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ed25519_dalek::{Signer, SigningKey};
-use eyot::{Error, ErrorKind, ExecEvent, ExecOptions, Sandbox, SandboxId, SandboxProvider, SandboxSpec};
+use eyot::{
+    Error, ErrorKind, ExecEvent, ExecOptions, ExecStream, Sandbox, SandboxId, SandboxProvider, SandboxSpec,
+};
 use eyot_guest::protocol::container::RELAY_TO_GUEST;
 use eyot_guest::protocol::pod::{GUEST_PORT, HELLO_BYTES, TOKEN_REFUSED, TokenUse, hello, signed_bytes};
 use eyot_providers::kubernetes::{KubernetesOptions, KubernetesProvider, PodReach};
@@ -35,6 +37,17 @@ fn address(cluster: &StandIn) -> Result<String, Failed> {
 pub async fn output(sandbox: &Sandbox, line: &str) -> eyot::Result<String> {
     let done = sandbox.exec(line, ExecOptions::default()).await?;
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+/// Reads a command's events until an error ends them, and returns it.
+pub async fn error_of(running: &mut ExecStream) -> Result<Error, Failed> {
+    loop {
+        match running.next().await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Ok(error),
+            None => return Err("the command is told to have ended".into()),
+        }
+    }
 }
 
 pub fn trials() -> Vec<Trial> {
@@ -287,11 +300,7 @@ fn dies() -> Tried {
         let name = pods[0]["metadata"]["name"].as_str().unwrap_or_default();
         let asked = Value::Null;
         drop(cluster.cluster.store.delete("pods", name, &asked, false));
-        let mut last = None;
-        while let Some(event) = running.next().await {
-            last = Some(event);
-        }
-        let error = last.ok_or("no event")?.err().ok_or("the command is told to have ended")?;
+        let error = error_of(&mut running).await?;
         ensure(error.kind() == ErrorKind::Destroyed, format!("{error:?}"))?;
         let error = failed(provider.open(sandbox.name().as_str()).await)?;
         ensure(matches!(error.kind(), ErrorKind::Destroyed | ErrorKind::NotFound), format!("{error:?}"))

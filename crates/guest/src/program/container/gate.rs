@@ -45,16 +45,16 @@ pub fn settle() {
 }
 
 /// One of the carried streams, until this is dropped.
-struct Carried;
+struct CarriedStream;
 
-impl Carried {
+impl CarriedStream {
     fn new() -> Self {
         *CARRIED.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Self
     }
 }
 
-impl Drop for Carried {
+impl Drop for CarriedStream {
     fn drop(&mut self) {
         *CARRIED.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         CARRIED.1.notify_all();
@@ -202,7 +202,7 @@ fn join(client: TcpStream, guest: UnixStream) -> io::Result<()> {
         drop(to_guest.shutdown(Shutdown::Write));
     })?;
     let (mut from_guest, mut to_client) = (guest, client);
-    let carrying = Carried::new();
+    let carrying = CarriedStream::new();
     let carried = carry(&mut from_guest, &mut to_client);
     drop(carrying);
     // The guest has gone, or the client: the other direction has nothing left to carry.

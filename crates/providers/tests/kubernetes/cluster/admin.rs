@@ -19,15 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs `kubectl` and returns what it says.
 pub fn kubectl<const N: usize>(arguments: [&str; N]) -> Result<String, String> {
-    asked(&arguments, "")
+    run_kubectl(&arguments, "")
 }
 
 /// Gives `kubectl` a manifest.
 pub fn apply(manifest: &Value) -> Result<(), String> {
-    asked(&["apply", "-f", "-"], &manifest.to_string()).map(drop)
+    run_kubectl(&["apply", "-f", "-"], &manifest.to_string()).map(drop)
 }
 
-fn asked(arguments: &[&str], input: &str) -> Result<String, String> {
+fn run_kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("kubectl {arguments:?}: {error}");
     let mut command = Command::new("kubectl");
     // Not in the home directory of whoever runs the tests.

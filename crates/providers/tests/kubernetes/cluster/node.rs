@@ -1,4 +1,4 @@
-//! What a real node and a real server do when they fail: the server is killed, the kubelet stops, the node is lost.
+//! Failures of a real node and a real server: the server is killed, the kubelet stops, the node is lost.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use libtest_mimic::Trial;
 use super::Cluster;
 use super::admin::kubectl;
 use super::refusals::trials_of;
-use crate::faults::output;
+use crate::faults::{error_of, output};
 use crate::tried::{Tried, ensure, failed, within};
 use crate::vendor::block_on;
 
@@ -80,13 +80,7 @@ fn evicted(cluster: &Arc<Cluster>) -> Tried {
         let begun = running.next().await;
         ensure(matches!(begun, Some(Ok(ExecEvent::Stdout(_)))), format!("{begun:?}"))?;
         let killing = tokio::task::spawn_blocking(|| kubectl(["delete", "pods", "--all", "--wait=false"]));
-        let error = loop {
-            match running.next().await {
-                Some(Ok(_)) => {}
-                Some(Err(error)) => break error,
-                None => return Err("the command is told to have ended".into()),
-            }
-        };
+        let error = error_of(&mut running).await?;
         killing.await??;
         ensure(error.kind() == ErrorKind::Destroyed, format!("{error:?}"))?;
         let error = failed(provider.open(sandbox.name().as_str()).await)?;
@@ -102,16 +96,7 @@ fn lost(cluster: &Arc<Cluster>) -> Tried {
         let mut running = sandbox.exec_stream("echo begun; sleep 600", ExecOptions::default()).await?;
         ensure(matches!(running.next().await, Some(Ok(ExecEvent::Stdout(_)))), "it did not begin")?;
         order(cluster, "lose node").await?;
-        let ended = async {
-            loop {
-                match running.next().await {
-                    Some(Ok(_)) => {}
-                    Some(Err(error)) => break Ok(error),
-                    None => break Err("the command is told to have ended"),
-                }
-            }
-        };
-        let in_flight = within(LOST_S, ended).await;
+        let in_flight = within(LOST_S, error_of(&mut running)).await;
         let later = within(LOST_S, output(&sandbox, "true")).await;
         let name = sandbox.name().to_string();
         let (info, list) = (provider.info(&name).await, provider.list().await);

@@ -61,7 +61,7 @@ async fn refused(cluster: &Cluster, json: &str, kind: ErrorKind, words: &str) ->
 fn quota(cluster: &Arc<Cluster>) -> Tried {
     kubectl(["create", "quota", "few", "--hard=pods=0"])?;
     // A new quota is counted before it holds.
-    kubectl(["wait", "--for=jsonpath={.status.hard.pods}=0", "quota/few"]).or_else(|_| counted("few"))?;
+    kubectl(["wait", "--for=jsonpath={.status.hard.pods}=0", "quota/few"]).or_else(|_| await_count("few"))?;
     let tried = block_on(refused(
         cluster,
         "{}",
@@ -73,7 +73,7 @@ fn quota(cluster: &Arc<Cluster>) -> Tried {
 }
 
 /// Waits for a quota to be counted: `kubectl wait` of that time knows conditions alone.
-fn counted(name: &str) -> Result<String, String> {
+fn await_count(name: &str) -> Result<String, String> {
     for _ in 0..100 {
         let status = kubectl(["get", "quota", name, "-o", "jsonpath={.status.hard}"])?;
         if !status.is_empty() {
