@@ -1,6 +1,8 @@
 //! Packages that the tests need. If one is missing and can't be installed, its tests show as
 //! ignored.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::log::say;
@@ -56,6 +58,13 @@ const NEEDED_FOR_SDKS: [(&str, &str); 4] = [
     ("/usr/bin/chromium", "chromium"),
 ];
 
+/// The package for a database of the tests. Its programs are not on the path, but in a folder for each version.
+const NEEDED_FOR_DATABASE: &str = "postgresql";
+const DATABASE_VERSIONS: &str = "/usr/lib/postgresql";
+/// Debian's settings for the database that the package makes and starts when it is installed.
+const DATABASE_SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
+const NO_DATABASE: &str = "# The programs alone are wanted.\ncreate_main_cluster = false\n";
+
 /// Installs what the clients' tests need and is missing. What can't be had is an error: they are
 /// never left out.
 pub fn install_for_sdks() -> Result<(), String> {
@@ -95,6 +104,42 @@ pub fn install_for_cluster() -> Result<(), String> {
     install_missing(&NEEDED_FOR_CLUSTER)
 }
 
+/// Installs PostgreSQL if it is missing, where apt is and this is root. No database is made or started: tests make theirs
+/// with the programs of [`database_programs`].
+pub fn install_for_database() -> Result<(), String> {
+    let Some(package) = missing_for_database() else { return Ok(()) };
+    if !install_packages(&[package])? {
+        say(format_args!("not installed: {package}; the tests that need it show as ignored"));
+    }
+    Ok(())
+}
+
+/// Returns PostgreSQL's package if it is missing. Where Debian's settings can't say that no database is wanted, it is not
+/// installed.
+fn missing_for_database() -> Option<&'static str> {
+    if database_programs().is_some() {
+        return None;
+    }
+    let settings = Path::new(DATABASE_SETTINGS);
+    if is_root() && !settings.exists() {
+        let folder = settings.parent().unwrap_or(settings);
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(settings, NO_DATABASE));
+        if let Err(error) = written {
+            say(format_args!("not installed: {NEEDED_FOR_DATABASE}: write {DATABASE_SETTINGS}: {error}"));
+            return None;
+        }
+    }
+    Some(NEEDED_FOR_DATABASE)
+}
+
+/// Returns the folder of PostgreSQL's programs, those of the newest version, if it is installed.
+pub fn database_programs() -> Option<PathBuf> {
+    let versions = fs::read_dir(DATABASE_VERSIONS).ok()?.flatten().map(|entry| entry.path());
+    let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let numbered = versions.filter_map(|path| Some((number(&path)?, path.join("bin"))));
+    numbered.filter(|(_, programs)| programs.join("postgres").is_file()).max().map(|(_, programs)| programs)
+}
+
 /// Installs what the tests need and is missing, where apt is and this is root.
 pub fn install() -> Result<(), String> {
     install_missing(&NEEDED)
@@ -107,6 +152,7 @@ pub fn install_for_tests() {
     let mut missing: Vec<&str> =
         programs.filter(|(program, _)| !has(program)).map(|(_, package)| *package).collect();
     missing.extend(missing_for_sdks());
+    missing.extend(missing_for_database());
     missing.sort_unstable();
     missing.dedup();
     let reason = match install_packages(&missing) {

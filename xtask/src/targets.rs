@@ -115,6 +115,7 @@ pub const TARGETS: &[Target] = &[
     ci("cli", "host", User::All),
     ci("cli", "by_root", User::None("every test needs root")),
     ci("image", "images", User::All),
+    ci("engine", "shared", User::All),
     quick("eyot", "handle"),
     quick("engine", "events"),
     quick("engine", "processes"),

@@ -14,13 +14,13 @@ pub(crate) async fn blocking<T: Send + 'static>(
     done.map_err(|error| Error::new(ErrorKind::Internal, "a blocking task ended early").with_source(error))?
 }
 
-/// The turns of those who use one thing that only one of them can use at a time, such as the
+/// The turns of those who use one thing that only so many of them can use at a time, such as the
 /// connection to a store. Who waits for a turn holds no thread meanwhile.
 pub(crate) struct Turns(Arc<Semaphore>);
 
 impl Turns {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
+    pub(crate) fn new(at_once: usize) -> Self {
+        Self(Arc::new(Semaphore::new(at_once)))
     }
 
     /// Runs blocking work as [`blocking`] does, once it is its turn.
@@ -56,7 +56,7 @@ mod tests {
             .build()
             .unwrap();
         two_threads.block_on(async {
-            let (turns, connection) = (Arc::new(Turns::new()), Arc::new(Mutex::new(0)));
+            let (turns, connection) = (Arc::new(Turns::new(1)), Arc::new(Mutex::new(0)));
             let (begun, has_begun) = channel();
             let (end, ended) = channel::<()>();
             let (of_first, its_connection) = (Arc::clone(&turns), Arc::clone(&connection));
@@ -97,7 +97,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_was_begun_keeps_its_turn_after_its_caller_stopped_waiting() {
-        let turns = Turns::new();
+        let turns = Turns::new(1);
         let (begun, has_begun) = channel();
         let (end, ended) = channel::<()>();
         let abandoned = turns.blocking(move || {

@@ -20,7 +20,8 @@ pub use reconcile::Reconciled;
 /// The pools of a state folder, over one provider. Several processes may have one open at a time.
 /// Clones share one engine.
 ///
-/// In the folder are `eyot.db` (the store) and `events/` (the event log).
+/// In the folder are `eyot.db` (the store) and `events/` (the event log). Servers of several hosts have both in a database
+/// instead: [`Engine::open_shared`].
 #[derive(Clone)]
 pub struct Engine {
     provider: Arc<dyn SandboxProvider>,
@@ -52,6 +53,20 @@ impl Engine {
             Ok(PoolRecords { store, events: Some(events), others: None })
         });
         Ok(Self { provider, records: records.await?, reconciled_on_open: Arc::default() })
+    }
+
+    /// Opens the pools of a shared store, and reconciles. The provider's sandboxes are the same for all servers of that store.
+    pub async fn open_shared(provider: Arc<dyn SandboxProvider>, store: Arc<Store>) -> Result<Self> {
+        let engine = Self::join_shared(provider, store);
+        let reconciled_on_open = engine.reconcile().await?.into();
+        Ok(Self { reconciled_on_open, ..engine })
+    }
+
+    /// Opens the pools of a shared store as they are, for one call.
+    pub fn join_shared(provider: Arc<dyn SandboxProvider>, store: Arc<Store>) -> Self {
+        let events = EventLog::in_database(Arc::clone(&store));
+        let records = PoolRecords { store, events: Some(events), others: None };
+        Self { provider, records, reconciled_on_open: Arc::default() }
     }
 
     /// Adds the other providers of the folder. They are asked only about a name that one of their

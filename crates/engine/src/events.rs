@@ -9,13 +9,17 @@
 //!
 //! A log with a store has an anchor there: its last event, which `anchor.rs` notes.
 //!
+//! A log of a shared store lies in its database instead, in the same lines (`database_log.rs`).
+//!
 //! The chain holds no key. It proves nothing against somebody who may write in the folder and in
 //! the store, and who computes every hash anew.
 
 mod anchor;
 mod append;
+mod database_log;
 mod event;
 mod filter;
+mod folder_log;
 mod follow;
 mod head;
 mod line;
@@ -24,12 +28,9 @@ mod recorder;
 mod segment;
 mod verify;
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
+use std::sync::Arc;
 
-use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result};
 use futures_util::Stream;
 
@@ -39,11 +40,11 @@ pub use recorder::EventRecorder;
 pub use verify::{BrokenChain, VerifiedLog};
 
 use crate::blocking::Turns;
-use crate::folder_changes::FolderChanges;
+use crate::changes::ChangeWatch;
 use crate::store::Store;
-use anchor::Anchorage;
-use append::Writer;
-use read::Cursor;
+use database_log::DatabaseLog;
+use folder_log::FolderLog;
+use read::LogCursor;
 
 /// Limits on how much of the past is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,21 +61,25 @@ impl Default for EventLogOptions {
     }
 }
 
-/// A log in a folder. Opened by any number of processes at once, each with options of its own.
+/// An event log.
 pub struct EventLog {
-    folder: PathBuf,
-    writer: Mutex<Writer>,
+    place: LogPlace,
     turns: Turns,
-    /// Notes how far the log has come outside of its folder.
-    anchorage: Option<Anchorage>,
-    /// The changes that followers wait for; made for the first of them, gone with the last.
-    changes: Mutex<Weak<FolderChanges>>,
 }
+
+/// The place of a log.
+enum LogPlace {
+    Folder(FolderLog),
+    Database(DatabaseLog),
+}
+
+/// The most appends of one process to a database that are under way at once.
+const APPENDS_AT_ONCE: usize = 4;
 
 impl EventLog {
     /// Opens the log in this folder, which is made (mode 0700, parents too) where there is none. Blocks.
     pub fn open(folder: impl AsRef<Path>, options: EventLogOptions) -> Result<Arc<Self>> {
-        Self::open_with(folder.as_ref(), options, None)
+        Ok(Self::of_folder(FolderLog::open(folder.as_ref(), options, None)?))
     }
 
     /// Opens the log in this folder, which notes its last event in a store: its anchor.
@@ -85,28 +90,17 @@ impl EventLog {
         options: EventLogOptions,
         store: Arc<Store>,
     ) -> Result<Arc<Self>> {
-        Self::open_with(folder.as_ref(), options, Some(store))
+        Ok(Self::of_folder(FolderLog::open(folder.as_ref(), options, Some(store))?))
     }
 
-    fn open_with(folder: &Path, options: EventLogOptions, store: Option<Arc<Store>>) -> Result<Arc<Self>> {
-        if options.max_segment_bytes == 0 {
-            return Err(Error::invalid("max_segment_bytes", "must be at least 1"));
-        }
-        if options.max_segments == 0 {
-            return Err(Error::invalid("max_segments", "must be at least 1"));
-        }
-        let folder = folder.to_owned();
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|error| Error::host("open the event log", error))?;
-        let writer = Mutex::new(Writer::new(folder.clone(), options));
-        let anchorage = store.map(|store| Anchorage::new(store, folder.clone()));
-        Ok(Arc::new(Self {
-            folder,
-            writer,
-            turns: Turns::new(),
-            anchorage,
-            changes: Mutex::new(Weak::new()),
-        }))
+    fn of_folder(log: FolderLog) -> Arc<Self> {
+        Arc::new(Self { place: LogPlace::Folder(log), turns: Turns::new(1) })
+    }
+
+    /// Opens the log of a shared store, which lies in its database. It keeps the last 300,000 events.
+    pub fn in_database(store: Arc<Store>) -> Arc<Self> {
+        let place = LogPlace::Database(DatabaseLog::new(store));
+        Arc::new(Self { place, turns: Turns::new(APPENDS_AT_ONCE) })
     }
 
     /// Adds an event, and answers it with its number, time and hash. Texts longer than the limits of [`NewEvent`] are cut.
@@ -115,31 +109,17 @@ impl EventLog {
     /// After an error the event is most likely not there, but it may be (as with any interrupted write).
     pub fn append(&self, event: NewEvent) -> Result<Event> {
         let event = event.checked()?;
-        // A thread that panicked while it wrote left at most what a killed process leaves, which every append expects.
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let appended = writer.append(event).map_err(|error| Error::host("append to the event log", error));
-        drop(writer);
-        self.note_anchor(appended)
-    }
-
-    fn note_anchor(&self, appended: Result<Event>) -> Result<Event> {
-        if let (Some(anchorage), Ok(event)) = (&self.anchorage, &appended) {
-            anchorage.note(event);
+        match &self.place {
+            LogPlace::Folder(log) => log.append(event),
+            LogPlace::Database(log) => log.append(event),
         }
-        appended
     }
 
-    /// Appends unless another thread or process writes; then returns `None`, and the event stays
-    /// where it is.
     fn append_at_once(&self, event: &mut Option<NewEvent>) -> Option<Result<Event>> {
-        let mut writer = match self.writer.try_lock() {
-            Ok(writer) => writer,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        let appended = writer.append_at_once(event)?;
-        drop(writer);
-        Some(self.note_anchor(appended.map_err(|error| Error::host("append to the event log", error))))
+        match &self.place {
+            LogPlace::Folder(log) => log.append_at_once(event),
+            LogPlace::Database(_) => None,
+        }
     }
 
     /// [`EventLog::append`]: at once if no other writer is active, which is a matter of
@@ -159,46 +139,53 @@ impl EventLog {
 
     /// Checks every line that is kept against its own hash, the line before it, its number, and the
     /// head's account of where the log begins and ends. A line that is torn, as a killed process
-    /// leaves it, is no fault. Blocks, for as long as it takes to read all segments; others can
+    /// leaves it, is no fault. Blocks, for as long as it takes to read all of it; others can
     /// append meanwhile. A log with an anchor must hold the event that it names.
     ///
     /// A chain that does not hold is an error of kind `conflict` whose source is a [`BrokenChain`].
     pub fn verify(&self) -> Result<VerifiedLog> {
-        // Read first: the log only grows.
-        let anchor = self.anchorage.as_ref().map(Anchorage::read).transpose()?.flatten();
-        verify::verify(&self.folder, anchor.as_ref())
+        match &self.place {
+            LogPlace::Folder(log) => log.verify(),
+            LogPlace::Database(log) => log.verify(),
+        }
     }
 
     /// Begins a new log: what there is stays in a folder beside it, whose path is returned, and the
-    /// anchor is forgotten. Blocks.
+    /// anchor is forgotten. Blocks. `unsupported`: it lies in a database.
     pub fn begin_anew(&self) -> Result<PathBuf> {
-        let host = |error| Error::host("begin a new event log", error);
-        let mut name = self.folder.as_os_str().to_owned();
-        name.push(format!(".until-{}", now_ms()));
-        let aside = PathBuf::from(name);
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        std::fs::rename(&self.folder, &aside).map_err(host)?;
-        DirBuilder::new().mode(0o700).create(&self.folder).map_err(host)?;
-        self.anchorage.as_ref().map_or(Ok(()), Anchorage::forget)?;
-        Ok(aside)
+        match &self.place {
+            LogPlace::Folder(log) => log.begin_anew(),
+            LogPlace::Database(_) => {
+                let message = "begin a new event log: it lies in a database, which keeps one";
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+        }
     }
 
     /// The number of the last event, 0 if there never was one. Blocks.
     pub fn last_seq(&self) -> Result<u64> {
-        let head = head::read_shared(&self.folder);
-        let head = head.map_err(|error| Error::host("read the event log", error))?;
-        Ok(head.map_or(0, |head| head.seq))
+        match &self.place {
+            LogPlace::Folder(log) => log.last_seq(),
+            LogPlace::Database(log) => log.last_seq(),
+        }
     }
 
     /// At most `limit` events from number `from_seq` on, or from the first that is kept if that one is gone. Fewer than
     /// `limit` means that there are no more yet. Hashes are not checked. Blocks.
     pub fn read(&self, from_seq: u64, limit: usize) -> Result<Vec<Event>> {
-        Cursor::new(self.folder.clone(), from_seq).next_batch(limit)
+        self.reader(from_seq).next_batch(limit)
+    }
+
+    fn reader(&self, from_seq: u64) -> LogCursor {
+        match &self.place {
+            LogPlace::Folder(log) => LogCursor::Folder(log.cursor(from_seq)),
+            LogPlace::Database(log) => LogCursor::Database(log.cursor(from_seq)),
+        }
     }
 
     /// Streams the events from number `from_seq` on, first those that are there, then each as any
     /// process appends it. Numbers have no gaps, except where so much was appended meanwhile that
-    /// segments went before they were read: the stream goes on with the first event that is kept.
+    /// the oldest went before they were read: the stream goes on with the first event that is kept.
     /// It ends with an error; dropping it is how to stop.
     ///
     /// Must be polled within a Tokio runtime.
@@ -209,13 +196,10 @@ impl EventLog {
         follow::follow(self.clone(), from_seq)
     }
 
-    fn changes(&self) -> Result<Arc<FolderChanges>> {
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = changes.upgrade() {
-            return Ok(shared);
+    fn changes(&self) -> Result<Arc<ChangeWatch>> {
+        match &self.place {
+            LogPlace::Folder(log) => log.changes(),
+            LogPlace::Database(log) => log.changes(),
         }
-        let watched = Arc::new(FolderChanges::watch(&self.folder, "follow the event log")?);
-        *changes = Arc::downgrade(&watched);
-        Ok(watched)
     }
 }

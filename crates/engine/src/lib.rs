@@ -6,9 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod blocking;
+mod changes;
 mod engine;
 pub mod events;
-mod folder_changes;
 mod name_in_pool;
 mod pool;
 mod pool_options;
@@ -16,8 +16,8 @@ mod records;
 pub mod store;
 mod transfer;
 
+pub use changes::ChangeWatch;
 pub use engine::{Engine, Reconciled};
-pub use folder_changes::FolderChanges;
 pub use name_in_pool::{NameInPool, shown_name};
 pub use pool::{
     Changes, CommitOptions, ComparedPoint, ForkOptions, ForkSource, Forks, ImageCommitted, MAX_OPEN_PORTS,

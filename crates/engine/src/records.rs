@@ -42,6 +42,15 @@ impl PoolRecords {
         self.store.ask(move |store| question(store)).await
     }
 
+    /// Tells whether somebody has begun to make or remove this sandbox who can't go on.
+    pub(crate) async fn is_given_up(&self, row: &SandboxRow) -> Result<bool> {
+        if row.owner.is_none() {
+            return Ok(false);
+        }
+        let row = row.clone();
+        self.ask(move |store| store.is_given_up(&row)).await
+    }
+
     /// Frees the name of a sandbox that another provider made, if that provider says that it is
     /// gone: its deadline may have passed while that provider was not asked. `false`: it is there,
     /// or that is not known.

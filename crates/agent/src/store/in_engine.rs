@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use eyot::{Error, ErrorKind, Result};
-use eyot_engine::FolderChanges;
+use eyot_engine::ChangeWatch;
 use eyot_engine::store::{AgentChange, AgentRunFilter, AgentRunLease, AgentRunRow, AgentRunStatus, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,7 +26,7 @@ pub struct EngineStore {
     signals: RunSignals,
     /// The changes of the store's files; `None`: it is in memory. They are watched from the first watch of another process's
     /// run on.
-    folder: Arc<OnceLock<Option<FolderChanges>>>,
+    folder: Arc<OnceLock<Option<ChangeWatch>>>,
 }
 
 impl EngineStore {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use eyot::Result;
-use eyot_engine::FolderChanges;
+use eyot_engine::ChangeWatch;
 use tokio::sync::watch;
 
 /// The least time between two looks at a store that another process writes.
@@ -20,7 +20,7 @@ pub struct RunSignals {
 pub struct RunWatch {
     signal: watch::Receiver<u64>,
     /// The changes of the store's files, if another process may write the run.
-    folder: Option<FolderChanges>,
+    folder: Option<ChangeWatch>,
 }
 
 impl RunSignals {
@@ -47,7 +47,7 @@ impl RunSignals {
 impl RunWatch {
     /// The same watch, which also wakes when the store's files change.
     #[must_use]
-    pub(crate) fn with_folder(self, folder: Option<FolderChanges>) -> Self {
+    pub(crate) fn with_folder(self, folder: Option<ChangeWatch>) -> Self {
         Self { folder, ..self }
     }
 
@@ -64,7 +64,7 @@ impl RunWatch {
 }
 
 /// Waits for a change of the store's files; for ever, if no other process can write them.
-async fn folder_change(folder: &mut Option<FolderChanges>) -> Result<()> {
+async fn folder_change(folder: &mut Option<ChangeWatch>) -> Result<()> {
     let Some(changes) = folder else { return std::future::pending().await };
     changes.changed().await?;
     tokio::time::sleep(BETWEEN_LOOKS).await;

@@ -71,7 +71,8 @@ impl Engine {
         for pool in self.records.ask(Store::pools).await? {
             let owner =
                 serde_json::from_value::<PoolMetadata>(pool.options).ok().and_then(|noted| noted.owner);
-            if owner.is_none_or(|owner| owner.is_alive()) {
+            let Some(owner) = owner else { continue };
+            if self.records.ask(move |store| store.is_alive(&owner)).await? {
                 continue;
             }
             let is_own = |row: &&SandboxRow| is_own(self.provider.as_ref(), row);

@@ -1,4 +1,4 @@
-//! Following: history, then what comes, told by the kernel when a file of the folder changes.
+//! Following: history, then what comes, told by the kernel when a file of the folder changes, or by the database.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use futures_util::stream;
 
 use super::EventLog;
 use super::event::Event;
-use super::read::Cursor;
+use super::read::LogCursor;
 use crate::blocking::blocking;
-use crate::folder_changes::FolderChanges;
+use crate::changes::ChangeWatch;
 
 /// The number of events that are read at once.
 const BATCH: usize = 256;
@@ -18,10 +18,10 @@ const BATCH: usize = 256;
 /// A reader that waits for new events: its place in the log, what it waits for, and what it has
 /// read ahead.
 struct EventFollower {
-    cursor: Cursor,
-    changes: FolderChanges,
+    cursor: LogCursor,
+    changes: ChangeWatch,
     /// Keeps the watch of all followers going.
-    _shared: Arc<FolderChanges>,
+    _shared: Arc<ChangeWatch>,
     ahead: std::vec::IntoIter<Event>,
 }
 
@@ -58,8 +58,8 @@ impl EventFollower {
     fn begin(log: &EventLog, from_seq: u64) -> Result<Box<Self>> {
         // Watched before it is read, so that nothing falls between.
         let shared = log.changes()?;
-        let changes = FolderChanges::clone(&shared);
-        let cursor = Cursor::new(log.folder.clone(), from_seq);
+        let changes = ChangeWatch::clone(&shared);
+        let cursor = log.reader(from_seq);
         Ok(Box::new(Self { cursor, changes, _shared: shared, ahead: Vec::new().into_iter() }))
     }
 

@@ -14,6 +14,8 @@ pub(super) const MAX_LINE_BYTES: usize = 256 * 1024;
 const HASH_BEGINS: &[u8] = b",\"hash\":\"";
 const HASH_ENDS: &[u8] = b"\"}";
 const HASH_DIGITS: usize = 64;
+/// The beginning of the line of event 0.
+const FIRST_BEGINS: &str = "{\"seq\":0";
 
 /// The part of an event that the hash is computed over: all but the hash.
 #[derive(Serialize)]
@@ -58,6 +60,16 @@ pub(super) fn encode(
     line.extend_from_slice(HASH_ENDS);
     line.push(b'\n');
     Ok((Event { seq, time_ms, pool, sandbox, sandbox_id, kind, reason, previous, hash }, line))
+}
+
+/// The part of a line between its number and the hash of the event before it, of which a database makes the line.
+pub(super) fn middle(time_ms: i64, new: NewEvent) -> io::Result<String> {
+    let (_, line) = encode(0, time_ms, new, EventHash::ZERO)?;
+    let line = String::from_utf8(line).map_err(io::Error::other)?;
+    let begins = line.strip_prefix(FIRST_BEGINS);
+    let ends = EventHash::ZERO.to_string() + "\"";
+    let middle = begins.and_then(|rest| rest.rsplit_once(&ends)).map(|(middle, _)| middle.to_owned());
+    middle.ok_or_else(|| io::Error::other("an event's line has another form"))
 }
 
 /// A fault of a single line.

@@ -5,11 +5,28 @@ use std::path::PathBuf;
 
 use eyot::{Error, ErrorKind, Result};
 
+use super::database_log::DatabaseCursor;
 use super::event::Event;
 use super::line;
 use super::segment::{self, SegmentLines};
 
-/// A reader's place in the log.
+/// A reader's place in a log.
+pub(super) enum LogCursor {
+    Folder(Cursor),
+    Database(DatabaseCursor),
+}
+
+impl LogCursor {
+    /// At most `limit` of the events that follow; none if there are no more yet.
+    pub(super) fn next_batch(&mut self, limit: usize) -> Result<Vec<Event>> {
+        match self {
+            Self::Folder(cursor) => cursor.next_batch(limit),
+            Self::Database(cursor) => cursor.next_batch(limit),
+        }
+    }
+}
+
+/// A reader's place in the log of a folder.
 pub(super) struct Cursor {
     folder: PathBuf,
     /// The next event's number, if it is still there.

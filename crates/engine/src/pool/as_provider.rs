@@ -260,7 +260,7 @@ impl SandboxPool {
         for () in super::tries() {
             match self.begin_row(new.clone()).await? {
                 ClaimedReservation::New(new) => return Ok(*new),
-                ClaimedReservation::InUse(row) if self.is_name_being_freed(&row) => {
+                ClaimedReservation::InUse(row) if self.is_name_being_freed(&row).await? => {
                     self.wait_for_owner(&row).await?
                 }
                 ClaimedReservation::InUse(row) => self.refuse_unless_gone(&row).await?,
@@ -281,14 +281,14 @@ impl SandboxPool {
 
     /// Returns whether a name is about to be free: its sandbox is being removed, or its maker could
     /// not go on.
-    fn is_name_being_freed(&self, row: &SandboxRow) -> bool {
-        row.state == RowState::Removing || self.inner.records.store.is_given_up(row)
+    async fn is_name_being_freed(&self, row: &SandboxRow) -> Result<bool> {
+        Ok(row.state == RowState::Removing || self.inner.records.is_given_up(row).await?)
     }
 
     /// Refuses a name that a sandbox has. `already_exists`.
     pub(super) async fn refuse_in_use(&self, name: &SandboxName) -> Result<()> {
         match self.row(name).await? {
-            Some(row) if !self.is_name_being_freed(&row) => self.refuse_unless_gone(&row).await,
+            Some(row) if !self.is_name_being_freed(&row).await? => self.refuse_unless_gone(&row).await,
             _ => Ok(()),
         }
     }
@@ -385,7 +385,7 @@ impl SandboxPool {
         let row = self.row_by_id_or_name(id_or_name).await?;
         match row.state {
             RowState::Live => Ok(row),
-            _ if self.inner.records.store.is_given_up(&row) => match self.remove_given_up(&row).await {
+            _ if self.inner.records.is_given_up(&row).await? => match self.remove_given_up(&row).await {
                 // Its maker came to the end since the row was read, or somebody else removes it.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     match self.row_by_id_or_name(id_or_name).await? {

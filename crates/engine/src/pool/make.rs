@@ -121,7 +121,7 @@ impl SandboxPool {
     /// Returns what the store keeps of the pool: its options and, for a session's pool, the process
     /// that it belongs to.
     pub(super) fn pool_metadata(&self) -> Result<serde_json::Value> {
-        let owner = self.options().session.then(Owner::this_process).transpose()?;
+        let owner = self.options().session.then(|| self.inner.records.store.owner()).transpose()?;
         let noted = serde_json::to_value(PoolMetadata { options: self.options().clone(), owner });
         noted.map_err(|error| {
             Error::new(ErrorKind::Internal, "write a pool's options down").with_source(error)
@@ -200,7 +200,7 @@ impl SandboxPool {
             let recorded = self.next_event(row).await?;
             match self.row(&row.name).await? {
                 Some(now) if now.id == row.id && now.state != RowState::Live => {
-                    if self.inner.records.store.is_given_up(&now) {
+                    if self.inner.records.is_given_up(&now).await? {
                         require_own_provider(self.provider().as_ref(), &now)?;
                         self.finish_abandoned(&now).await?;
                         continue;

@@ -3,7 +3,7 @@
 use eyot::Result;
 
 use super::Store;
-use super::owner::Owner;
+use super::claim::is_alive;
 use super::removing::take_ownership;
 use super::row::{SandboxRow, select};
 
@@ -12,15 +12,18 @@ impl Store {
     /// the state it was in, and no other process gets it as long as this one lives: finish what was begun
     /// ([`Store::finish_making`] for one that turns out whole) or remove it.
     pub fn abandoned(&self) -> Result<Vec<SandboxRow>> {
-        let this = Owner::this_process()?;
+        let this = self.owner()?;
         self.write_on_spare("take over what was abandoned", |transaction| {
-            let mut rows = select(transaction, "WHERE state != 'live' ORDER BY pool, name", &[])?;
-            rows.retain(|row| row.owner.as_ref().is_some_and(|owner| !owner.is_alive()));
-            for row in &mut rows {
-                take_ownership(transaction, &row.id, row.state, &this)?;
-                row.owner = Some(this.clone());
+            let mut abandoned = Vec::new();
+            for mut row in select(transaction, "WHERE state != 'live' ORDER BY pool, name", &[])? {
+                let Some(owner) = &row.owner else { continue };
+                if !is_alive(transaction, owner)? {
+                    take_ownership(transaction, &row.id, row.state, &this)?;
+                    row.owner = Some(this.clone());
+                    abandoned.push(row);
+                }
             }
-            Ok(rows)
+            Ok(abandoned)
         })
     }
 }

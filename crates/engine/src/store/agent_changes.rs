@@ -4,11 +4,12 @@ use std::sync::atomic::Ordering;
 
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result};
-use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::agent_runs::{AgentRunLease, AgentRunStatus, MAX_ENDED_RUNS_PER_INSTANCE, WRITE, no_run, to_sql};
-use super::statement::execute;
-use super::{Store, failed};
+use super::Store;
+use super::agent_runs::{AgentRunLease, AgentRunStatus, MAX_ENDED_RUNS_PER_INSTANCE, WRITE, no_run};
+use super::database::Transaction;
+use super::statement::{execute, read_one};
+use super::value::values;
 
 /// A change of a run or of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,11 +81,9 @@ impl Store {
 
 fn check_lease(transaction: &Transaction<'_>, lease: &AgentRunLease) -> Result<()> {
     let sql = "SELECT status, lease FROM agent_runs WHERE id = ?1";
-    let mut statement = transaction.prepare_cached(sql).map_err(failed(WRITE))?;
-    let found = statement
-        .query_row([&lease.id], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))
-        .optional()
-        .map_err(failed(WRITE))?;
+    let found = read_one(transaction, WRITE, sql, values![&lease.id], |row| {
+        Ok((row.get::<String>("status")?, row.get::<i64>("lease")?))
+    })?;
     match found {
         Some((status, number)) if status == AgentRunStatus::Active.as_str() && number == lease.number => {
             Ok(())
@@ -112,26 +111,27 @@ fn apply(transaction: &Transaction<'_>, lease: Option<&AgentRunLease>, change: &
             begin(transaction, key)?;
             let sql = "INSERT INTO agent_entries SELECT ?1, coalesce(max(number) + 1, 0), ?2
                        FROM agent_entries WHERE conversation = ?1";
-            execute(transaction, sql, params![key, entry])?;
+            execute(transaction, sql, values![key, entry])?;
             let sql = "UPDATE agent_conversations SET changed_ms = ?2 WHERE key = ?1";
-            execute(transaction, sql, params![key, now_ms()])
+            execute(transaction, sql, values![key, now_ms()])
         }
         AgentChange::Delete { key } => {
-            execute(transaction, "DELETE FROM agent_conversations WHERE key = ?1", [key])
+            execute(transaction, "DELETE FROM agent_conversations WHERE key = ?1", values![key])
         }
         AgentChange::Event { number, kind, event } => {
             let sql = "INSERT INTO agent_events VALUES (?1, ?2, ?3, ?4)";
-            execute(transaction, sql, params![run()?, to_sql(*number), kind, event])
+            execute(transaction, sql, values![run()?, *number, kind, event])
         }
         AgentChange::Step { session, number, step } => {
-            let sql = "INSERT OR REPLACE INTO agent_steps VALUES (?1, ?2, ?3, ?4)";
-            execute(transaction, sql, params![run()?, session, to_sql(*number), step])
+            let sql = "INSERT INTO agent_steps VALUES (?1, ?2, ?3, ?4)
+                       ON CONFLICT (run, session, number) DO UPDATE SET step = excluded.step";
+            execute(transaction, sql, values![run()?, session, *number, step])
         }
         AgentChange::End { status, result, error } => {
             let sql =
                 "UPDATE agent_runs SET status = ?2, result = ?3, error = ?4, ended_ms = ?5, owner = NULL
                        WHERE id = ?1";
-            execute(transaction, sql, params![run()?, status.as_str(), result, error, now_ms()])?;
+            execute(transaction, sql, values![run()?, status.as_str(), result, error, now_ms()])?;
             delete_old_runs(transaction, run()?)
         }
     }
@@ -142,15 +142,16 @@ fn delete_old_runs(transaction: &Transaction<'_>, run: &str) -> Result<()> {
     let sql = "DELETE FROM agent_runs WHERE id IN (
                    SELECT id FROM agent_runs
                    WHERE (agent, instance) = (SELECT agent, instance FROM agent_runs WHERE id = ?1)
-                       AND pool IS (SELECT pool FROM agent_runs WHERE id = ?1) AND status != 'active'
-                   ORDER BY started_ms DESC, id DESC LIMIT -1 OFFSET ?2)";
+                       AND pool IS NOT DISTINCT FROM (SELECT pool FROM agent_runs WHERE id = ?1) AND status != 'active'
+                   ORDER BY started_ms DESC, id DESC LIMIT 1000000000 OFFSET ?2)";
     let kept = i64::try_from(MAX_ENDED_RUNS_PER_INSTANCE).unwrap_or(i64::MAX);
-    execute(transaction, sql, params![run, kept])
+    execute(transaction, sql, values![run, kept])
 }
 
 fn begin(transaction: &Transaction<'_>, key: &str) -> Result<()> {
-    let sql = "INSERT OR IGNORE INTO agent_conversations (key, created_ms, changed_ms) VALUES (?1, ?2, ?2)";
-    execute(transaction, sql, params![key, now_ms()])
+    let sql = "INSERT INTO agent_conversations (key, created_ms, changed_ms) VALUES (?1, ?2, ?2)
+               ON CONFLICT DO NOTHING";
+    execute(transaction, sql, values![key, now_ms()])
 }
 
 /// Returns the error for a conversation that another active run writes.
@@ -162,12 +163,10 @@ pub fn conversation_in_use(run: &str) -> Error {
 /// Makes a conversation a run's own. Without a run it must be nobody's.
 fn claim_conversation(transaction: &Transaction<'_>, key: &str, run: Option<&str>) -> Result<()> {
     let sql = "SELECT run FROM agent_conversations AS conversation JOIN agent_runs ON agent_runs.id = run
-               WHERE key = ?1 AND status = 'active' AND run IS NOT ?2";
-    let mut statement = transaction.prepare_cached(sql).map_err(failed(WRITE))?;
-    let other: Option<String> =
-        statement.query_row(params![key, run], |row| row.get(0)).optional().map_err(failed(WRITE))?;
+               WHERE key = ?1 AND status = 'active' AND run IS DISTINCT FROM ?2";
+    let other = read_one(transaction, WRITE, sql, values![key, run], |row| row.get::<String>("run"))?;
     if let Some(other) = other {
         return Err(conversation_in_use(&other));
     }
-    execute(transaction, "UPDATE agent_conversations SET run = ?2 WHERE key = ?1", params![key, run])
+    execute(transaction, "UPDATE agent_conversations SET run = ?2 WHERE key = ?1", values![key, run])
 }

@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, Result};
-use rusqlite::types::ToSql;
-use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use super::claim::StoreIdentity;
+use super::Store;
+use super::claim::{StoreIdentity, is_alive};
+use super::database::Transaction;
+use super::database_error::DatabaseError;
 use super::owner::Owner;
 use super::row;
-use super::statement::{execute, json};
-use super::{Store, failed};
+use super::statement::{execute, read_all, read_one};
+use super::value::{DatabaseRow, Value, json, values};
 
 const READ: &str = "read the runs of agents";
 pub(super) const WRITE: &str = "write a run of an agent";
@@ -142,7 +143,7 @@ pub struct AgentRunFilter {
 impl Store {
     /// Begins a run that the caller owns. `already_exists`: there is one with this id.
     pub fn begin_agent_run(self: &Arc<Self>, run: &AgentRunRow) -> Result<AgentRunLease> {
-        let owner = Owner::this_process()?;
+        let owner = self.owner()?;
         self.hold(&run.id)?;
         let lease = AgentRunLease::new(self, &run.id, 1);
         let begun = self.write(WRITE, |transaction| {
@@ -154,7 +155,7 @@ impl Store {
                        VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?7, ?8, ?9, 1)";
             let AgentRunRow { id, pool, instance, agent, sandbox, payload, options, started_ms, .. } = run;
             let owner = json(&owner)?;
-            let values = params![id, pool, instance, agent, sandbox, payload, options, started_ms, owner];
+            let values = values![id, pool, instance, agent, sandbox, payload, options, *started_ms, owner];
             execute(transaction, sql, values)
         });
         lease.is_over.store(begun.is_err(), Ordering::Relaxed);
@@ -164,26 +165,22 @@ impl Store {
     /// Takes over an active run whose owner is gone. `None`: the run has ended, or its owner lives. `not_found`: there is
     /// no such run.
     pub fn take_agent_run(self: &Arc<Self>, id: &str) -> Result<Option<AgentRunLease>> {
-        let this = Owner::this_process()?;
+        let this = self.owner()?;
         if self.hold(id).is_err() {
             return Ok(None);
         }
         let taken = self.write(WRITE, |transaction| {
-            let found = transaction
-                .query_row("SELECT status, owner, lease FROM agent_runs WHERE id = ?1", [id], |row| {
-                    Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?, row.get::<_, i64>(2)?))
-                })
-                .optional()
-                .map_err(failed(WRITE))?;
+            let sql = "SELECT status, owner, lease FROM agent_runs WHERE id = ?1";
+            let found = read_one(transaction, WRITE, sql, values![id], |row| {
+                Ok((row.get::<String>("status")?, row.get("owner")?, row.get::<i64>("lease")?))
+            })?;
             let Some((status, owner, lease)) = found else { return Err(no_run(id)) };
-            let owner: Option<Owner> = owner.and_then(|owner| serde_json::from_str(&owner).ok());
             // If the owner is this process, its task has released the run: `hold` above would have failed otherwise.
-            let is_free = owner.is_none_or(|owner| owner == this || !owner.is_alive());
-            if status != AgentRunStatus::Active.as_str() || !is_free {
+            if status != AgentRunStatus::Active.as_str() || !is_free(transaction, owner, &this)? {
                 return Ok(None);
             }
             let sql = "UPDATE agent_runs SET owner = ?2, lease = ?3 WHERE id = ?1";
-            execute(transaction, sql, params![id, json(&this)?, lease + 1])?;
+            execute(transaction, sql, values![id, json(&this)?, lease + 1])?;
             Ok(Some(lease + 1))
         });
         match taken {
@@ -198,7 +195,7 @@ impl Store {
     fn give_up_agent_run(&self, lease: &AgentRunLease) -> Result<()> {
         self.write(WRITE, |transaction| {
             let sql = "UPDATE agent_runs SET owner = NULL WHERE id = ?1 AND lease = ?2 AND status = 'active'";
-            execute(transaction, sql, params![lease.id, lease.number])
+            execute(transaction, sql, values![&lease.id, lease.number])
         })
     }
 
@@ -212,20 +209,20 @@ impl Store {
 
     /// Returns the ids of the active runs whose owner is gone, the oldest first.
     pub fn abandoned_agent_runs(&self) -> Result<Vec<String>> {
-        let this = Owner::this_process()?;
-        let rows: Vec<(String, Option<String>)> = self.read(READ, |transaction| {
-            let sql = "SELECT id, owner FROM agent_runs WHERE status = 'active' ORDER BY started_ms, id";
-            let mut statement = transaction.prepare_cached(sql).map_err(failed(READ))?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed(READ))?;
-            rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
-        })?;
-        let held = held();
-        let is_abandoned = |(id, owner): &(String, Option<String>)| {
-            let owner: Option<Owner> = owner.as_ref().and_then(|owner| serde_json::from_str(owner).ok());
-            let of_this = held.contains(&(self.identity.clone(), id.clone()));
-            !of_this && owner.is_none_or(|owner| owner == this || !owner.is_alive())
-        };
-        Ok(rows.into_iter().filter(is_abandoned).map(|(id, _)| id).collect())
+        let this = self.owner()?;
+        let sql = "SELECT id, owner FROM agent_runs WHERE status = 'active' ORDER BY started_ms, id";
+        self.read(READ, |transaction| {
+            let rows = read_all(transaction, READ, sql, &[], |row| {
+                Ok((row.get::<String>("id")?, row.get("owner")?))
+            })?;
+            let mut abandoned = Vec::new();
+            for (id, owner) in rows {
+                if !self.holds_agent_run(&id) && is_free(transaction, owner, &this)? {
+                    abandoned.push(id);
+                }
+            }
+            Ok(abandoned)
+        })
     }
 
     /// Returns the run with this id.
@@ -236,9 +233,9 @@ impl Store {
     /// Returns the runs that match a filter, the newest first.
     pub fn agent_runs(&self, filter: &AgentRunFilter) -> Result<Vec<AgentRunRow>> {
         let AgentRunFilter { status, agent, instance, pools, is_brief, before, limit } = filter;
-        let (mut wanted, mut values): (Vec<String>, Vec<Box<dyn ToSql>>) = (Vec::new(), Vec::new());
+        let (mut wanted, mut values): (Vec<String>, Vec<Value>) = (Vec::new(), Vec::new());
         let mut add = |column: &str, value: String| {
-            values.push(Box::new(value));
+            values.push(value.into());
             wanted.push(format!("{column} = ?{}", values.len()));
         };
         if let Some(status) = status {
@@ -251,24 +248,18 @@ impl Store {
             add("instance", instance.clone());
         }
         if let Some(pools) = pools {
-            values.push(Box::new(json(pools)?));
-            wanted.push(format!("pool IN (SELECT value FROM json_each(?{}))", values.len()));
+            wanted.push(is_one_of("pool", pools, &mut values));
         }
         if let Some((started_ms, id)) = before {
-            values.extend([Box::new(*started_ms) as Box<dyn ToSql>, Box::new(id.clone())]);
+            values.extend([Value::from(*started_ms), id.into()]);
             wanted.push(format!("(started_ms, id) < (?{}, ?{})", values.len() - 1, values.len()));
         }
         let filtered =
             if wanted.is_empty() { String::new() } else { format!("WHERE {}", wanted.join(" AND ")) };
-        values.push(Box::new(i64::try_from(*limit).unwrap_or(i64::MAX)));
+        values.push((*limit).into());
         let select = select(if *is_brief { NOTHING_LARGE } else { LARGE });
         let sql = format!("{select} {filtered} ORDER BY started_ms DESC, id DESC LIMIT ?{}", values.len());
-        self.read(READ, |transaction| {
-            let mut statement = transaction.prepare_cached(&sql).map_err(failed(READ))?;
-            let values = rusqlite::params_from_iter(values.iter());
-            let rows = statement.query_map(values, from_row).map_err(failed(READ))?;
-            rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
-        })
+        self.read(READ, |transaction| read_all(transaction, READ, &sql, &values, from_row))
     }
 
     /// Returns the instances of an agent that have runs, sorted, from the one behind `after` on.
@@ -279,12 +270,14 @@ impl Store {
         after: &str,
         limit: u64,
     ) -> Result<Vec<String>> {
-        let pools = pools.map(|pools| json(&pools)).transpose()?;
-        let sql = "SELECT DISTINCT instance FROM agent_runs
-                   WHERE agent = ?1 AND instance > ?2
-                       AND (?3 IS NULL OR pool IN (SELECT value FROM json_each(?3)))
-                   ORDER BY instance LIMIT ?4";
-        self.texts(sql, params![agent, after, pools, to_sql(limit)])
+        let mut values = values![agent, after, limit].to_vec();
+        let of_pools = pools.map(|pools| format!("AND {}", is_one_of("pool", pools, &mut values)));
+        let sql = format!(
+            "SELECT DISTINCT instance AS text FROM agent_runs
+             WHERE agent = ?1 AND instance > ?2 {} ORDER BY instance LIMIT ?3",
+            of_pools.unwrap_or_default()
+        );
+        self.texts(&sql, &values)
     }
 
     /// Tells whether a task of this process holds the run.
@@ -294,40 +287,54 @@ impl Store {
 
     /// Returns at most `limit` events of a run, from the number `from` on, as JSON.
     pub fn agent_events(&self, run: &str, from: u64, limit: u64) -> Result<Vec<String>> {
-        let sql = "SELECT event FROM agent_events WHERE run = ?1 AND number >= ?2 ORDER BY number LIMIT ?3";
-        self.texts(sql, params![run, to_sql(from), to_sql(limit)])
+        let sql =
+            "SELECT event AS text FROM agent_events WHERE run = ?1 AND number >= ?2 ORDER BY number LIMIT ?3";
+        self.texts(sql, values![run, from, limit])
     }
 
     /// Returns the steps of a run, as JSON, with their sessions and numbers.
     pub fn agent_steps(&self, run: &str) -> Result<Vec<(String, u64, String)>> {
         self.read(READ, |transaction| {
             let sql = "SELECT session, number, step FROM agent_steps WHERE run = ?1 ORDER BY session, number";
-            let mut statement = transaction.prepare_cached(sql).map_err(failed(READ))?;
-            let rows = statement
-                .query_map([run], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-                .map_err(failed(READ))?;
-            rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
+            read_all(transaction, READ, sql, values![run], |row| {
+                Ok((row.get("session")?, row.get("number")?, row.get("step")?))
+            })
         })
     }
 
     /// Returns the entries of a conversation, as JSON, or `None` if there is no such conversation.
     pub fn agent_conversation(&self, key: &str) -> Result<Option<Vec<String>>> {
-        let sql = "SELECT entry FROM agent_entries WHERE conversation = ?1 ORDER BY number";
-        let entries = self.texts(sql, params![key])?;
+        let sql = "SELECT entry AS text FROM agent_entries WHERE conversation = ?1 ORDER BY number";
+        let entries = self.texts(sql, values![key])?;
         if !entries.is_empty() {
             return Ok(Some(entries));
         }
-        let there = self.texts("SELECT key FROM agent_conversations WHERE key = ?1", params![key])?;
+        let there = self.texts("SELECT key AS text FROM agent_conversations WHERE key = ?1", values![key])?;
         Ok((!there.is_empty()).then_some(entries))
     }
 
-    fn texts(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<String>> {
-        self.read(READ, |transaction| {
-            let mut statement = transaction.prepare_cached(sql).map_err(failed(READ))?;
-            let rows = statement.query_map(values, |row| row.get(0)).map_err(failed(READ))?;
-            rows.collect::<rusqlite::Result<_>>().map_err(failed(READ))
-        })
+    /// Returns the column `text` of a statement's rows.
+    fn texts(&self, sql: &str, values: &[Value]) -> Result<Vec<String>> {
+        self.read(READ, |transaction| read_all(transaction, READ, sql, values, |row| row.get("text")))
     }
+}
+
+/// Tells whether a run may be taken by this process, as far as the owner in its row tells.
+fn is_free(transaction: &Transaction<'_>, owner: Option<String>, this: &Owner) -> Result<bool> {
+    let owner: Option<Owner> = owner.and_then(|owner| serde_json::from_str(&owner).ok());
+    match owner {
+        Some(owner) if owner != *this => is_alive(transaction, &owner).map(|is_alive| !is_alive),
+        _ => Ok(true),
+    }
+}
+
+/// Returns the condition that a column has one of these values, which it adds to those of the statement.
+fn is_one_of(column: &str, wanted: &[String], values: &mut Vec<Value>) -> String {
+    let first = values.len() + 1;
+    values.extend(wanted.iter().map(Value::from));
+    let numbers: Vec<String> = (first..=values.len()).map(|number| format!("?{number}")).collect();
+    // No list of a statement may be empty.
+    if numbers.is_empty() { "1 = 0".to_owned() } else { format!("{column} IN ({})", numbers.join(", ")) }
 }
 
 fn held() -> MutexGuard<'static, HashSet<(StoreIdentity, String)>> {
@@ -342,11 +349,10 @@ fn select(large: &str) -> String {
 
 fn select_one(transaction: &Transaction<'_>, id: &str) -> Result<Option<AgentRunRow>> {
     let sql = format!("{} WHERE id = ?1", select(LARGE));
-    let mut statement = transaction.prepare_cached(&sql).map_err(failed(READ))?;
-    statement.query_row([id], from_row).optional().map_err(failed(READ))
+    read_one(transaction, READ, &sql, values![id], from_row)
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<AgentRunRow> {
+fn from_row(row: &DatabaseRow) -> std::result::Result<AgentRunRow, DatabaseError> {
     Ok(AgentRunRow {
         id: row.get("id")?,
         pool: row.get("pool")?,
@@ -365,10 +371,6 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<AgentRunRow> {
 
 pub(super) fn no_run(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no run `{id}`"))
-}
-
-pub(super) fn to_sql(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -417,7 +419,7 @@ mod tests {
     #[test]
     fn a_run_whose_lease_is_dropped_names_no_owner_for_other_processes() {
         let store = Store::in_memory().unwrap();
-        let owners = || store.texts("SELECT coalesce(owner, 'nobody') FROM agent_runs", []).unwrap();
+        let owners = || store.texts("SELECT coalesce(owner, 'nobody') AS text FROM agent_runs", &[]).unwrap();
         let lease = store.begin_agent_run(&run("r")).unwrap();
         assert_ne!(owners(), ["nobody"]);
         drop(lease);

@@ -2,10 +2,10 @@
 //! an older copy of it, or none, is found to be one.
 
 use eyot::Result;
-use rusqlite::{OptionalExtension, ToSql, params};
 
-use super::statement::execute;
-use super::{Store, failed};
+use super::Store;
+use super::statement::{count_changed, execute, read_one};
+use super::value::values;
 
 /// The last event that a log is known to have had.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,36 +26,28 @@ impl Store {
     pub fn anchor(&self, log: &str) -> Result<Option<Anchor>> {
         self.read(READ, |transaction| {
             let sql = "SELECT seq, hash, is_contradicted FROM anchors WHERE log = ?1";
-            let mut statement = transaction.prepare_cached(sql).map_err(failed(READ))?;
-            let found = statement.query_row([log], |row| {
-                let seq = row.get::<_, i64>(0)?.unsigned_abs();
-                Ok(Anchor { seq, hash: row.get(1)?, is_contradicted: row.get(2)? })
-            });
-            found.optional().map_err(failed(READ))
+            read_one(transaction, READ, sql, values![log], |row| {
+                let (hash, is_contradicted) = (row.get("hash")?, row.get("is_contradicted")?);
+                Ok(Anchor { seq: row.get("seq")?, hash, is_contradicted })
+            })
         })
     }
 
     /// Moves the anchor of a log, unless another process has moved it since it was `known`. Returns
     /// whether it was moved.
     pub fn move_anchor(&self, log: &str, known: Option<&Anchor>, to: &Anchor) -> Result<bool> {
-        let seq = i64::try_from(to.seq).unwrap_or(i64::MAX);
+        let Anchor { seq, hash, is_contradicted } = to;
         self.write(MOVE, |transaction| {
-            let execute = |sql, row: &[&dyn ToSql]| {
-                transaction
-                    .prepare_cached(sql)
-                    .and_then(|mut statement| statement.execute(row))
-                    .map_err(failed(MOVE))
-            };
             let changed = match known {
                 None => {
                     let sql = "INSERT INTO anchors VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-                    execute(sql, params![log, seq, to.hash, to.is_contradicted])?
+                    count_changed(transaction, MOVE, sql, values![log, *seq, hash, *is_contradicted])?
                 }
                 Some(known) => {
-                    let known_seq = i64::try_from(known.seq).unwrap_or(i64::MAX);
                     let sql = "UPDATE anchors SET seq = ?2, hash = ?3, is_contradicted = ?4
                                WHERE log = ?1 AND seq = ?5 AND hash = ?6 AND is_contradicted = 0";
-                    execute(sql, params![log, seq, to.hash, to.is_contradicted, known_seq, known.hash])?
+                    let values = values![log, *seq, hash, *is_contradicted, known.seq, &known.hash];
+                    count_changed(transaction, MOVE, sql, values)?
                 }
             };
             Ok(changed > 0)
@@ -65,7 +57,7 @@ impl Store {
     /// Forgets the anchor of a log, which is about to begin anew.
     pub fn forget_anchor(&self, log: &str) -> Result<()> {
         self.write(MOVE, |transaction| {
-            execute(transaction, "DELETE FROM anchors WHERE log = ?1", params![log]).map(drop)
+            execute(transaction, "DELETE FROM anchors WHERE log = ?1", values![log])
         })
     }
 }

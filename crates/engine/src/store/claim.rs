@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Result, SandboxId};
-use rusqlite::params;
 
 use super::Store;
+use super::database::{Database, Transaction};
 use super::owner::Owner;
 use super::row::SandboxRow;
-use super::statement::execute;
+use super::statement::{execute, read_one};
+use super::value::{DatabaseRow, values};
 
 /// One store, however often this process has it open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,12 +22,25 @@ pub(super) enum StoreIdentity {
     File(PathBuf),
     /// A store in memory, by a number of its own.
     Memory(u64),
+    /// A store in a database, as the server that this process is there. It has as many as it opens.
+    Server(String),
 }
 
 type ClaimCounts = HashMap<(StoreIdentity, SandboxId), usize>;
 
 /// The number of live claims on each sandbox.
 static CLAIMS: LazyLock<Mutex<ClaimCounts>> = LazyLock::new(Mutex::default);
+
+/// A server is taken for ended after 30 seconds without a renewal, by the database's clock.
+const IS_THERE: &str = "SELECT id FROM servers WHERE id = ?1 \
+     AND seen_ms > (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 30000";
+
+/// Tells whether a process runs, or a server is there.
+pub(super) fn is_alive(transaction: &Transaction<'_>, owner: &Owner) -> Result<bool> {
+    let Some(id) = owner.server() else { return Ok(owner.is_alive()) };
+    let id_of = |row: &DatabaseRow| row.get::<String>("id");
+    Ok(read_one(transaction, "look for a server", IS_THERE, values![id], id_of)?.is_some())
+}
 
 fn claim_counts() -> MutexGuard<'static, ClaimCounts> {
     CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -80,25 +94,54 @@ impl Store {
         Claim { store: Arc::clone(self), id: id.clone(), is_finished: false }
     }
 
+    /// Returns this process, as the rows of this store name it.
+    pub fn owner(&self) -> Result<Owner> {
+        match &self.database {
+            Database::Sqlite(_) => Owner::this_process(),
+            Database::Postgres(database) => Ok(database.presence().owner()),
+        }
+    }
+
+    /// Tells whether the process that a row names can still go on.
+    pub fn is_alive(&self, owner: &Owner) -> Result<bool> {
+        self.read("look for a process", |transaction| is_alive(transaction, owner))
+    }
+
     /// Returns whether the owner that a row of this sandbox names can do nothing more for it: the
     /// process has ended, or it is this one and no task of it holds a claim. `own`: how many claims
     /// the caller holds.
-    pub(super) fn is_idle(&self, owner: &Owner, id: &SandboxId, own: usize) -> bool {
-        if Owner::this_process().is_ok_and(|this| this == *owner) {
+    pub(super) fn is_idle(
+        &self,
+        transaction: &Transaction<'_>,
+        owner: &Owner,
+        id: &SandboxId,
+        own: usize,
+    ) -> Result<bool> {
+        if self.owner().is_ok_and(|this| this == *owner) {
             let key = (self.identity.clone(), id.clone());
-            return claim_counts().get(&key).is_none_or(|held| *held <= own);
+            return Ok(claim_counts().get(&key).is_none_or(|held| *held <= own));
         }
-        !owner.is_alive()
+        is_alive(transaction, owner).map(|is_alive| !is_alive)
+    }
+
+    /// The same of the owner that this row names. Without one it is `false`.
+    pub(super) fn is_row_idle(
+        &self,
+        transaction: &Transaction<'_>,
+        row: &SandboxRow,
+        own: usize,
+    ) -> Result<bool> {
+        row.owner.as_ref().map_or(Ok(false), |owner| self.is_idle(transaction, owner, &row.id, own))
     }
 
     /// Returns whether somebody has begun to make or remove this sandbox who can't go on.
-    pub fn is_given_up(&self, row: &SandboxRow) -> bool {
-        row.owner.as_ref().is_some_and(|owner| self.is_idle(owner, &row.id, 0))
+    pub fn is_given_up(&self, row: &SandboxRow) -> Result<bool> {
+        self.read("look for a process", |transaction| self.is_row_idle(transaction, row, 0))
     }
 
     /// Gives up this process's work on a sandbox, so that another task can take it over.
     fn give_up(&self, id: &SandboxId) -> Result<()> {
-        let Owner { pid, start_ticks, boot_id } = Owner::this_process()?;
+        let Owner { pid, start_ticks, boot_id } = self.owner()?;
         let nobody = Owner::none();
         self.write_on_spare("give up the work on a sandbox", |transaction| {
             for table in ["sandboxes", "wakes"] {
@@ -107,7 +150,7 @@ impl Store {
                      WHERE id = ?1 AND owner_pid = ?5 AND owner_start_ticks = ?6 AND owner_boot_id = ?7"
                 );
                 let to = (nobody.pid, nobody.start_ticks, &nobody.boot_id);
-                let values = params![id.as_str(), to.0, to.1, to.2, pid, start_ticks, boot_id];
+                let values = values![id.as_str(), to.0, to.1, to.2, pid, start_ticks, &boot_id];
                 execute(transaction, &sql, values)?;
             }
             Ok(())

@@ -2,12 +2,14 @@
 
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result, SandboxName};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 
+use super::Store;
+use super::database::Transaction;
+use super::database_error::DatabaseError;
 use super::row;
-use super::statement::{execute, json};
-use super::{Store, failed};
+use super::statement::{execute, read_all, read_one};
+use super::value::{DatabaseRow, json, values};
 
 /// The facts about an API key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -53,7 +55,7 @@ impl Store {
                     .with_hint(format!("take another name, or: eyot keys revoke {name}")));
             }
             let sql = "INSERT INTO api_keys VALUES (?1, ?2, ?3, ?4, ?5, NULL)";
-            execute(transaction, sql, params![id, name.as_str(), hash, json(&pools)?, now_ms()])?;
+            execute(transaction, sql, values![id, name.as_str(), hash, json(&pools)?, now_ms()])?;
             active_key(transaction, id)?.ok_or_else(|| not_found(id))
         })
     }
@@ -62,9 +64,7 @@ impl Store {
     pub fn keys(&self) -> Result<Vec<KeyRow>> {
         self.read(WHAT, |transaction| {
             let sql = format!("{SELECT} ORDER BY created_ms, id");
-            let mut statement = transaction.prepare_cached(&sql).map_err(failed(WHAT))?;
-            let rows = statement.query_map([], from_row).map_err(failed(WHAT))?;
-            rows.collect::<rusqlite::Result<_>>().map_err(failed(WHAT))
+            read_all(transaction, WHAT, &sql, &[], from_row)
         })
     }
 
@@ -73,10 +73,10 @@ impl Store {
         self.read(WHAT, |transaction| key_by_hash(transaction, hash))
     }
 
-    /// The same in some microseconds, without waiting for anybody; `None` while somebody in this process uses the store. For
-    /// async code, where a thread that may block costs more than the look.
+    /// The same in some microseconds, without waiting for anybody; `None` while somebody in this process uses the store, and if it lies in a
+    /// database. For async code, where a thread that may block costs more than the look.
     pub fn key_of_hash_at_once(&self, hash: [u8; 32]) -> Option<Result<Option<KeyRow>>> {
-        self.read_at_once(|connection| key_by_hash(connection, hash))
+        self.read_at_once(|transaction| key_by_hash(transaction, hash))
     }
 
     /// Revokes the key in use with this id or name; `not_found` if there is none.
@@ -84,22 +84,20 @@ impl Store {
         self.write_on_spare("revoke a key", |transaction| {
             let row = active_key(transaction, id_or_name)?.ok_or_else(|| not_found(id_or_name))?;
             let now = now_ms();
-            execute(transaction, "UPDATE api_keys SET revoked_ms = ?2 WHERE id = ?1", params![row.id, now])?;
+            execute(transaction, "UPDATE api_keys SET revoked_ms = ?2 WHERE id = ?1", values![&row.id, now])?;
             Ok(KeyRow { revoked_ms: Some(now), ..row })
         })
     }
 }
 
-fn key_by_hash(connection: &Connection, hash: [u8; 32]) -> Result<Option<KeyRow>> {
+fn key_by_hash(transaction: &Transaction<'_>, hash: [u8; 32]) -> Result<Option<KeyRow>> {
     let sql = format!("{SELECT} WHERE hash = ?1 AND revoked_ms IS NULL");
-    let mut statement = connection.prepare_cached(&sql).map_err(failed(WHAT))?;
-    statement.query_row([hash], from_row).optional().map_err(failed(WHAT))
+    read_one(transaction, WHAT, &sql, values![hash], from_row)
 }
 
 fn active_key(transaction: &Transaction<'_>, id_or_name: &str) -> Result<Option<KeyRow>> {
     let sql = format!("{SELECT} WHERE (id = ?1 OR name = ?1) AND revoked_ms IS NULL");
-    let mut statement = transaction.prepare_cached(&sql).map_err(failed(WHAT))?;
-    statement.query_row([id_or_name], from_row).optional().map_err(failed(WHAT))
+    read_one(transaction, WHAT, &sql, values![id_or_name], from_row)
 }
 
 fn not_found(id_or_name: &str) -> Error {
@@ -107,7 +105,7 @@ fn not_found(id_or_name: &str) -> Error {
         .with_hint("`eyot keys ls` shows the keys there are")
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
+fn from_row(row: &DatabaseRow) -> std::result::Result<KeyRow, DatabaseError> {
     Ok(KeyRow {
         id: row.get("id")?,
         name: row::parsed(row, "name", |text| SandboxName::parse(text).ok())?,

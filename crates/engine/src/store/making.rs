@@ -2,12 +2,13 @@
 
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result, SandboxId};
-use rusqlite::{Transaction, params};
 
+use super::database::Transaction;
 use super::owner::Owner;
 use super::row::{NewSandbox, RowState, SandboxRow, by_id, by_name};
-use super::statement::{execute, json};
-use super::{Store, failed, pools, quota};
+use super::statement::{execute, read_one};
+use super::value::{json, values};
+use super::{Store, pools, quota};
 use crate::pool_options::PoolQuotas;
 
 /// The result of asking for a name.
@@ -27,7 +28,7 @@ impl Store {
     /// Takes a name for a sandbox that this process is about to make. Of all processes that ask for one name at a time one
     /// gets it. Over a quota: `quota`, with what is used and what was asked for; so on a full disk. Without the pool: `not_found`.
     pub fn begin_making(&self, new: &NewSandbox, quotas: &PoolQuotas) -> Result<NameReservation> {
-        let owner = Owner::this_process()?;
+        let owner = self.owner()?;
         self.write(WHAT, |transaction| self.reserve(transaction, new, quotas, &owner))
     }
 
@@ -38,7 +39,7 @@ impl Store {
         quotas: &PoolQuotas,
         pool_options: &serde_json::Value,
     ) -> Result<NameReservation> {
-        let owner = Owner::this_process()?;
+        let owner = self.owner()?;
         self.write(WHAT, |transaction| {
             pools::put(transaction, &new.pool, pool_options)?;
             self.reserve(transaction, new, quotas, &owner)
@@ -67,7 +68,7 @@ impl Store {
     /// Takes a name for a sandbox that is there already; the pool is noted if need be. Returns
     /// whether it did: both the name and the id must be free.
     pub fn adopt(&self, new: &NewSandbox, pool_options: &serde_json::Value) -> Result<bool> {
-        let owner = Owner::this_process()?;
+        let owner = self.owner()?;
         self.write("adopt a sandbox", |transaction| {
             let is_taken = by_name(transaction, &new.pool, &new.name)?.is_some()
                 || by_id(transaction, &new.id)?.is_some();
@@ -90,7 +91,7 @@ impl Store {
     /// Marks the sandbox as made: it is live from now on and has no owner. Only its maker may say
     /// so (`conflict`); `not_found` if it is not there (any more).
     pub fn finish_making(&self, id: &SandboxId) -> Result<SandboxRow> {
-        let owner = Owner::this_process()?;
+        let owner = self.owner()?;
         self.write("note that a sandbox was made", |transaction| {
             let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             if row.state != RowState::Making || row.owner.as_ref() != Some(&owner) {
@@ -105,15 +106,14 @@ impl Store {
 fn make_live(transaction: &Transaction<'_>, id: &SandboxId) -> Result<()> {
     let sql = "UPDATE sandboxes SET state = 'live', owner_pid = NULL, owner_start_ticks = NULL, \
          owner_boot_id = NULL, last_change_ms = ?2 WHERE id = ?1";
-    execute(transaction, sql, params![id.as_str(), now_ms()])
+    execute(transaction, sql, values![id.as_str(), now_ms()])
 }
 
 fn next_generation(transaction: &Transaction<'_>, new: &NewSandbox) -> Result<u64> {
     let sql = "INSERT INTO generations VALUES (?1, ?2, 1) \
-         ON CONFLICT DO UPDATE SET generation = generation + 1 RETURNING generation";
-    let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
-    let generation = statement.query_row([new.pool.as_str(), new.name.as_str()], |row| row.get(0));
-    let generation = generation.map_err(failed(WHAT))?;
+         ON CONFLICT (pool, name) DO UPDATE SET generation = generations.generation + 1 RETURNING generation";
+    let values = values![new.pool.as_str(), new.name.as_str()];
+    let generation = read_one(transaction, WHAT, sql, values, |row| row.get("generation"))?.unwrap_or(1);
     if generation == 1 {
         forget_names(transaction, new)?;
     }
@@ -125,7 +125,7 @@ fn forget_names(transaction: &Transaction<'_>, new: &NewSandbox) -> Result<()> {
     let sql = "DELETE FROM generations WHERE pool = ?1 AND name != ?2 \
          AND (SELECT count(*) FROM generations WHERE pool = ?1) > ?3 \
          AND name NOT IN (SELECT name FROM sandboxes WHERE pool = ?1)";
-    execute(transaction, sql, params![new.pool.as_str(), new.name.as_str(), MOST_NAMES])
+    execute(transaction, sql, values![new.pool.as_str(), new.name.as_str(), MOST_NAMES])
 }
 
 fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owner: &Owner) -> Result<()> {
@@ -136,25 +136,26 @@ fn insert(transaction: &Transaction<'_>, new: &NewSandbox, generation: u64, owne
     let now = now_ms();
     let sql = "INSERT INTO sandboxes (pool, name, id, generation, provider, image, spec, services, state, owner_pid, \
          owner_start_ticks, owner_boot_id, sleep_after_ms, created_ms, deadline_ms, last_change_ms, memory_mib, \
-         disk_mib, process) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'making', ?9, ?10, ?11, ?12, ?13, ?14, ?13, ?15, ?16, ?17)";
-    let values = params![
+         disk_mib, pids, process) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'making', ?9, ?10, ?11, ?12, ?13, ?14, ?13, ?15, ?16, ?17, ?18)";
+    let values = values![
         new.pool.as_str(),
         new.name.as_str(),
         new.id.as_str(),
         generation,
-        new.provider,
-        new.image,
+        &new.provider,
+        &new.image,
         json(&new.spec)?,
         json(&new.services)?,
         owner.pid,
         owner.start_ticks,
-        owner.boot_id,
+        &owner.boot_id,
         new.sleep_after_ms,
         now,
         new.deadline_ms,
         new.spec.limits.memory_mib,
         new.spec.limits.disk_mib,
+        new.spec.limits.pids,
         new.lives_with_its_process.then(|| json(owner)).transpose()?,
     ];
     execute(transaction, sql, values)

@@ -7,6 +7,9 @@ use std::sync::OnceLock;
 use eyot::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+/// The mark of a server of a database, in the place of a host's boot.
+const SERVER: &str = "server ";
+
 /// A process of this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
@@ -37,6 +40,16 @@ impl Owner {
     }
 
     /// The process that has this number now.
+    /// The process that is known as this server to a database.
+    pub(super) fn of_server(id: &str) -> Self {
+        Self { pid: std::process::id(), start_ticks: 0, boot_id: format!("{SERVER}{id}") }
+    }
+
+    /// Returns the id of a server of a database, if it is one.
+    pub(super) fn server(&self) -> Option<&str> {
+        self.boot_id.strip_prefix(SERVER)
+    }
+
     fn now(pid: u32) -> io::Result<Self> {
         let start_ticks = ProcStat::read(pid)?.start_ticks;
         Ok(Self { pid, start_ticks, boot_id: boot_id()? })

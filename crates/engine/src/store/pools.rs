@@ -2,12 +2,14 @@
 
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result, SandboxName};
-use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde_json::Value;
 
+use super::Store;
+use super::database::Transaction;
+use super::database_error::DatabaseError;
 use super::row;
-use super::statement::{execute, json};
-use super::{Store, failed};
+use super::statement::{execute, read_all, read_one};
+use super::value::{DatabaseRow, json, values};
 
 /// A pool as the store knows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,9 +42,7 @@ impl Store {
     pub fn pools(&self) -> Result<Vec<PoolRow>> {
         self.read(WHAT, |transaction| {
             let sql = "SELECT name, created_ms, options FROM pools ORDER BY name";
-            let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
-            let rows = statement.query_map([], from_row).map_err(failed(WHAT))?;
-            rows.collect::<rusqlite::Result<_>>().map_err(failed(WHAT))
+            read_all(transaction, WHAT, sql, &[], from_row)
         })
     }
 
@@ -50,22 +50,24 @@ impl Store {
     /// were used is not forgotten with it.
     pub fn remove_pool(&self, name: &SandboxName) -> Result<()> {
         self.write_on_spare("forget a pool", |transaction| {
-            let sql = "SELECT count(*) FROM sandboxes WHERE pool = ?1";
+            let sql = "SELECT count(*) AS sandboxes FROM sandboxes WHERE pool = ?1";
+            let count = |row: &DatabaseRow| row.get("sandboxes");
             let sandboxes: u64 =
-                transaction.query_row(sql, [name.as_str()], |row| row.get(0)).map_err(failed(WHAT))?;
+                read_one(transaction, WHAT, sql, values![name.as_str()], count)?.unwrap_or(0);
             if sandboxes > 0 {
                 let message = format!("forget pool `{name}`: it has {sandboxes} sandboxes");
                 return Err(Error::new(ErrorKind::Conflict, message).with_hint("remove them first"));
             }
-            execute(transaction, "DELETE FROM pools WHERE name = ?1", [name.as_str()])
+            execute(transaction, "DELETE FROM pools WHERE name = ?1", values![name.as_str()])
         })
     }
 }
 
 /// Notes a pool.
 pub(super) fn put(transaction: &Transaction<'_>, name: &SandboxName, options: &Value) -> Result<()> {
-    let sql = "INSERT INTO pools VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET options = excluded.options";
-    execute(transaction, sql, params![name.as_str(), now_ms(), json(options)?])
+    let sql =
+        "INSERT INTO pools VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET options = excluded.options";
+    execute(transaction, sql, values![name.as_str(), now_ms(), json(options)?])
 }
 
 /// Refuses a pool that is not there.
@@ -79,11 +81,10 @@ fn not_found(name: &SandboxName) -> Error {
 
 fn by_name(transaction: &Transaction<'_>, name: &SandboxName) -> Result<Option<PoolRow>> {
     let sql = "SELECT name, created_ms, options FROM pools WHERE name = ?1";
-    let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
-    statement.query_row([name.as_str()], from_row).optional().map_err(failed(WHAT))
+    read_one(transaction, WHAT, sql, values![name.as_str()], from_row)
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<PoolRow> {
+fn from_row(row: &DatabaseRow) -> std::result::Result<PoolRow, DatabaseError> {
     Ok(PoolRow {
         name: row::parsed(row, "name", |text| SandboxName::parse(text).ok())?,
         created_ms: row.get("created_ms")?,

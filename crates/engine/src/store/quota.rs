@@ -1,11 +1,13 @@
 //! Quotas: what the sandboxes of a pool use together, held against what they may, in the transaction that takes a name.
 
 use eyot::{Error, ErrorKind, Limits, Result, SandboxName};
-use rusqlite::Transaction;
 
+use super::Store;
+use super::database::Transaction;
 use super::owner::Owner;
 use super::row::{NewSandbox, process};
-use super::{Store, failed};
+use super::statement::read_all;
+use super::value::values;
 use crate::pool_options::PoolQuotas;
 
 /// The amount that the sandboxes of a pool may use together by their limits, those that are being
@@ -32,14 +34,14 @@ impl Store {
 }
 
 fn used(transaction: &Transaction<'_>, pool: &SandboxName) -> Result<QuotaUse> {
-    let sql = "SELECT memory_mib, disk_mib, json_extract(spec, '$.limits.pids'), process FROM sandboxes WHERE pool = ?1";
-    let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
-    let limits = statement
-        .query_map([pool.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, process(row)?)));
+    let sql = "SELECT memory_mib, disk_mib, pids, process FROM sandboxes WHERE pool = ?1";
+    let limits = read_all(transaction, WHAT, sql, values![pool.as_str()], |row| {
+        Ok((row.get("memory_mib")?, row.get("disk_mib")?, row.get("pids")?, process(row)?))
+    })?;
     let (mut sum, mut processes) = (QuotaUse::default(), Vec::new());
-    for limits in limits.map_err(failed(WHAT))? {
+    for limits in limits {
         let (memory_mib, disk_mib, pids, process): (Option<u64>, Option<u64>, Option<u64>, Option<Owner>) =
-            limits.map_err(failed(WHAT))?;
+            limits;
         // It has ended with its process, and its row goes when somebody looks for it.
         if process.is_some_and(|process| has_ended(process, &mut processes)) {
             continue;

@@ -2,23 +2,27 @@
 
 use eyot::internal::now_ms;
 use eyot::{Result, SandboxId};
-use rusqlite::{Transaction, params};
 
 use super::Store;
+use super::claim::is_alive;
+use super::database::Transaction;
 use super::making::{owned_by_other, sandbox_not_found};
 use super::owner::Owner;
 use super::row::{RowState, SandboxRow, by_id};
 use super::statement::execute;
+use super::value::values;
 
 impl Store {
     /// This process is about to remove the sandbox: one that is live; one that it makes or removes itself (a make that
     /// failed, a remove that is tried again); or one whose maker or remover has ended. While another process that lives is
     /// at work on it: `conflict`. `not_found` if it is not there (any more).
     pub fn begin_removing(&self, id: &SandboxId) -> Result<SandboxRow> {
-        let this = Owner::this_process()?;
+        let this = self.owner()?;
         self.write_on_spare("begin to remove a sandbox", |transaction| {
             let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
-            if row.owner.as_ref().is_some_and(|owner| *owner != this && owner.is_alive()) {
+            if let Some(owner) = row.owner.as_ref().filter(|owner| **owner != this)
+                && is_alive(transaction, owner)?
+            {
                 return Err(owned_by_other(&row));
             }
             take_ownership(transaction, id, RowState::Removing, &this)?;
@@ -30,12 +34,11 @@ impl Store {
     /// it may be live by now, though its row said otherwise when the caller read it. The caller
     /// holds one claim on it.
     pub fn begin_removing_given_up(&self, id: &SandboxId) -> Result<SandboxRow> {
-        let this = Owner::this_process()?;
+        let this = self.owner()?;
         self.write_on_spare("begin to remove a sandbox that was given up", |transaction| {
             let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             // A maker ends its claim after its row is live, so a row that still names it, without a claim, was given up.
-            let is_given_up = row.owner.as_ref().is_some_and(|owner| self.is_idle(owner, id, 1));
-            if row.state == RowState::Live || !is_given_up {
+            if row.state == RowState::Live || !self.is_row_idle(transaction, &row, 1)? {
                 return Err(owned_by_other(&row));
             }
             take_ownership(transaction, id, RowState::Removing, &this)?;
@@ -46,13 +49,13 @@ impl Store {
     /// The sandbox is gone, and its name is free. Only its remover may say so (`conflict`). Nothing
     /// happens if the row is gone already.
     pub fn finish_removing(&self, id: &SandboxId) -> Result<()> {
-        let this = Owner::this_process()?;
+        let this = self.owner()?;
         self.write_on_spare("note that a sandbox was removed", |transaction| {
             let Some(row) = by_id(transaction, id)? else { return Ok(()) };
             if row.state != RowState::Removing || row.owner.as_ref() != Some(&this) {
                 return Err(owned_by_other(&row));
             }
-            execute(transaction, "DELETE FROM sandboxes WHERE id = ?1", [id.as_str()])
+            execute(transaction, "DELETE FROM sandboxes WHERE id = ?1", values![id.as_str()])
         })
     }
 }
@@ -67,5 +70,5 @@ pub(super) fn take_ownership(
     let sql = "UPDATE sandboxes SET state = ?2, owner_pid = ?3, owner_start_ticks = ?4, owner_boot_id = ?5, \
          last_change_ms = ?6 WHERE id = ?1";
     let Owner { pid, start_ticks, boot_id } = owner;
-    execute(transaction, sql, params![id.as_str(), state.as_str(), pid, start_ticks, boot_id, now_ms()])
+    execute(transaction, sql, values![id.as_str(), state.as_str(), *pid, *start_ticks, boot_id, now_ms()])
 }

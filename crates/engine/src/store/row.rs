@@ -2,13 +2,17 @@
 
 use eyot::internal::now_ms;
 use eyot::{IdleAction, Lifecycle, Result, SandboxId, SandboxName, SandboxSpec, Service};
-use rusqlite::types::Type;
-use rusqlite::{OptionalExtension, Row, ToSql, Transaction};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::Store;
+use super::database::Transaction;
+use super::database_error::DatabaseError;
 use super::owner::Owner;
-use super::{Store, failed};
+use super::statement::{read_all, read_one};
+use super::value::{DatabaseRow, Value, values};
+
+type ColumnResult<T> = std::result::Result<T, DatabaseError>;
 
 /// The work that is being done on a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,7 +151,9 @@ const WHAT: &str = "look sandboxes up";
 impl Store {
     /// The sandboxes of a pool, by name; none of a pool that there is not.
     pub fn sandboxes(&self, pool: &SandboxName) -> Result<Vec<SandboxRow>> {
-        self.read(WHAT, |transaction| select(transaction, "WHERE pool = ?1 ORDER BY name", &[&pool.as_str()]))
+        self.read(WHAT, |transaction| {
+            select(transaction, "WHERE pool = ?1 ORDER BY name", values![pool.as_str()])
+        })
     }
 
     /// The sandboxes of all pools, by pool and name.
@@ -168,24 +174,17 @@ impl Store {
     /// The live sandboxes whose ttl has ended by this time (in milliseconds since 1970, UTC), the longest first.
     pub fn expired(&self, now_ms: i64) -> Result<Vec<SandboxRow>> {
         let rest = "WHERE state = 'live' AND deadline_ms <= ?1 ORDER BY deadline_ms";
-        self.read(WHAT, |transaction| select(transaction, rest, &[&now_ms]))
+        self.read(WHAT, |transaction| select(transaction, rest, values![now_ms]))
     }
 }
 
 /// The rows that `rest` of the statement leaves.
-pub(super) fn select(
-    transaction: &Transaction<'_>,
-    rest: &str,
-    parameters: &[&dyn ToSql],
-) -> Result<Vec<SandboxRow>> {
-    let failed = failed(WHAT);
-    let mut statement = transaction.prepare_cached(&format!("{SELECT} {rest}")).map_err(&failed)?;
-    let rows = statement.query_map(parameters, from_row).map_err(&failed)?;
-    rows.collect::<rusqlite::Result<_>>().map_err(&failed)
+pub(super) fn select(transaction: &Transaction<'_>, rest: &str, values: &[Value]) -> Result<Vec<SandboxRow>> {
+    read_all(transaction, WHAT, &format!("{SELECT} {rest}"), values, from_row)
 }
 
 pub(super) fn by_id(transaction: &Transaction<'_>, id: &SandboxId) -> Result<Option<SandboxRow>> {
-    query_one(transaction, "WHERE id = ?1", &[&id.as_str()])
+    read_one(transaction, WHAT, &format!("{SELECT} WHERE id = ?1"), values![id.as_str()], from_row)
 }
 
 pub(super) fn by_name(
@@ -193,20 +192,11 @@ pub(super) fn by_name(
     pool: &SandboxName,
     name: &SandboxName,
 ) -> Result<Option<SandboxRow>> {
-    query_one(transaction, "WHERE pool = ?1 AND name = ?2", &[&pool.as_str(), &name.as_str()])
+    let values = values![pool.as_str(), name.as_str()];
+    read_one(transaction, WHAT, &format!("{SELECT} WHERE pool = ?1 AND name = ?2"), values, from_row)
 }
 
-fn query_one(
-    transaction: &Transaction<'_>,
-    rest: &str,
-    parameters: &[&dyn ToSql],
-) -> Result<Option<SandboxRow>> {
-    let failed = failed(WHAT);
-    let mut statement = transaction.prepare_cached(&format!("{SELECT} {rest}")).map_err(&failed)?;
-    statement.query_row(parameters, from_row).optional().map_err(&failed)
-}
-
-fn from_row(row: &Row<'_>) -> rusqlite::Result<SandboxRow> {
+fn from_row(row: &DatabaseRow) -> ColumnResult<SandboxRow> {
     let state: String = row.get("state")?;
     Ok(SandboxRow {
         pool: parsed(row, "pool", |text| SandboxName::parse(text).ok())?,
@@ -218,7 +208,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<SandboxRow> {
         image: row.get("image")?,
         spec: json(row, "spec")?,
         services: json(row, "services")?,
-        state: RowState::parse(&state).ok_or_else(|| unreadable(row, "state", state.into()))?,
+        state: RowState::parse(&state).ok_or_else(|| DatabaseError::unreadable("state", state.into()))?,
         owner: owner(row)?,
         sleep_after_ms: row.get("sleep_after_ms")?,
         created_ms: row.get("created_ms")?,
@@ -228,38 +218,29 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<SandboxRow> {
 }
 
 /// Reads the process that a sandbox lives with, if it lives with one.
-pub(super) fn process(row: &Row<'_>) -> rusqlite::Result<Option<Owner>> {
+pub(super) fn process(row: &DatabaseRow) -> ColumnResult<Option<Owner>> {
     let written: Option<String> = row.get("process")?;
     written.map(|_| json(row, "process")).transpose()
 }
 
-fn owner(row: &Row<'_>) -> rusqlite::Result<Option<Owner>> {
+pub(super) fn owner(row: &DatabaseRow) -> ColumnResult<Option<Owner>> {
     let Some(pid) = row.get("owner_pid")? else { return Ok(None) };
     let (start_ticks, boot_id) = (row.get("owner_start_ticks")?, row.get("owner_boot_id")?);
     Ok(Some(Owner { pid, start_ticks, boot_id }))
 }
 
 pub(super) fn parsed<T>(
-    row: &Row<'_>,
+    row: &DatabaseRow,
     column: &str,
     parse: impl Fn(&str) -> Option<T>,
-) -> rusqlite::Result<T> {
+) -> ColumnResult<T> {
     let text: String = row.get(column)?;
-    parse(&text).ok_or_else(|| unreadable(row, column, text.into()))
+    parse(&text).ok_or_else(|| DatabaseError::unreadable(column, text.into()))
 }
 
-pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+pub(super) fn json<T: DeserializeOwned>(row: &DatabaseRow, column: &str) -> ColumnResult<T> {
     let text: String = row.get(column)?;
-    serde_json::from_str(&text).map_err(|error| unreadable(row, column, error.into()))
-}
-
-fn unreadable(
-    row: &Row<'_>,
-    column: &str,
-    reason: Box<dyn std::error::Error + Send + Sync>,
-) -> rusqlite::Error {
-    let index = row.as_ref().column_index(column).unwrap_or_default();
-    rusqlite::Error::FromSqlConversionFailure(index, Type::Text, reason)
+    serde_json::from_str(&text).map_err(|error| DatabaseError::unreadable(column, error.into()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use eyot::{Error, ErrorKind, Result};
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
 
-use super::failed;
+use super::database_error::failed;
 
 const MIGRATION_STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0001_pools.sql")),
@@ -16,6 +16,7 @@ const MIGRATION_STEPS: &[M<'static>] = &[
     M::up(include_str!("migrations/0007_agents.sql")),
     M::up(include_str!("migrations/0008_conversation_run.sql")),
     M::up(include_str!("migrations/0009_runs_of_pools.sql")),
+    M::up(include_str!("migrations/0010_pids.sql")),
 ];
 const MIGRATIONS: Migrations<'static> = Migrations::from_slice(MIGRATION_STEPS);
 
@@ -24,32 +25,35 @@ const APPLICATION_ID: i64 = 0x4579_6f74;
 const WHAT: &str = "open the store";
 
 /// Sets a connection up, and brings the file up to date. The caller holds the lock for opening.
+fn refused(error: rusqlite::Error) -> Error {
+    failed(WHAT)(error.into())
+}
+
 pub(super) fn prepare(connection: &mut Connection) -> Result<()> {
     refuse_what_is_no_store(connection)?;
     refuse_what_is_newer(connection)?;
-    let mode: String = connection
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
-        .map_err(failed(WHAT))?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0)).map_err(refused)?;
     if mode != "wal" {
         let message = format!("{WHAT}: its file system can't hold a store that processes share");
         return Err(Error::new(ErrorKind::Unsupported, message)
             .with_hint("put the state folder on a local disk (`--state`, EYOT_STATE)"));
     }
     // In WAL mode this keeps every commit over the end of the process, and the file whole over a power failure.
-    connection.pragma_update(None, "synchronous", "normal").map_err(failed(WHAT))?;
+    connection.pragma_update(None, "synchronous", "normal").map_err(refused)?;
     bring_up_to_date(connection)
 }
 
 /// Makes the tables, or changes them.
 pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<()> {
-    connection.pragma_update(None, "foreign_keys", true).map_err(failed(WHAT))?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(refused)?;
     MIGRATIONS.to_latest(connection).map_err(|error| {
         Error::new(ErrorKind::Internal, format!("{WHAT}: it can't be brought up to date")).with_source(error)
     })
 }
 
 fn refuse_what_is_no_store(connection: &Connection) -> Result<()> {
-    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed(WHAT));
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(refused);
     let is_empty = number("SELECT count(*) FROM sqlite_schema")? == 0;
     if is_empty || number("PRAGMA application_id")? == APPLICATION_ID {
         return Ok(());

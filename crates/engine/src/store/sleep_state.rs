@@ -3,9 +3,10 @@
 //! it one records it.
 
 use eyot::{Result, SandboxId};
-use rusqlite::params;
 
-use super::{Store, failed};
+use super::Store;
+use super::statement::count_changed;
+use super::value::values;
 
 const WHAT: &str = "note that a sandbox sleeps, or is awake";
 
@@ -14,9 +15,7 @@ impl Store {
     pub fn mark_asleep(&self, id: &SandboxId, is_asleep: bool) -> Result<bool> {
         self.write(WHAT, |transaction| {
             let sql = "UPDATE sandboxes SET is_asleep = ?2 WHERE id = ?1 AND is_asleep <> ?2";
-            let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
-            let changed = statement.execute(params![id.as_str(), is_asleep]).map_err(failed(WHAT))?;
-            Ok(changed > 0)
+            Ok(count_changed(transaction, WHAT, sql, values![id.as_str(), is_asleep])? > 0)
         })
     }
 }

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use eyot::{Result, SandboxId};
-use rusqlite::{OptionalExtension, Row, Transaction, params};
 
+use super::Store;
 use super::claim::Claim;
+use super::database::Transaction;
 use super::making::sandbox_not_found;
 use super::owner::Owner;
-use super::row::{SandboxRow, by_id, select};
-use super::statement::execute;
-use super::{Store, failed};
+use super::row::{SandboxRow, by_id, owner, select};
+use super::statement::{execute, read_one};
+use super::value::values;
 
 /// The turn to wake a sandbox.
 #[derive(Debug)]
@@ -29,17 +30,21 @@ const WHAT: &str = "take turns to wake a sandbox";
 impl Store {
     /// Asks for the turn to wake this sandbox. `not_found` if it is not there (any more).
     pub fn begin_waking(self: &Arc<Self>, id: &SandboxId) -> Result<WakingTurn> {
-        let this = Owner::this_process()?;
+        let this = self.owner()?;
         // Held before the row says so, and not within the transaction: a claim that is given up writes to the store.
         let claim = self.claim(id);
         let begun = self.write(WHAT, |transaction| {
             by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             let before = waker(transaction, id)?;
-            if before.as_ref().is_some_and(|other| !self.is_idle(other, id, 1)) {
+            if let Some(other) = &before
+                && !self.is_idle(transaction, other, id, 1)?
+            {
                 return Ok(None);
             }
-            let sql = "INSERT OR REPLACE INTO wakes VALUES (?1, ?2, ?3, ?4)";
-            execute(transaction, sql, params![id.as_str(), this.pid, this.start_ticks, this.boot_id])?;
+            let sql = "INSERT INTO wakes VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET \
+                 owner_pid = excluded.owner_pid, owner_start_ticks = excluded.owner_start_ticks, \
+                 owner_boot_id = excluded.owner_boot_id";
+            execute(transaction, sql, values![id.as_str(), this.pid, this.start_ticks, &this.boot_id])?;
             Ok(Some(before.is_some()))
         });
         Ok(match begun? {
@@ -51,11 +56,11 @@ impl Store {
 
     /// Ends the turn. Nothing happens if it is not this process's any more.
     pub fn finish_waking(&self, id: &SandboxId) -> Result<()> {
-        let Owner { pid, start_ticks, boot_id } = Owner::this_process()?;
+        let Owner { pid, start_ticks, boot_id } = self.owner()?;
         self.write(WHAT, |transaction| {
             let sql = "DELETE FROM wakes WHERE id = ?1 AND owner_pid = ?2 AND owner_start_ticks = ?3 \
                  AND owner_boot_id = ?4";
-            execute(transaction, sql, params![id.as_str(), pid, start_ticks, boot_id])
+            execute(transaction, sql, values![id.as_str(), pid, start_ticks, &boot_id])
         })
     }
 
@@ -65,7 +70,9 @@ impl Store {
             let rows = select(transaction, "WHERE state = 'live' AND id IN (SELECT id FROM wakes)", &[])?;
             let mut left = Vec::new();
             for row in rows {
-                if waker(transaction, &row.id)?.is_some_and(|waker| self.is_idle(&waker, &row.id, 0)) {
+                if let Some(waker) = waker(transaction, &row.id)?
+                    && self.is_idle(transaction, &waker, &row.id, 0)?
+                {
                     left.push(row);
                 }
             }
@@ -76,10 +83,5 @@ impl Store {
 
 fn waker(transaction: &Transaction<'_>, id: &SandboxId) -> Result<Option<Owner>> {
     let sql = "SELECT owner_pid, owner_start_ticks, owner_boot_id FROM wakes WHERE id = ?1";
-    let mut statement = transaction.prepare_cached(sql).map_err(failed(WHAT))?;
-    statement.query_row([id.as_str()], from_row).optional().map_err(failed(WHAT))
-}
-
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Owner> {
-    Ok(Owner { pid: row.get(0)?, start_ticks: row.get(1)?, boot_id: row.get(2)? })
+    read_one(transaction, WHAT, sql, values![id.as_str()], owner).map(Option::flatten)
 }

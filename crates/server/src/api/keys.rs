@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use eyot::{Result, SandboxName};
-use eyot_engine::FolderChanges;
+use eyot_engine::ChangeWatch;
 use eyot_engine::store::{KeyRow, Store};
 use sha2::{Digest, Sha256};
 
@@ -90,7 +90,7 @@ impl Keys {
     }
 
     /// Watches the store for changes by any process; `None`: no other process can change it.
-    pub(super) async fn changes(&self) -> Result<Option<FolderChanges>> {
+    pub(super) async fn changes(&self) -> Result<Option<ChangeWatch>> {
         self.ask(Store::changes).await
     }
 

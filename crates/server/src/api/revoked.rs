@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use eyot::{Error, Result};
-use eyot_engine::FolderChanges;
+use eyot_engine::ChangeWatch;
 
 use super::state::Api;
 
@@ -15,7 +15,7 @@ const BETWEEN: Duration = Duration::from_millis(250);
 pub(super) struct Revoked {
     api: Api,
     /// `None`: no other process can change the store.
-    changes: Option<FolderChanges>,
+    changes: Option<ChangeWatch>,
 }
 
 impl Revoked {

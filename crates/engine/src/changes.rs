@@ -1,4 +1,5 @@
-//! Tells that a file of a folder changed: by the kernel's word, or where that can't be had by looking once a second.
+//! Tells that something changed. Of a folder, by the kernel's word, or where that can't be had by looking once a second;
+//! of a database, by its own word.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,9 +19,10 @@ use tokio::sync::watch;
 /// The time between two looks at a folder that the kernel does not watch for us.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Changes of the files in one folder, whichever process makes them. Clones share one watch, and each sees every change.
+/// A watch on the files of a folder, or on a database, whichever process changes them. Clones share it, and each sees every
+/// change.
 #[derive(Clone)]
-pub struct FolderChanges {
+pub struct ChangeWatch {
     /// Counts the changes. Closed if the watching ends.
     count: watch::Receiver<u64>,
     _source: Arc<ChangeSource>,
@@ -30,14 +32,15 @@ pub struct FolderChanges {
 enum ChangeSource {
     Inotify { _watcher: RecommendedWatcher },
     Polling { _stop: Sender<()> },
+    Database,
 }
 
-impl FolderChanges {
+impl ChangeWatch {
     /// Watches the folder, to do `what`. Blocks.
     ///
     /// The kernel gives each user few watches, and sandboxes of the same user take from the same few. Without one the folder
     /// is looked at once a second, and a warning says so.
-    pub(crate) fn watch(folder: &Path, what: &str) -> Result<Self> {
+    pub(crate) fn of_folder(folder: &Path, what: &str) -> Result<Self> {
         match Self::watch_with_inotify(folder) {
             Ok(changes) => Ok(changes),
             Err(error) => {
@@ -52,6 +55,11 @@ impl FolderChanges {
                 })
             }
         }
+    }
+
+    /// Takes the counter of a database's changes.
+    pub(crate) fn of_database(count: watch::Receiver<u64>) -> Self {
+        Self { count, _source: Arc::new(ChangeSource::Database) }
     }
 
     fn watch_with_inotify(folder: &Path) -> notify::Result<Self> {
@@ -83,13 +91,12 @@ impl FolderChanges {
         self.count.mark_unchanged();
     }
 
-    /// Comes back when there was a change since the last time, or since [`FolderChanges::mark_seen`]; at once if there
+    /// Comes back when there was a change since the last time, or since [`ChangeWatch::mark_seen`]; at once if there
     /// was one meanwhile. `unavailable`: the watch has ended.
     pub async fn changed(&mut self) -> Result<()> {
         let changed = self.count.changed().await;
         changed.map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "wait for a change: the watch of the folder ended")
-                .with_source(error)
+            Error::new(ErrorKind::Unavailable, "wait for a change: the watch has ended").with_source(error)
         })
     }
 }
@@ -142,7 +149,7 @@ mod tests {
     use super::*;
 
     /// Waits for a change that `make` makes.
-    async fn wait_for_change(changes: &mut FolderChanges, make: impl FnOnce()) {
+    async fn wait_for_change(changes: &mut ChangeWatch, make: impl FnOnce()) {
         changes.mark_seen();
         make();
         changes.changed().await.unwrap();
@@ -152,7 +159,7 @@ mod tests {
     async fn looks_see_files_that_come_grow_are_replaced_and_go() {
         let folder = tempfile::tempdir().unwrap();
         let (file, other) = (folder.path().join("a"), folder.path().join("b"));
-        let mut changes = FolderChanges::watch_by_polling(folder.path()).unwrap();
+        let mut changes = ChangeWatch::watch_by_polling(folder.path()).unwrap();
         wait_for_change(&mut changes, || fs::write(&file, "one").unwrap()).await;
         let more = || OpenOptions::new().append(true).open(&file).unwrap().write_all(b"two").unwrap();
         wait_for_change(&mut changes, more).await;
@@ -164,7 +171,7 @@ mod tests {
     #[tokio::test]
     async fn looks_end_with_the_last_who_waits() {
         let folder = tempfile::tempdir().unwrap();
-        let changes = FolderChanges::watch_by_polling(folder.path()).unwrap();
+        let changes = ChangeWatch::watch_by_polling(folder.path()).unwrap();
         let mut count = changes.count.clone();
         drop(changes.clone());
         assert!(count.has_changed().is_ok());
