@@ -46,6 +46,8 @@ const MACHINE_FILE: &str = "/etc/eyot/config.toml";
 pub struct Config {
     /// The folder that holds the sandboxes, absolute.
     pub state: Option<PathBuf>,
+    /// The database that servers of several hosts share, in place of files of the state folder.
+    pub database: Option<String>,
     /// The filter of diagnostics on stderr, as in `EYOT_LOG`.
     pub log: Option<String>,
     /// The provider of sandboxes, as `--provider`.
@@ -315,6 +317,7 @@ impl Config {
         });
         Ok(Self {
             state: None,
+            database: lookup("EYOT_DATABASE"),
             log: lookup("EYOT_LOG"),
             provider: provider.transpose()?,
             providers: ConfiguredOptions::default(),
@@ -335,6 +338,7 @@ impl Config {
     fn over(self, below: Self) -> Self {
         Self {
             state: self.state.or(below.state),
+            database: self.database.or(below.database),
             log: self.log.or(below.log),
             provider: self.provider.or(below.provider),
             providers: self.providers.over(below.providers),
@@ -491,6 +495,7 @@ mod tests {
         let config = Config::parse(block.split_once("```").unwrap().0).unwrap();
         let Config {
             state,
+            database,
             log,
             provider,
             providers,
@@ -505,6 +510,7 @@ mod tests {
         } = config;
         assert!(
             state.is_some()
+                && database.is_some()
                 && log.is_some()
                 && provider.is_some()
                 && rows().iter().all(|row| {

@@ -2,10 +2,10 @@
 //! the output.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use eyot::{Error, ErrorKind, Mount, Sandbox, SandboxId, SandboxName, SandboxProvider, SandboxSpec};
-use eyot_engine::store::Store;
+use eyot_engine::store::{DatabaseUrl, Store};
 use eyot_engine::{DEFAULT_SANDBOX, Engine, SandboxPool};
 use eyot_image::{AllowedImages, ImageName};
 use eyot_providers::remote::{RemoteAddress, RemoteOptions, RemoteServer};
@@ -34,6 +34,8 @@ pub struct Context {
     pub provider_settings: ProviderSettings,
     /// The server whose sandboxes are used instead of this host's.
     server: Option<RemoteOptions>,
+    /// The database that is used instead of the state folder's files.
+    database: Option<SharedDatabase>,
     /// Set if `--state` named the state folder.
     pub names_state: bool,
     /// Set if a flag or a variable named the provider.
@@ -85,7 +87,14 @@ impl Context {
             ))
             .hint("leave `--server` and EYOT_SERVER out, or say `--server ''`"));
         }
+        let database = match config.database.as_deref().filter(|_| server.is_none()) {
+            None => None,
+            Some(url) => Some(SharedDatabase::new(
+                DatabaseUrl::parse(url).map_err(|error| Failure::with_code(error, USAGE))?,
+            )),
+        };
         Ok(Self {
+            database,
             output: Output::new(global),
             config,
             names_state: global.state.is_some() && server.is_none(),
@@ -126,7 +135,6 @@ impl Context {
         }
         let provider = self.provider().await?;
         self.make_state_folder()?;
-        let folder = self.state_folder()?;
         let default = SandboxName::parse(DEFAULT_SANDBOX)?;
         let pool = pool.unwrap_or(&default);
         // An earlier version may have made it in no pool.
@@ -134,14 +142,14 @@ impl Context {
             Some(name) => provider.info(name.as_str()).await.is_ok(),
             None => false,
         };
-        let opened = if may_be_old {
-            Engine::open(provider, &folder).await
-        } else {
-            Engine::join(provider, &folder).await
-        };
+        let opened =
+            if may_be_old { self.engine_over(provider).await } else { self.joined_over(provider).await };
         let engine = match opened {
             Ok(engine) => engine,
-            Err(error) => return Err(provider::with_cause(error, &self.provider_settings).await.into()),
+            Err(EngineFailure::Refused(failure)) => return Err(failure),
+            Err(EngineFailure::Opening(error)) => {
+                return Err(provider::with_cause(error, &self.provider_settings).await.into());
+            }
         };
         let opened = self.pool_of(&engine, pool.clone())?;
         Ok(if *pool == default { opened.as_host_provider() } else { opened.as_provider() })
@@ -287,14 +295,60 @@ impl Context {
     async fn open_engine(&self, provider_settings: ProviderSettings) -> Result<Engine, Failure> {
         let provider = provider_settings.open(Makes::Many)?;
         self.make_state_folder()?;
-        let engine = Engine::open(provider, &self.state_folder()?).await?;
+        let engine = self.engine_over(provider).await?;
         let configured = self.config.providers.clone();
         Ok(engine.with_other_providers(move |name| provider::of_name(&provider_settings, &configured, name)))
+    }
+
+    /// Opens the pools over this provider, and repairs what a killed process has left.
+    async fn engine_over(&self, provider: Arc<dyn SandboxProvider>) -> Result<Engine, EngineFailure> {
+        match self.shared_store()? {
+            Some(store) => Ok(Engine::open_shared(provider, store).await?),
+            None => Ok(Engine::open(provider, &self.state_folder()?).await?),
+        }
+    }
+
+    /// Opens the pools over this provider as they are, for one call.
+    async fn joined_over(&self, provider: Arc<dyn SandboxProvider>) -> Result<Engine, EngineFailure> {
+        match self.shared_store()? {
+            Some(store) => Ok(Engine::join_shared(provider, store)),
+            None => Ok(Engine::join(provider, &self.state_folder()?).await?),
+        }
+    }
+
+    /// Opens the store that lies in a database, if one is named. It is refused for sandboxes that other hosts don't have.
+    pub fn shared_store(&self) -> Result<Option<Arc<Store>>, Failure> {
+        let Some(database) = &self.database else { return Ok(None) };
+        let row = self.provider_settings.row;
+        if !row.is_shared {
+            let shared = provider::names_where(|row| row.is_shared);
+            let message = format!(
+                "EYOT_DATABASE is for sandboxes that several hosts have, and those of {} are one host's",
+                row.name
+            );
+            return Err(Failure::usage(message)
+                .hint(format!("use the provider {shared}, or leave EYOT_DATABASE and `database` out")));
+        }
+        Ok(Some(database.store()?))
+    }
+
+    /// Refuses what is about files of the state folder, while a database has what they would have.
+    pub fn refuse_database(&self, what: &str) -> Result<(), Failure> {
+        match &self.database {
+            None => Ok(()),
+            Some(database) => {
+                Err(Failure::usage(format!("{what}, and the store is the database {}", database.url))
+                    .hint("leave EYOT_DATABASE and `database` out"))
+            }
+        }
     }
 
     /// Opens the store of sandboxes and keys. If there is none it is created through the engine,
     /// which refuses to replace one that was lost.
     pub async fn store(&self) -> Result<Arc<Store>, Failure> {
+        if let Some(store) = self.shared_store()? {
+            return Ok(store);
+        }
         let path = self.store_file()?;
         if Store::is_missing(&path) {
             Ok(Arc::clone(self.engine().await?.store()))
@@ -308,9 +362,9 @@ impl Context {
         Ok(self.state_folder()?.join("eyot.db"))
     }
 
-    /// Tells whether there is no state folder yet. A command that only looks makes none.
+    /// Tells whether there is no state folder yet, and no database. A command that only looks makes none.
     pub fn has_no_state(&self) -> Result<bool, Failure> {
-        Ok(self.server.is_none() && !self.state_folder()?.exists())
+        Ok(self.server.is_none() && self.database.is_none() && !self.state_folder()?.exists())
     }
 
     /// Returns the state folder. One that another user controls is refused.
@@ -340,7 +394,7 @@ impl Context {
         match sandbox_names::pooled(named, &store, &provider).await? {
             None => Ok((provider, named.to_owned())),
             Some(PooledSandbox { pool, name }) => {
-                let engine = Engine::join(provider, &self.state_folder()?).await?;
+                let engine = self.joined_over(provider).await?;
                 Ok((self.pool_of(&engine, pool)?.as_provider(), name.into()))
             }
         }
@@ -364,7 +418,8 @@ impl Context {
         if error.kind() != ErrorKind::NotFound {
             return error;
         }
-        let folder = self.state_folder().ok().filter(|_| self.server.is_none());
+        let is_in_folder = self.server.is_none() && self.database.is_none();
+        let folder = self.state_folder().ok().filter(|_| is_in_folder);
         match folder.and_then(|folder| what_became_of(named, &folder)) {
             Some(end) => error.with_hint(end),
             None if self.names_state && !self.provider_settings.state.exists() => error
@@ -407,8 +462,61 @@ impl Context {
         if self.server.is_some() {
             return Ok(None);
         }
+        if let Some(store) = self.shared_store()? {
+            return Ok(Some(store));
+        }
         let file = self.store_file()?;
         if Store::is_missing(&file) { Ok(None) } else { Ok(Some(Store::open(file)?)) }
+    }
+}
+
+/// The database of this process, opened once: each store that is opened counts as a server of its own.
+#[derive(Clone)]
+struct SharedDatabase {
+    url: DatabaseUrl,
+    opened: Arc<OnceLock<Arc<Store>>>,
+}
+
+impl SharedDatabase {
+    fn new(url: DatabaseUrl) -> Self {
+        Self { url, opened: Arc::default() }
+    }
+
+    fn store(&self) -> eyot::Result<Arc<Store>> {
+        if let Some(store) = self.opened.get() {
+            return Ok(Arc::clone(store));
+        }
+        let store = Store::in_database(&self.url)?;
+        Ok(Arc::clone(self.opened.get_or_init(|| store)))
+    }
+}
+
+/// Pools that can't be opened.
+enum EngineFailure {
+    /// They can't be meant.
+    Refused(Failure),
+    /// Opening them failed.
+    Opening(Error),
+}
+
+impl From<Error> for EngineFailure {
+    fn from(error: Error) -> Self {
+        Self::Opening(error)
+    }
+}
+
+impl From<Failure> for EngineFailure {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(failure)
+    }
+}
+
+impl From<EngineFailure> for Failure {
+    fn from(failure: EngineFailure) -> Self {
+        match failure {
+            EngineFailure::Refused(failure) => failure,
+            EngineFailure::Opening(error) => error.into(),
+        }
     }
 }
 

@@ -9,12 +9,13 @@ use crate::errors::Failure;
 const PREFIX: &str = "EYOT_";
 
 /// The rest of the names of variables that the program, its clients and its servers read.
-const KNOWN: [&str; 27] = [
+const KNOWN: [&str; 28] = [
     "API_KEY",
     "BIN",
     "CA_CERT",
     "CONFIG",
     "CPUS",
+    "DATABASE",
     "DISK_MIB",
     "DOCKER_ENGINE",
     "IDLE_TIMEOUT",

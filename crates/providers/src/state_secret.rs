@@ -17,6 +17,9 @@ pub(crate) const SECRET: &str = "secret";
 /// The permission bits of users other than the owner.
 const OTHERS_MAY: u32 = 0o077;
 const OTHERS_MAY_WRITE: u32 = 0o022;
+/// The permission bits of users who are neither the owner nor of the group.
+#[cfg(feature = "kubernetes")]
+const EVERYBODY_MAY: u32 = 0o007;
 
 /// Makes an error of a failure on this host. `what` is verb and object.
 pub(crate) fn failed(what: &str, error: io::Error) -> Error {
@@ -60,6 +63,29 @@ pub(crate) fn secret(folder: &Path) -> io::Result<[u8; SECRET_BYTES]> {
         Err(error) => return Err(error.error),
     }
     read(&path)
+}
+
+/// Reads a secret that somebody else has put there, such as a file of a Secret that is mounted: its owner, its mode and the
+/// links to it are theirs to choose, as long as not everybody may read it.
+#[cfg(feature = "kubernetes")]
+pub(crate) fn mounted_secret(path: &Path) -> io::Result<[u8; SECRET_BYTES]> {
+    let mut file = File::open(path)?;
+    let found = file.metadata()?;
+    let refused =
+        |reason: &str| io::Error::new(io::ErrorKind::InvalidData, format!("`{}` {reason}", path.display()));
+    if !found.is_file() {
+        return Err(refused("is no file"));
+    }
+    if found.mode() & EVERYBODY_MAY != 0 {
+        return Err(refused(
+            "can be read or written by everybody; take those rights away, as with mode 0440",
+        ));
+    }
+    let mut secret = [0; SECRET_BYTES];
+    if found.len() != SECRET_BYTES as u64 || file.read_exact(&mut secret).is_err() {
+        return Err(refused("does not have 32 bytes; make some: head -c 32 /dev/urandom"));
+    }
+    Ok(secret)
 }
 
 fn read(path: &Path) -> io::Result<[u8; SECRET_BYTES]> {

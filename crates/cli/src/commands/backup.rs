@@ -19,6 +19,7 @@ use crate::errors::Failure;
 use crate::partial::partial_file;
 
 pub async fn run(args: &BackupArgs, context: &Context) -> Result<u8, Failure> {
+    context.refuse_database("a backup is of files of this host; `pg_dump` copies a database")?;
     let state = context.state_folder()?;
     let state = state
         .canonicalize()

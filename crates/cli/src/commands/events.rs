@@ -29,6 +29,9 @@ pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
     if let Some(server) = context.server()? {
         return of_server(args, &server, context).await.map(|()| 0);
     }
+    if let Some(store) = context.shared_store()? {
+        return of_log(args, &EventLog::in_database(store), context).await;
+    }
     let folder = context.state_folder()?.join("events");
     // To look at what is not there makes nothing; to wait for it does.
     let is_there = folder.try_exists().map_err(|error| Failure::host("open the event log", error))?;
@@ -40,19 +43,19 @@ pub async fn run(args: &EventsArgs, context: &Context) -> Result<u8, Failure> {
         return Ok(0);
     }
     if args.verify || args.new_log {
-        let log = open_anchored(folder, &database, context.output)?;
-        if args.verify {
-            verify(&log, context.output)?
-        } else {
-            begin_anew(&log, context.output)?
-        }
-        return Ok(0);
+        return of_log(args, &open_anchored(folder, &database, context.output)?, context).await;
     }
-    let log = EventLog::open(folder, EventLogOptions::default())?;
-    if args.follow {
-        follow(args, &log, context.output).await?;
-    } else {
-        print(args, &log, context.output).await?;
+    of_log(args, &EventLog::open(folder, EventLogOptions::default())?, context).await
+}
+
+/// Does with a log of this host, or of a database, what the arguments say.
+async fn of_log(args: &EventsArgs, log: &Arc<EventLog>, context: &Context) -> Result<u8, Failure> {
+    let output = context.output;
+    match () {
+        () if args.verify => verify(log, output)?,
+        () if args.new_log => begin_anew(log, output)?,
+        () if args.follow => follow(args, log, output).await?,
+        () => print(args, log, output).await?,
     }
     Ok(0)
 }

@@ -151,6 +151,7 @@ async fn reconcile(new_store: bool, context: &Context) -> Result<u8, Failure> {
         "a server puts right what it finds when it starts, and this is for this host's pools",
     )?;
     if new_store {
+        context.refuse_database("`--new-store` is for a store that lies in a file")?;
         Store::replace_lost(context.store_file()?)?;
     }
     let done = context.engine().await?.reconciled_on_open().to_vec();

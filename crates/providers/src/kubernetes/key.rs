@@ -1,15 +1,14 @@
 //! The signing key of the servers, and what is derived from it: tokens, the nonces of a life, and the
 //! public id of whoever holds the key.
 
-use std::path::Path;
-
 use ed25519_dalek::{Signer, SigningKey};
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result};
 use eyot_guest::protocol::pod::{MAX_TOKEN_S, TokenUse, hello, signed_bytes};
 use sha2::{Digest, Sha256};
 
-use crate::state_secret::{failed, make_folder, secret};
+use super::options::KubernetesOptions;
+use crate::state_secret::{failed, make_folder, mounted_secret, secret};
 
 const FOLDER: &str = "kubernetes";
 const NONCE_DOMAIN: &str = "eyot pod nonce 1";
@@ -29,12 +28,12 @@ impl std::fmt::Debug for ServerKey {
 }
 
 impl ServerKey {
-    /// Reads the key of a state folder, which is made the first time.
-    pub(super) async fn open(state: &Path) -> Result<Self> {
-        let folder = state.join(FOLDER);
-        let read = tokio::task::spawn_blocking(move || {
-            make_folder(&folder)?;
-            secret(&folder)
+    /// Reads the key of the options' file, or that of the state folder, which is made the first time.
+    pub(super) async fn open(options: &KubernetesOptions) -> Result<Self> {
+        let (file, folder) = (options.key_file.clone(), options.state.join(FOLDER));
+        let read = tokio::task::spawn_blocking(move || match file {
+            Some(file) => mounted_secret(&file),
+            None => make_folder(&folder).and_then(|()| secret(&folder)),
         });
         let read = read
             .await

@@ -19,6 +19,9 @@ pub enum PodReach {
 pub struct KubernetesOptions {
     /// The state folder. It holds the signing key: providers with the same key have the same sandboxes.
     pub state: PathBuf,
+    /// The file of the signing key, such as one of a Secret that is mounted; by default one in the state folder, made the
+    /// first time.
+    pub key_file: Option<PathBuf>,
     /// The file that says where the cluster is; by default `KUBECONFIG`, else the usual file, else
     /// the service account of the Pod that this process runs in.
     pub kubeconfig: Option<PathBuf>,
@@ -48,6 +51,7 @@ impl KubernetesOptions {
     pub fn new(state: impl Into<PathBuf>) -> Self {
         Self {
             state: state.into(),
+            key_file: None,
             kubeconfig: None,
             context: None,
             namespace: None,

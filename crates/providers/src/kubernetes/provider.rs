@@ -64,7 +64,7 @@ impl KubernetesProvider {
         let open = || async {
             // Without a configured cluster no key is made.
             self.cluster.namespace().await?;
-            let key = ServerKey::open(&self.cluster.options().state).await?;
+            let key = ServerKey::open(self.cluster.options()).await?;
             let owner = key.owner();
             Ok(Arc::new(Keyed { cluster: Arc::clone(&self.cluster), key, owner }))
         };

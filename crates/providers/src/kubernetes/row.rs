@@ -16,6 +16,7 @@ const KUBECONFIG: &str = "kubeconfig";
 const CONTEXT: &str = "context";
 const NAMESPACE: &str = "namespace";
 const IMAGE_OPTION: &str = "image";
+const KEY_FILE: &str = "key_file";
 const GUEST_IMAGE: &str = "guest_image";
 const RUNTIME_CLASS: &str = "runtime_class";
 const USER_NAMESPACES: &str = "user_namespaces";
@@ -45,6 +46,12 @@ pub const ROW: ProviderRow = ProviderRow {
         text(CONTEXT, None, "The context in that file; without it the current one"),
         text(NAMESPACE, None, "The namespace of the Pods; without it the context's"),
         text(IMAGE_OPTION, Some(IMAGE), "The image of sandboxes that name none"),
+        text(
+            KEY_FILE,
+            None,
+            "The file with the signing key, 32 random bytes, that all servers have; without it one in the state folder, \
+                                made the first time",
+        ),
         text(
             GUEST_IMAGE,
             None,
@@ -83,6 +90,7 @@ pub const ROW: ProviderRow = ProviderRow {
     ],
     takes_container_options: true,
     is_elsewhere: true,
+    is_shared: true,
     check: Some(|settings| Box::pin(check(settings))),
     images: ImagesOfProvider::Elsewhere(
         "these are the images of native sandboxes; the nodes of a cluster fetch theirs from a registry",
@@ -96,6 +104,7 @@ fn open(settings: &ProviderSettings) -> Result<Arc<KubernetesProvider>> {
     let user_id = settings.number(USER_ID).and_then(|id| u32::try_from(id).ok());
     let is_forwarded = settings.text(REACH).as_deref() == Some(PORT_FORWARD);
     Ok(KubernetesProvider::new(KubernetesOptions {
+        key_file: settings.text(KEY_FILE).map(Into::into),
         kubeconfig: settings.text(KUBECONFIG).map(Into::into),
         context: settings.text(CONTEXT),
         namespace: settings.text(NAMESPACE),

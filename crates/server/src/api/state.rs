@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, Result, Sandbox, SandboxId, SandboxName};
 use eyot_agent::Agents;
-use eyot_engine::store::Store;
+use eyot_engine::store::{RowState, Store};
 use eyot_engine::{Engine, PoolOptions, PoolProvider, SandboxPool};
 
 use super::access::{Access, Caller};
@@ -235,7 +235,10 @@ impl Api {
             Some(sandbox) => sandbox,
             None => {
                 let pool = self.pool_of(caller, named, id_or_name).await?;
-                self.found(pool, id_or_name, life.is_some()).await?
+                match self.held_by_name(&pool, id_or_name).await? {
+                    Some(sandbox) => sandbox,
+                    None => self.found(pool, id_or_name, life.is_some()).await?,
+                }
             }
         };
         match life {
@@ -258,10 +261,25 @@ impl Api {
             return Ok(Some(sandbox));
         }
         let pool = self.pool_of(caller, named, id_or_name).await?;
+        if let Some(sandbox) = self.held_by_name(&pool, id_or_name).await? {
+            return Ok(Some(sandbox));
+        }
         match self.found(pool, id_or_name, true).await {
             Err(refused) if refused.is_sleeping() => Ok(None),
             found => found.map(Some),
         }
+    }
+
+    /// Returns the handle that is held of the sandbox that has this name now. A look into the store is much faster than
+    /// another connection to the sandbox.
+    async fn held_by_name(&self, pool: &SandboxName, name: &str) -> Result<Option<Sandbox>, Refusal> {
+        let Ok(name) = SandboxName::parse(name) else { return Ok(None) };
+        let in_pool = pool.clone();
+        let row = self.engine().store().ask(move |store| store.sandbox_named(&in_pool, &name)).await?;
+        let Some(row) = row.filter(|row| row.state == RowState::Live) else { return Ok(None) };
+        let held = lock(&self.0.inner.handles).get(&row.id).cloned();
+        let is_usable = |held: &Held| held.pool == *pool && held.sandbox.is_connected();
+        Ok(held.filter(is_usable).map(|held| held.sandbox))
     }
 
     fn held(&self, caller: &Caller, id: &str) -> Option<Sandbox> {
