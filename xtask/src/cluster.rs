@@ -1,6 +1,6 @@
 //! A Kubernetes cluster of one node for the tests of its provider: Debian's packages and Debian's source, as root, in
-//! namespaces and control groups of its own. It ends with this process. Of a task that was killed, empty control groups
-//! and files in the target folder stay until the next task.
+//! namespaces and control groups of its own. Beside it is a PostgreSQL for servers that run as Pods. It ends with this
+//! process. Of a task that was killed, empty control groups and files in the target folder stay until the next task.
 
 mod archives;
 mod groups;
@@ -13,8 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::log::say;
-use crate::packages;
 use crate::process::{cargo, has, is_root, run, target_directory};
+use crate::{packages, programs};
+use archives::Programs;
 use groups::ClusterGroups;
 
 /// The first process of the cluster's namespaces.
@@ -56,7 +57,10 @@ impl TestCluster {
             return Err("only root can start a cluster".to_owned());
         }
         packages::install_for_cluster()?;
-        let needed = ["dpkg-source", "openssl", "nsenter", "ip", "mmdebstrap", "busybox"];
+        packages::install_for_database()?;
+        let database =
+            packages::database_programs().ok_or("there is no PostgreSQL here, and apt can't install it")?;
+        let needed = ["dpkg-source", "openssl", "nsenter", "setpriv", "ip", "mmdebstrap", "busybox"];
         if let Some(missing) = needed.into_iter().find(|program| !has(program)) {
             return Err(format!("there is no {missing} here, and apt can't install it"));
         }
@@ -72,8 +76,12 @@ impl TestCluster {
         // Its build script makes the static program.
         run(cargo().args(["build", "--quiet", "-p", "eyot-guest", "--features", "embedded"]))?;
         let guest = format!("static/{}-unknown-linux-gnu/embedded/eyot-guest", std::env::consts::ARCH);
-        archives::write(&cache, &images, &target.join(guest))?;
-        let node = start(&folder, &parts, &images, &groups)?;
+        let programs = Programs { eyot: built_eyot(&target)?, guest: target.join(guest) };
+        archives::write(&cache, &images, &programs)?;
+        let node = start(
+            &NodeParts { folder: &folder, parts: &parts, images: &images, database: &database },
+            &groups,
+        )?;
         let mut cluster = Self { node, folder, parts, _groups: groups, _lock: lock };
         await_ready(&mut cluster.node, &cluster.folder)?;
         say("     The cluster is ready");
@@ -94,10 +102,12 @@ impl TestCluster {
     fn leave(self) -> Result<(), String> {
         println!(
             "A command in its network: nsenter --net=/proc/{}/ns/net env KUBECONFIG={} {} get pods\n\
-             The image of sandboxes is eyot.local/sandbox:1, with the guest in it. Enter ends the cluster.",
+             The image of sandboxes is eyot.local/sandbox:1, with the guest in it; that of servers is eyot.local/eyot:1. \
+             The address of a database is in {}. Enter ends the cluster.",
             self.node.id(),
             self.folder.join("admin.kubeconfig").display(),
             self.parts.join("bin/kubectl").display(),
+            self.folder.join("database").display(),
         );
         let read = std::io::stdin().read_line(&mut String::new());
         read.map(drop).map_err(|error| format!("read from the terminal: {error}"))
@@ -121,7 +131,27 @@ impl Drop for TestCluster {
     }
 }
 
-fn start(folder: &Path, parts: &Path, images: &Path, groups: &ClusterGroups) -> Result<Child, String> {
+/// Returns the program `eyot` of the last build of the tests, which is made if there was none. A build of it alone would
+/// have other features, and take minutes.
+fn built_eyot(target: &Path) -> Result<PathBuf, String> {
+    let eyot = target.join("debug/eyot");
+    if eyot.is_file() { Ok(eyot) } else { programs::eyot(&programs::built()?) }
+}
+
+/// The folders that the node is given.
+struct NodeParts<'a> {
+    /// Its own.
+    folder: &'a Path,
+    /// The programs of Kubernetes.
+    parts: &'a Path,
+    /// The archives of images.
+    images: &'a Path,
+    /// The programs of PostgreSQL.
+    database: &'a Path,
+}
+
+fn start(node_parts: &NodeParts<'_>, groups: &ClusterGroups) -> Result<Child, String> {
+    let NodeParts { folder, parts, images, database } = node_parts;
     // Joins its control groups before the namespaces are made, whose roots they become.
     // The lock goes to everything in them: a node that still ends is waited for.
     let join = "for group; do echo $$ >\"$group/cgroup.procs\" || exit 1; done; \
@@ -136,6 +166,7 @@ fn start(folder: &Path, parts: &Path, images: &Path, groups: &ClusterGroups) -> 
     node.env("FOLDER", folder)
         .env("PARTS", parts)
         .env("IMAGES", images)
+        .env("DATABASE", database)
         .env("CONTROLLERS", groups.controllers());
     node.stdin(Stdio::piped()).stdout(Stdio::piped());
     node.spawn().map_err(|error| format!("start the node: {error}"))

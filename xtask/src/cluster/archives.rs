@@ -1,13 +1,13 @@
 //! The images of the cluster, as archives that containerd imports: no registry is asked for anything.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::images;
-use crate::process::{output, run};
+use crate::process::{has, output, run};
 
 /// The first container of each Pod. It does nothing until it is killed.
 const PAUSE: &str = "eyot.local/pause:1";
@@ -15,11 +15,21 @@ const PAUSE: &str = "eyot.local/pause:1";
 const SANDBOX: &str = "eyot.local/sandbox:1";
 /// The guest alone, as the option `guest_image` takes it.
 const GUEST: &str = "eyot.local/guest:1";
+/// A server, as the Dockerfile of `contrib/container` makes it.
+const EYOT: &str = "eyot.local/eyot:1";
 const PACKAGES: &str = "bash,curl,git,procps,python3";
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Writes the archives to a folder: `guest` is the program of this build. The Debian is made once and kept in the cache.
-pub fn write(cache: &Path, folder: &Path, guest: &Path) -> Result<(), String> {
+/// The programs of this build that are in the images.
+pub struct Programs {
+    /// `eyot`.
+    pub eyot: PathBuf,
+    /// The guest.
+    pub guest: PathBuf,
+}
+
+/// Writes the archives to a folder. The Debian is made once and kept in the cache.
+pub fn write(cache: &Path, folder: &Path, programs: &Programs) -> Result<(), String> {
     let debian = cache.join("debian.tar");
     if !debian.is_file() {
         let aside = cache.join("debian.new");
@@ -33,20 +43,31 @@ pub fn write(cache: &Path, folder: &Path, guest: &Path) -> Result<(), String> {
         fs::create_dir_all(scratch.join("pause"))?;
         images::lay_out_busybox(&scratch.join("pause"))?;
         fs::create_dir_all(scratch.join("guest"))?;
-        fs::copy(guest, scratch.join("guest/eyot-guest"))?;
+        fs::copy(&programs.guest, scratch.join("guest/eyot-guest"))?;
         fs::create_dir_all(scratch.join("inside/.eyot-guest"))?;
-        fs::copy(guest, scratch.join("inside/.eyot-guest/eyot-guest")).map(drop)
+        fs::copy(&programs.guest, scratch.join("inside/.eyot-guest/eyot-guest"))?;
+        fs::create_dir_all(scratch.join("server/usr/local/bin"))?;
+        fs::copy(&programs.eyot, scratch.join("server/usr/local/bin/eyot")).map(drop)
     };
     lay_out().map_err(|error| format!("lay out the images: {error}"))?;
-    for name in ["pause", "guest", "inside"] {
+    if has("strip") {
+        run(Command::new("strip").arg(scratch.join("server/usr/local/bin/eyot")))?;
+    }
+    for name in ["pause", "guest", "inside", "server"] {
         let mut tar = Command::new("tar");
         tar.args(["--owner=0", "--group=0", "--mode=go-w", "-C"]).arg(scratch.join(name));
         run(tar.arg("-cf").arg(scratch.join(format!("{name}.tar"))).arg("."))?;
     }
     let layer = |name: &str| scratch.join(format!("{name}.tar"));
-    archive(folder, PAUSE, &[&layer("pause")], &["/bin/sleep", "1000000000"])?;
-    archive(folder, GUEST, &[&layer("guest")], &["/eyot-guest"])?;
-    archive(folder, SANDBOX, &[&debian, &layer("inside")], &["/bin/bash"])?;
+    let runs = |command: &[&str]| json!({ "Env": [PATH], "Cmd": command });
+    archive(folder, PAUSE, &[&layer("pause")], runs(&["/bin/sleep", "1000000000"]))?;
+    archive(folder, GUEST, &[&layer("guest")], runs(&["/eyot-guest"]))?;
+    archive(folder, SANDBOX, &[&debian, &layer("inside")], runs(&["/bin/bash"]))?;
+    let server = json!({
+        "Env": [PATH, "EYOT_STATE=/var/lib/eyot", "HOME=/var/lib/eyot", "EYOT_LOG=warn"],
+        "User": "65532:65532", "Entrypoint": ["/usr/local/bin/eyot"], "Cmd": ["serve", "--listen", "0.0.0.0:7070"],
+    });
+    archive(folder, EYOT, &[&debian, &layer("server")], server)?;
     remove(&scratch)
 }
 
@@ -61,7 +82,7 @@ fn remove(folder: &Path) -> Result<(), String> {
 }
 
 /// Writes an image as `docker save` does it.
-fn archive(folder: &Path, reference: &str, layers: &[&Path], command: &[&str]) -> Result<(), String> {
+fn archive(folder: &Path, reference: &str, layers: &[&Path], run_as: Value) -> Result<(), String> {
     let name = reference.rsplit('/').next().unwrap_or_default().replace(':', "-");
     let aside = folder.join(&name);
     remove(&aside)?;
@@ -78,7 +99,7 @@ fn archive(folder: &Path, reference: &str, layers: &[&Path], command: &[&str]) -
     }
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let config = json!({
-        "architecture": architecture, "os": "linux", "config": { "Env": [PATH], "Cmd": command },
+        "architecture": architecture, "os": "linux", "config": run_as,
         "rootfs": { "type": "layers", "diff_ids": digests },
     });
     let manifest = json!([{ "Config": "config.json", "RepoTags": [reference], "Layers": files }]);

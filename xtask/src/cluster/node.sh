@@ -1,12 +1,13 @@
 # The node of the cluster, and its servers: the first process of namespaces of its own (mount, network, process,
 # ipc, uts, control group), which all end with it. It ends when its standard input does.
 #
-# FOLDER is kept from one start to the next, PARTS has the programs, IMAGES the archives of images.
-# It says `ready` once, and then takes orders at FOLDER/control (`stop NAME`, `start NAME`, `lose node`, `find node`), each
-# answered by a line at FOLDER/answer.
+# FOLDER is kept from one start to the next, PARTS has the programs, IMAGES the archives of images, DATABASE the programs of
+# PostgreSQL. It says `ready` once, and then takes orders at FOLDER/control (`stop NAME`, `start NAME`, `kill CONTAINER`,
+# `lose node`, `find node`), each answered by a line at FOLDER/answer. FOLDER/database has the address of a database.
 set -e
 export PATH="$PARTS/bin:$PARTS/usr/bin:$PARTS/usr/sbin:$PATH"
-API=https://10.250.0.1:6443
+# At the port of its service, whose address the node has: nothing else leads Pods from the one to the other.
+API=https://10.250.0.1:443
 NODE=eyot-node
 
 isolate() {
@@ -30,6 +31,7 @@ isolate() {
     done
     mount --make-rshared /
     ip link set lo up
+    ip address add 10.252.0.1/32 dev lo
     # A pair whose other end leads nowhere: some kernels have no device of the kind `dummy`.
     ip link add eth0 type veth peer name eth0-end
     ip link set eth0-end up
@@ -125,11 +127,31 @@ imageGCHighThresholdPercent: 100
 END
 }
 
+# Runs a program of the database, which refuses root.
+as_nobody() {
+    setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
+}
+
+# In memory. Pods and the node reach it with a password.
+make_database() {
+    install -d -o nobody -g nogroup -m 0700 /run/database
+    echo eyot-test >/run/password
+    cd /run
+    as_nobody "$DATABASE/initdb" --pgdata=/run/database --username=eyot --pwfile=/run/password --auth=scram-sha-256 \
+        --encoding=UTF8 --locale=C --no-sync
+    echo "host all all 10.250.0.0/15 scram-sha-256" >>/run/database/pg_hba.conf
+    echo "CREATE DATABASE eyot" | as_nobody "$DATABASE/postgres" --single -D /run/database postgres
+    cd "$FOLDER"
+    echo postgresql://eyot:eyot-test@10.250.0.1:5432/eyot >database
+}
+
 command_of() {
     case "$1" in
+    database) echo "setpriv --reuid=nobody --regid=nogroup --clear-groups $DATABASE/postgres -D /run/database \
+        -c listen_addresses=10.250.0.1 -c unix_socket_directories= -c fsync=off -c dynamic_shared_memory_type=mmap" ;;
     containerd) echo "containerd --config containerd.toml" ;;
     etcd) echo "etcd --data-dir /run/etcd" ;;
-    server) echo "kube-apiserver --etcd-servers=http://127.0.0.1:2379 --advertise-address=10.250.0.1 --secure-port=6443 \
+    server) echo "kube-apiserver --etcd-servers=http://127.0.0.1:2379 --advertise-address=10.250.0.1 --secure-port=443 \
         --client-ca-file=certificates/authority.crt --tls-cert-file=certificates/server.crt \
         --tls-private-key-file=certificates/server.key --kubelet-client-certificate=certificates/admin.crt \
         --kubelet-client-key=certificates/admin.key --kubelet-preferred-address-types=InternalIP \
@@ -153,10 +175,17 @@ start() {
     echo $! >"/run/$1.process"
 }
 
+# Kills a server. The database ends its own processes first, and saves nothing either.
 stop() {
     process=$(cat "/run/$1.process")
-    kill -KILL "$process" || return 1
+    signal=KILL
+    if [ "$1" = database ]; then signal=QUIT; fi
+    kill -"$signal" "$process" || return 1
     wait "$process" || true
+}
+
+await_database() {
+    await "$DATABASE/pg_isready" --host=10.250.0.1
 }
 
 import_images() {
@@ -180,9 +209,11 @@ find_node() {
 
 obey() {
     case "$1 $2" in
-    "stop server" | "stop kubelet") stop "$2" ;;
+    "stop server" | "stop kubelet" | "stop database") stop "$2" ;;
     "start server") start server && await kubectl get --raw /readyz ;;
     "start kubelet") start kubelet ;;
+    "start database") start database && await_database ;;
+    kill*) ctr --namespace k8s.io tasks kill --signal SIGKILL "$2" ;;
     "lose node") lose_node ;;
     "find node") find_node ;;
     *) return 1 ;;
@@ -190,7 +221,7 @@ obey() {
 }
 
 cd "$FOLDER"
-rm -rf containerd kubelet network settings log certificates plugins control answer
+rm -rf containerd kubelet network settings log certificates plugins control answer database
 mkdir -p containerd kubelet network settings log certificates plugins
 mkfifo control answer
 trap 'exit 0' TERM
@@ -206,6 +237,8 @@ exec 4<&-
     start containerd
     start etcd
     start server
+    make_database
+    start database
     import_images
     await kubectl get --raw /readyz
     # Their rights are made by the server when it begins.
@@ -213,6 +246,7 @@ exec 4<&-
     start manager
     start scheduler
     start kubelet
+    await_database
     kubectl create namespace sandboxes
     await kubectl get serviceaccount default --namespace sandboxes
     await kubectl wait --timeout=5s --for=condition=Ready "node/$NODE"

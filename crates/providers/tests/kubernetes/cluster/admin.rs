@@ -2,8 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -24,10 +25,21 @@ pub fn kubectl<const N: usize>(arguments: [&str; N]) -> Result<String, String> {
 
 /// Gives `kubectl` a manifest.
 pub fn apply(manifest: &Value) -> Result<(), String> {
-    run_kubectl(&["apply", "-f", "-"], &manifest.to_string()).map(drop)
+    apply_text(&manifest.to_string())
 }
 
-fn run_kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
+/// Gives `kubectl` manifests as they stand in a file.
+pub fn apply_text(manifests: &str) -> Result<(), String> {
+    run_kubectl(&["apply", "-f", "-"], manifests).map(drop)
+}
+
+/// Returns the path of a file of `contrib/kubernetes`.
+pub fn contributed(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/kubernetes").join(file)
+}
+
+/// Runs `kubectl` with an input.
+pub fn run_kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("kubectl {arguments:?}: {error}");
     let mut command = Command::new("kubectl");
     // Not in the home directory of whoever runs the tests.
@@ -48,10 +60,9 @@ fn run_kubectl(arguments: &[&str], input: &str) -> Result<String, String> {
 
 /// Applies the manifests of `contrib/kubernetes` as they are.
 pub fn apply_manifests() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/kubernetes");
     for manifest in MANIFESTS {
-        let path = folder.join(manifest);
-        kubectl(["apply", "-f", &path.to_string_lossy()]).expect("a manifest that can be applied");
+        kubectl(["apply", "-f", &contributed(manifest).to_string_lossy()])
+            .expect("a manifest that can be applied");
     }
 }
 
@@ -94,5 +105,11 @@ impl Cluster {
         let answers = File::open(self.folder.join("answer")).map_err(failed)?;
         BufReader::new(answers).read_line(&mut answer).map_err(failed)?;
         if answer == "done\n" { Ok(()) } else { Err(format!("the node could not {order}")) }
+    }
+
+    /// Gives the node an order beside what else happens.
+    pub async fn order_beside(self: &Arc<Self>, order: &str) -> Result<(), String> {
+        let (cluster, order) = (Arc::clone(self), order.to_owned());
+        tokio::task::spawn_blocking(move || cluster.order(&order)).await.map_err(|error| error.to_string())?
     }
 }

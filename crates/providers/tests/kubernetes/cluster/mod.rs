@@ -4,7 +4,14 @@
 mod admin;
 mod node;
 mod refusals;
+// These speak to servers with what the provider `remote` is made of.
+#[cfg(feature = "remote")]
+mod replicas;
 mod scale;
+#[cfg(feature = "remote")]
+mod servers;
+#[cfg(feature = "remote")]
+mod streamed;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,6 +106,10 @@ pub fn trials(cluster: Option<&Arc<Cluster>>) -> Vec<Trial> {
         return vec![ignored("cluster", "`cargo xtask soak cluster` has a cluster for it")];
     };
     let suite = OnCluster { cluster: Arc::clone(cluster), provider: cluster.provider() };
-    let alone = [refusals::trials(cluster), scale::trials(cluster), node::trials(cluster)];
+    let mut alone = vec![refusals::trials(cluster), scale::trials(cluster)];
+    #[cfg(feature = "remote")]
+    alone.push(replicas::trials(cluster));
+    // Last: what it has broken takes a while to mend.
+    alone.push(node::trials(cluster));
     over("cluster", suite).into_iter().chain(alone.into_iter().flatten()).collect()
 }

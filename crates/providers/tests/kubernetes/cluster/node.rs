@@ -28,22 +28,16 @@ pub fn trials(cluster: &Arc<Cluster>) -> Vec<Trial> {
     )
 }
 
-/// Gives the node an order beside what else happens.
-async fn order(cluster: &Arc<Cluster>, order: &'static str) -> Result<(), String> {
-    let cluster = Arc::clone(cluster);
-    tokio::task::spawn_blocking(move || cluster.order(order)).await.map_err(|error| error.to_string())?
-}
-
 fn server(cluster: &Arc<Cluster>) -> Tried {
     block_on(async {
         let provider = cluster.provider();
         let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
         let line = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 1; done";
         let (counted, made) = tokio::join!(output(&sandbox, line), async {
-            order(cluster, "stop server").await?;
+            cluster.order_beside("stop server").await?;
             let (made, started) = tokio::join!(
                 Sandbox::create(&*provider, SandboxSpec::default()),
-                order(cluster, "start server"),
+                cluster.order_beside("start server"),
             );
             started.map(|()| made)
         });
@@ -59,12 +53,12 @@ fn kubelet(cluster: &Arc<Cluster>) -> Tried {
     block_on(async {
         let provider = cluster.provider();
         let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
-        order(cluster, "stop kubelet").await?;
+        cluster.order_beside("stop kubelet").await?;
         let said = output(&sandbox, "echo fine").await;
         let name = sandbox.name().to_string();
         let opened = Sandbox::open(&*cluster.provider(), &name).await;
         let status = provider.info(&name).await.map(|info| info.status);
-        order(cluster, "start kubelet").await?;
+        cluster.order_beside("start kubelet").await?;
         ensure(said? == "fine\n", "a command was lost")?;
         ensure(output(&opened?, "echo still").await? == "still\n", "it can't be opened")?;
         ensure(status? == SandboxStatus::Running, "it is said not to run")?;
@@ -95,12 +89,12 @@ fn lost(cluster: &Arc<Cluster>) -> Tried {
         let sandbox = Sandbox::create(&*provider, SandboxSpec::default()).await?;
         let mut running = sandbox.exec_stream("echo begun; sleep 600", ExecOptions::default()).await?;
         ensure(matches!(running.next().await, Some(Ok(ExecEvent::Stdout(_)))), "it did not begin")?;
-        order(cluster, "lose node").await?;
+        cluster.order_beside("lose node").await?;
         let in_flight = within(LOST_S, error_of(&mut running)).await;
         let later = within(LOST_S, output(&sandbox, "true")).await;
         let name = sandbox.name().to_string();
         let (info, list) = (provider.info(&name).await, provider.list().await);
-        order(cluster, "find node").await?;
+        cluster.order_beside("find node").await?;
         let error = in_flight??;
         ensure(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Destroyed), format!("{error:?}"))?;
         let error = failed(later?)?;

@@ -53,7 +53,8 @@ fn one_name(cluster: &Arc<Cluster>) -> Tried {
     ensure(left == 2, format!("{left} objects, not one Pod and one name"))
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+/// Returns the time in the middle.
+pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
 }
