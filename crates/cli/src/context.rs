@@ -249,6 +249,7 @@ impl Context {
 
     /// Makes the state folder, for a command that keeps something in it.
     fn make_state_folder(&self) -> Result<(), Failure> {
+        self.require_shared_sandboxes()?;
         Ok((self.provider_settings.row.make_state_folder)(&self.provider_settings)?)
     }
 
@@ -316,20 +317,31 @@ impl Context {
         }
     }
 
-    /// Opens the store that lies in a database, if one is named. It is refused for sandboxes that other hosts don't have.
+    /// Opens the store that lies in a database, if one is named.
     pub fn shared_store(&self) -> Result<Option<Arc<Store>>, Failure> {
         let Some(database) = &self.database else { return Ok(None) };
-        let row = self.provider_settings.row;
-        if !row.is_shared {
-            let shared = provider::names_where(|row| row.is_shared);
-            let message = format!(
-                "EYOT_DATABASE is for sandboxes that several hosts have, and those of {} are one host's",
-                row.name
-            );
-            return Err(Failure::usage(message)
-                .hint(format!("use the provider {shared}, or leave EYOT_DATABASE and `database` out")));
+        let settings = &self.provider_settings;
+        let shared_by = settings.row.shared_by.map(|shared_by| shared_by(settings)).transpose()?;
+        let owner = shared_by.ok_or_else(|| self.one_hosts_sandboxes())?;
+        Ok(Some(database.store(&owner)?))
+    }
+
+    /// Refuses a database for sandboxes that other hosts don't have: their servers would take them for gone.
+    fn require_shared_sandboxes(&self) -> Result<(), Failure> {
+        if self.database.is_none() || self.provider_settings.row.shared_by.is_some() {
+            return Ok(());
         }
-        Ok(Some(database.store()?))
+        Err(self.one_hosts_sandboxes())
+    }
+
+    fn one_hosts_sandboxes(&self) -> Failure {
+        let name = self.provider_settings.row.name;
+        let shared = provider::names_where(|row| row.shared_by.is_some());
+        let message = format!(
+            "EYOT_DATABASE is for sandboxes that several hosts have, and those of {name} are one host's"
+        );
+        let hint = format!("use the provider {shared}, or leave EYOT_DATABASE and `database` out");
+        Failure::usage(message).hint(hint)
     }
 
     /// Refuses what is about files of the state folder, while a database has what they would have.
@@ -482,11 +494,13 @@ impl SharedDatabase {
         Self { url, opened: Arc::default() }
     }
 
-    fn store(&self) -> eyot::Result<Arc<Store>> {
+    /// Opens the store of the sandboxes that this owner has.
+    fn store(&self, owner: &str) -> eyot::Result<Arc<Store>> {
         if let Some(store) = self.opened.get() {
             return Ok(Arc::clone(store));
         }
         let store = Store::in_database(&self.url)?;
+        store.require_sandboxes_of(owner)?;
         Ok(Arc::clone(self.opened.get_or_init(|| store)))
     }
 }

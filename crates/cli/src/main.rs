@@ -32,6 +32,7 @@ mod port_note;
 mod provider;
 mod provider_hint;
 mod redaction;
+mod repairs;
 mod sandbox_names;
 mod served_agents;
 mod signals;

@@ -51,12 +51,10 @@ fn folder(args: &ServeArgs, context: &Context) -> Result<PathBuf, Failure> {
 }
 
 /// Goes on with the runs whose process is gone.
-pub fn resume(agents: Agents) {
-    tokio::spawn(async move {
-        match agents.resume().await {
-            Ok(resumed) if resumed.is_empty() => {}
-            Ok(resumed) => tracing::info!(runs = resumed.len(), "runs of agents go on"),
-            Err(error) => tracing::error!(%error, "go on with the runs of agents"),
-        }
-    });
+pub async fn resume(agents: &Agents) {
+    match agents.resume().await {
+        Ok(resumed) if resumed.is_empty() => {}
+        Ok(resumed) => tracing::info!(runs = resumed.len(), "runs of agents go on"),
+        Err(error) => tracing::error!(%error, "go on with the runs of agents"),
+    }
 }

@@ -6,7 +6,7 @@ mod reconcile;
 use std::path::Path;
 use std::sync::Arc;
 
-use eyot::{Result, SandboxId, SandboxImages, SandboxInfo, SandboxName, SandboxProvider};
+use eyot::{Error, ErrorKind, Result, SandboxId, SandboxImages, SandboxInfo, SandboxName, SandboxProvider};
 
 use crate::blocking::blocking;
 use crate::events::{EventLog, EventLogOptions};
@@ -58,6 +58,9 @@ impl Engine {
     /// Opens the pools of a shared store, and reconciles. The provider's sandboxes are the same for all servers of that store.
     pub async fn open_shared(provider: Arc<dyn SandboxProvider>, store: Arc<Store>) -> Result<Self> {
         let engine = Self::join_shared(provider, store);
+        if engine.pools().await?.is_empty() {
+            require_no_strangers(engine.provider().as_ref()).await?;
+        }
         let reconciled_on_open = engine.reconcile().await?.into();
         Ok(Self { reconciled_on_open, ..engine })
     }
@@ -126,10 +129,28 @@ impl Engine {
 
 /// Refuses to make a store while sandboxes of a lost one exist.
 async fn require_no_orphans(provider: &dyn SandboxProvider) -> Result<()> {
-    // A pool's sandbox has its name from its id, and the one that it has in its pool inside.
-    let is_pools = |info: &SandboxInfo| info.spec.hostname.is_some() && info.name == info.id.default_name();
-    match provider.list().await?.iter().filter(|info| is_pools(info)).count() {
+    match sandboxes_of_pools(provider).await? {
         0 => Ok(()),
         count => Err(lost_store_error(&format!("sandboxes of its pools are here ({count})"))),
     }
+}
+
+/// Refuses a database without pools while sandboxes of pools exist: it is probably another one.
+async fn require_no_strangers(provider: &dyn SandboxProvider) -> Result<()> {
+    match sandboxes_of_pools(provider).await? {
+        0 => Ok(()),
+        count => {
+            let message = format!("the database knows no pool, and sandboxes of pools are here ({count})");
+            Err(Error::new(ErrorKind::Conflict, message).with_hint(
+                "name the database that has them, put it back from a copy, or remove these sandboxes first",
+            ))
+        }
+    }
+}
+
+/// Counts the sandboxes that were made in pools.
+async fn sandboxes_of_pools(provider: &dyn SandboxProvider) -> Result<usize> {
+    // A pool's sandbox has its name from its id, and the one that it has in its pool inside.
+    let is_pools = |info: &SandboxInfo| info.spec.hostname.is_some() && info.name == info.id.default_name();
+    Ok(provider.list().await?.iter().filter(|info| is_pools(info)).count())
 }

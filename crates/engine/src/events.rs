@@ -97,7 +97,7 @@ impl EventLog {
         Arc::new(Self { place: LogPlace::Folder(log), turns: Turns::new(1) })
     }
 
-    /// Opens the log of a shared store, which lies in its database. It keeps the last 300,000 events.
+    /// Opens the log of a shared store, which lies in its database. It keeps the last 100,000 events.
     pub fn in_database(store: Arc<Store>) -> Arc<Self> {
         let place = LogPlace::Database(DatabaseLog::new(store));
         Arc::new(Self { place, turns: Turns::new(APPENDS_AT_ONCE) })

@@ -31,6 +31,7 @@ mod quota;
 mod removing;
 mod row;
 mod schema;
+mod shared;
 mod sleep_state;
 mod spare;
 mod sqlite;
@@ -66,6 +67,7 @@ pub use waking::WakingTurn;
 use claim::StoreIdentity;
 use database::{Database, Transaction};
 use database_error::is_disk_full;
+pub(crate) use logged_events::{LogEnds, MOST_LINES};
 use postgres::{MOST_LINKS, PostgresDatabase, only_in_a_file};
 use sqlite::SqliteDatabase;
 
@@ -176,6 +178,14 @@ impl Store {
             Database::Postgres(_) => {
                 Err(only_in_a_file("copy the store", "`pg_dump` makes a copy of the database"))
             }
+        }
+    }
+
+    /// Does `work`, which gives something up. A file is written at once; for a database, which may be away, nobody waits.
+    fn without_waiting(&self, work: impl FnOnce() + Send + 'static) {
+        match &self.database {
+            Database::Sqlite(_) => work(),
+            Database::Postgres(_) => drop(std::thread::spawn(work)),
         }
     }
 

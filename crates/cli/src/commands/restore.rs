@@ -21,6 +21,7 @@ use crate::signals::Signals;
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 pub async fn run(args: &RestoreArgs, context: &Context) -> Result<u8, Failure> {
+    context.refuse_database("a backup has files of a host")?;
     let state = std::path::absolute(context.state_folder()?)
         .map_err(|error| Failure::host("find the state folder", error))?;
     let progress = TaskProgress::default();

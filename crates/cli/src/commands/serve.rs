@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::open_files::OpenFiles;
 use crate::parent::Parent;
+use crate::repairs::Repairs;
 use crate::served_agents;
 use crate::signals::{SignalEvent, Signals};
 use crate::usual_quotas::UsualQuotas;
@@ -46,7 +47,7 @@ pub async fn run(args: ServeArgs, context: &Context) -> Result<u8, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::host("listen for signals", error))?;
     let stop = CancellationToken::new();
     let mut serving = serving(&args, &api, &mut listeners, &stop).await?;
-    served_agents::resume(agents);
+    let _repairs = Repairs::begin(&api, agents);
     for bound in &listeners {
         announce(&bound.url, context);
     }

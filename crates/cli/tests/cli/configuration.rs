@@ -155,3 +155,36 @@ fn a_named_file_takes_the_place_of_the_user_s_and_must_be_there() {
     let refused = machine.run(&["--config", &machine.path_text("nowhere.toml"), "ls"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("there is no configuration"), "{refused:?}");
 }
+
+#[test]
+fn a_database_is_for_sandboxes_that_several_hosts_have_and_its_password_is_never_shown() {
+    let machine = Machine::new();
+    let run = |database: &str, arguments: &[&str]| {
+        Ran::from(machine.command(arguments).env("EYOT_DATABASE", database).output().unwrap())
+    };
+    let absent = "postgresql://me:secret@127.0.0.1:1/eyot";
+    for command in
+        [&["ls"][..], &["keys", "ls"], &["serve", "--listen", "127.0.0.1:0"], &["events"], &["pool", "ls"]]
+    {
+        let ran = run(absent, command);
+        let said = ran.failure(2);
+        assert!(
+            said.contains("those of native are one host's") && said.contains("kubernetes"),
+            "{command:?}: {said}"
+        );
+    }
+    for command in [&["backup", "file"][..], &["pool", "reconcile", "--new-store"]] {
+        let ran = run(absent, &[&["--provider", "kubernetes"], command].concat());
+        let said = ran.failure(2);
+        assert!(said.contains("the store is the database eyot at 127.0.0.1"), "{command:?}: {said}");
+        assert!(!said.contains("secret"), "{said}");
+    }
+    for wrong in ["secret", "mysql://me:secret@h/d", "postgresql://me:secret@h:x/d"] {
+        let ran = run(wrong, &["--provider", "kubernetes", "keys", "ls"]);
+        let said = ran.failure(2);
+        assert!(said.contains("hint: write it as postgresql://") && !said.contains("secret"), "{said}");
+    }
+    let misspelt = Ran::from(machine.command(&["ls"]).env("EYOT_DATABASE_URL", absent).output().unwrap());
+    assert!(misspelt.failure(2).contains("EYOT_DATABASE is"), "{misspelt:?}");
+    assert!(!machine.state().exists());
+}

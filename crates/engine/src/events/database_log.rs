@@ -9,7 +9,7 @@ use super::event::{Event, EventHash, NewEvent};
 use super::line;
 use super::verify::{BrokenChain, VerifiedLog};
 use crate::changes::ChangeWatch;
-use crate::store::Store;
+use crate::store::{LogEnds, MOST_LINES, Store};
 
 /// The number of lines that are checked at once.
 const BATCH: usize = 1_000;
@@ -56,9 +56,21 @@ impl DatabaseLog {
 
     /// Checks every line, and both ends.
     pub(super) fn verify(&self) -> Result<VerifiedLog> {
-        // Read first: the log only grows.
-        let ends = self.store.log_ends()?;
-        let (mut next, mut previous) = (ends.first, None);
+        loop {
+            let ends = self.store.log_ends()?;
+            let checked = self.check(&ends);
+            // The oldest lines may have gone while they were read: then the log begins elsewhere now.
+            if checked.is_ok() || self.store.log_ends()?.first == ends.first {
+                return checked;
+            }
+        }
+    }
+
+    fn check(&self, ends: &LogEnds) -> Result<VerifiedLog> {
+        if ends.first > 1 && ends.last + 1 - ends.first < MOST_LINES {
+            return Err(broken(1, &format!("and all to event {} are missing", ends.first - 1)));
+        }
+        let (mut next, mut previous) = (ends.first, (ends.first == 1).then_some(EventHash::ZERO));
         while next <= ends.last {
             let lines = self.store.lines(next, BATCH)?;
             if lines.is_empty() {

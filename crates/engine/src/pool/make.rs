@@ -150,8 +150,8 @@ impl SandboxPool {
             self.inner.records.remove(self.provider().as_ref(), &row, reason).await
         };
         match removed {
-            // It is free already.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            // It is free already: another server took this one for ended, and may have looked before there was a sandbox.
+            Err(gone) if gone.kind() == ErrorKind::NotFound => self.remove_unnamed(&row.id, error).await,
             Err(error) => {
                 tracing::warn!(%error, sandbox = %row.id, "free the name of a sandbox that could not be made");
             }
@@ -167,6 +167,19 @@ impl SandboxPool {
             Err(error) if error.kind() == ErrorKind::Conflict => {}
             Err(error) => tracing::warn!(%error, pool = %self.name(), "forget a pool without sandboxes"),
             Ok(()) => {}
+        }
+    }
+
+    /// Removes a sandbox that has no row any more, unless its create had no effect.
+    async fn remove_unnamed(&self, id: &SandboxId, error: &Error) {
+        if error.had_no_effect() {
+            return;
+        }
+        match self.provider().remove(id.as_str()).await {
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Destroyed) => {
+                tracing::warn!(%error, sandbox = %id, "remove a sandbox that lost its name while it was made");
+            }
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use eyot::Result;
 
 use super::Store;
-use super::claim::is_alive;
+use super::claim::KnownOwners;
 use super::removing::take_ownership;
 use super::row::{SandboxRow, select};
 
@@ -14,10 +14,10 @@ impl Store {
     pub fn abandoned(&self) -> Result<Vec<SandboxRow>> {
         let this = self.owner()?;
         self.write_on_spare("take over what was abandoned", |transaction| {
-            let mut abandoned = Vec::new();
+            let (mut abandoned, mut owners) = (Vec::new(), KnownOwners::new(transaction, &this));
             for mut row in select(transaction, "WHERE state != 'live' ORDER BY pool, name", &[])? {
                 let Some(owner) = &row.owner else { continue };
-                if !is_alive(transaction, owner)? {
+                if !owners.is_alive(owner)? {
                     take_ownership(transaction, &row.id, row.state, &this)?;
                     row.owner = Some(this.clone());
                     abandoned.push(row);

@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use eyot::{Error, ErrorKind, Result};
 
 use super::Store;
-use super::claim::{StoreIdentity, is_alive};
+use super::claim::{KnownOwners, StoreIdentity};
 use super::database::Transaction;
 use super::database_error::DatabaseError;
 use super::owner::Owner;
@@ -111,11 +111,14 @@ impl AgentRunLease {
 
 impl Drop for AgentRunLease {
     fn drop(&mut self) {
-        if !self.is_over.load(Ordering::Relaxed)
-            && let Err(error) = self.store.give_up_agent_run(self)
-        {
-            // This process still knows that nobody holds it; others learn it when this one ends.
-            tracing::warn!(%error, run = %self.id, "give up a run of an agent");
+        if !self.is_over.load(Ordering::Relaxed) {
+            let (store, id, number) = (Arc::clone(&self.store), self.id.clone(), self.number);
+            self.store.without_waiting(move || {
+                if let Err(error) = store.give_up_agent_run(&id, number) {
+                    // This process still knows that nobody holds it; others learn it when this one ends.
+                    tracing::warn!(%error, run = %id, "give up a run of an agent");
+                }
+            });
         }
         held().remove(&(self.store.identity.clone(), self.id.clone()));
     }
@@ -176,7 +179,9 @@ impl Store {
             })?;
             let Some((status, owner, lease)) = found else { return Err(no_run(id)) };
             // If the owner is this process, its task has released the run: `hold` above would have failed otherwise.
-            if status != AgentRunStatus::Active.as_str() || !is_free(transaction, owner, &this)? {
+            if status != AgentRunStatus::Active.as_str()
+                || !is_free(&mut KnownOwners::new(transaction, &this), owner, &this)?
+            {
                 return Ok(None);
             }
             let sql = "UPDATE agent_runs SET owner = ?2, lease = ?3 WHERE id = ?1";
@@ -192,10 +197,10 @@ impl Store {
         }
     }
 
-    fn give_up_agent_run(&self, lease: &AgentRunLease) -> Result<()> {
+    fn give_up_agent_run(&self, id: &str, number: i64) -> Result<()> {
         self.write(WRITE, |transaction| {
             let sql = "UPDATE agent_runs SET owner = NULL WHERE id = ?1 AND lease = ?2 AND status = 'active'";
-            execute(transaction, sql, values![&lease.id, lease.number])
+            execute(transaction, sql, values![id, number])
         })
     }
 
@@ -215,9 +220,9 @@ impl Store {
             let rows = read_all(transaction, READ, sql, &[], |row| {
                 Ok((row.get::<String>("id")?, row.get("owner")?))
             })?;
-            let mut abandoned = Vec::new();
+            let (mut abandoned, mut owners) = (Vec::new(), KnownOwners::new(transaction, &this));
             for (id, owner) in rows {
-                if !self.holds_agent_run(&id) && is_free(transaction, owner, &this)? {
+                if !self.holds_agent_run(&id) && is_free(&mut owners, owner, &this)? {
                     abandoned.push(id);
                 }
             }
@@ -320,10 +325,10 @@ impl Store {
 }
 
 /// Tells whether a run may be taken by this process, as far as the owner in its row tells.
-fn is_free(transaction: &Transaction<'_>, owner: Option<String>, this: &Owner) -> Result<bool> {
+fn is_free(owners: &mut KnownOwners<'_, '_>, owner: Option<String>, this: &Owner) -> Result<bool> {
     let owner: Option<Owner> = owner.and_then(|owner| serde_json::from_str(&owner).ok());
     match owner {
-        Some(owner) if owner != *this => is_alive(transaction, &owner).map(|is_alive| !is_alive),
+        Some(owner) if owner != *this => owners.is_alive(&owner).map(|is_alive| !is_alive),
         _ => Ok(true),
     }
 }

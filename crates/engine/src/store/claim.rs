@@ -31,15 +31,43 @@ type ClaimCounts = HashMap<(StoreIdentity, SandboxId), usize>;
 /// The number of live claims on each sandbox.
 static CLAIMS: LazyLock<Mutex<ClaimCounts>> = LazyLock::new(Mutex::default);
 
-/// A server is taken for ended after 30 seconds without a renewal, by the database's clock.
-const IS_THERE: &str = "SELECT id FROM servers WHERE id = ?1 \
-     AND seen_ms > (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 30000";
+/// A server is there if its row is, unless it was silent for 30 seconds, by the database's clock. Only one that was itself
+/// there for 30 seconds without a gap may judge that: a database that was away has heard of nobody.
+const IS_THERE: &str = "SELECT servers.id FROM servers, \
+         (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) AS now \
+     WHERE servers.id = ?1 AND (servers.seen_ms > now.ms - 30000 OR NOT EXISTS (SELECT 1 FROM servers AS judge \
+         WHERE judge.id = ?2 AND judge.seen_ms > now.ms - 15000 AND judge.since_ms <= now.ms - 30000))";
 
-/// Tells whether a process runs, or a server is there.
-pub(super) fn is_alive(transaction: &Transaction<'_>, owner: &Owner) -> Result<bool> {
+/// Tells whether a process runs, or a server is there, as `this` one may judge it.
+pub(super) fn is_alive(transaction: &Transaction<'_>, owner: &Owner, this: &Owner) -> Result<bool> {
     let Some(id) = owner.server() else { return Ok(owner.is_alive()) };
     let id_of = |row: &DatabaseRow| row.get::<String>("id");
-    Ok(read_one(transaction, "look for a server", IS_THERE, values![id], id_of)?.is_some())
+    let values = values![id, this.server()];
+    Ok(read_one(transaction, "look for a server", IS_THERE, values, id_of)?.is_some())
+}
+
+/// Owners that were looked for, each once: one may have begun thousands of things.
+pub(super) struct KnownOwners<'a, 'b> {
+    transaction: &'a Transaction<'b>,
+    this: &'a Owner,
+    known: Vec<(Owner, bool)>,
+}
+
+impl<'a, 'b> KnownOwners<'a, 'b> {
+    /// Knows none yet.
+    pub(super) fn new(transaction: &'a Transaction<'b>, this: &'a Owner) -> Self {
+        Self { transaction, this, known: Vec::new() }
+    }
+
+    /// Tells whether this one is alive.
+    pub(super) fn is_alive(&mut self, owner: &Owner) -> Result<bool> {
+        if let Some((_, is_alive)) = self.known.iter().find(|(known, _)| known == owner) {
+            return Ok(*is_alive);
+        }
+        let is_alive = is_alive(self.transaction, owner, self.this)?;
+        self.known.push((owner.clone(), is_alive));
+        Ok(is_alive)
+    }
 }
 
 fn claim_counts() -> MutexGuard<'static, ClaimCounts> {
@@ -79,10 +107,14 @@ impl Drop for Claim {
         if self.is_finished || !is_last {
             return;
         }
-        if let Err(error) = self.store.give_up(&self.id) {
-            // This process still knows that nobody holds it; others learn it when this one ends.
-            tracing::warn!(%error, sandbox = %self.id, "give up the work on a sandbox");
-        }
+        let (store, id) = (Arc::clone(&self.store), self.id.clone());
+        let give_up = move || {
+            if let Err(error) = store.give_up(&id) {
+                // This process still knows that nobody holds it; others learn it when this one ends.
+                tracing::warn!(%error, sandbox = %id, "give up the work on a sandbox");
+            }
+        };
+        self.store.without_waiting(give_up);
     }
 }
 
@@ -104,7 +136,8 @@ impl Store {
 
     /// Tells whether the process that a row names can still go on.
     pub fn is_alive(&self, owner: &Owner) -> Result<bool> {
-        self.read("look for a process", |transaction| is_alive(transaction, owner))
+        let this = self.owner()?;
+        self.read("look for a process", |transaction| is_alive(transaction, owner, &this))
     }
 
     /// Returns whether the owner that a row of this sandbox names can do nothing more for it: the
@@ -117,11 +150,12 @@ impl Store {
         id: &SandboxId,
         own: usize,
     ) -> Result<bool> {
-        if self.owner().is_ok_and(|this| this == *owner) {
+        let this = self.owner()?;
+        if this == *owner {
             let key = (self.identity.clone(), id.clone());
             return Ok(claim_counts().get(&key).is_none_or(|held| *held <= own));
         }
-        is_alive(transaction, owner).map(|is_alive| !is_alive)
+        is_alive(transaction, owner, &this).map(|is_alive| !is_alive)
     }
 
     /// The same of the owner that this row names. Without one it is `false`.

@@ -46,6 +46,8 @@ impl DatabaseError {
                         SqlState::CRASH_SHUTDOWN,
                         SqlState::CANNOT_CONNECT_NOW,
                         SqlState::TOO_MANY_CONNECTIONS,
+                        // It has become the copy of another one.
+                        SqlState::READ_ONLY_SQL_TRANSACTION,
                     ]
                     .contains(code)
                 },

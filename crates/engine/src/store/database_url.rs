@@ -59,11 +59,18 @@ impl DatabaseUrl {
         if !["postgresql://", "postgres://"].iter().any(|scheme| text.starts_with(scheme)) {
             return Err(Error::invalid(FIELD, "must begin with `postgresql://`").with_hint(example));
         }
+        // What vendors write; here it says no more than `require`, whose certificates are checked.
+        let text = text.replace("sslmode=verify-full", "sslmode=require");
         let mut config: Config = text.parse().map_err(|error: tokio_postgres::Error| {
             Error::invalid(FIELD, "is no address of a PostgreSQL database")
                 .with_hint(example)
                 .with_source(error)
         })?;
+        // The rest of a password that has an `@` itself would be shown as the host.
+        if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
+            let reason = "has more than one `@`";
+            return Err(Error::invalid(FIELD, reason).with_hint("write an `@` of the password as %40"));
+        }
         if config.get_hosts().is_empty() {
             return Err(Error::invalid(FIELD, "names no host").with_hint(example));
         }
@@ -118,9 +125,14 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused_without_repeating_it() {
-        for wrong in
-            ["", "secret", "mysql://me:secret@h/d", "postgresql:///d", "postgresql://me:secret@h:x/d"]
-        {
+        for wrong in [
+            "",
+            "secret",
+            "postgresql://me:a@secret@h/d",
+            "mysql://me:secret@h/d",
+            "postgresql:///d",
+            "postgresql://me:secret@h:x/d",
+        ] {
             let error = DatabaseUrl::parse(wrong).unwrap_err();
             assert!(error.hint().is_some() && !format!("{error:?}").contains("secret"), "{error:?}");
         }

@@ -27,7 +27,7 @@ pub(crate) struct LogEnds {
 const APPEND: &str = "append to the event log";
 const READ: &str = "read the event log";
 /// The number of lines that are kept, which is looked at once in so many lines.
-const MOST_LINES: u64 = 300_000;
+pub(crate) const MOST_LINES: u64 = 100_000;
 const LINES_BETWEEN_LOOKS: u64 = 1_000;
 /// Adds a line of which `?1` is all between its number and the hash of the line before.
 const ADD: &str = "WITH added AS (
@@ -50,10 +50,14 @@ impl Store {
         let (number, line) = added
             .ok_or_else(|| Error::new(ErrorKind::Internal, "append to the event log: no line was made"))?;
         if number % LINES_BETWEEN_LOOKS == 0 {
-            self.in_shared(APPEND, |transaction| {
+            let removed = self.in_shared(APPEND, |transaction| {
                 let sql = "DELETE FROM events WHERE seq <= ?1";
                 count_changed(transaction, APPEND, sql, values![number.saturating_sub(MOST_LINES)])
-            })?;
+            });
+            // The next look removes them; this line was added.
+            if let Err(error) = removed {
+                tracing::warn!(%error, "the oldest lines of the event log are kept for longer");
+            }
         }
         Ok((number, line))
     }

@@ -174,6 +174,9 @@ pub(super) fn owned_by_other(row: &SandboxRow) -> Error {
         RowState::Removing => "being removed",
     };
     let message = match &row.owner {
+        Some(owner) if owner.server().is_some() => {
+            format!("sandbox `{name}` of pool `{pool}` is {state} by another server")
+        }
         Some(owner) => format!("sandbox `{name}` of pool `{pool}` is {state} by process {}", owner.pid),
         None => format!("sandbox `{name}` of pool `{pool}` is {state} already"),
     };

@@ -39,7 +39,6 @@ impl Owner {
         Self { pid: 0, start_ticks: 0, boot_id: String::new() }
     }
 
-    /// The process that has this number now.
     /// The process that is known as this server to a database.
     pub(super) fn of_server(id: &str) -> Self {
         Self { pid: std::process::id(), start_ticks: 0, boot_id: format!("{SERVER}{id}") }
@@ -50,6 +49,7 @@ impl Owner {
         self.boot_id.strip_prefix(SERVER)
     }
 
+    /// The process that has this number now.
     fn now(pid: u32) -> io::Result<Self> {
         let start_ticks = ProcStat::read(pid)?.start_ticks;
         Ok(Self { pid, start_ticks, boot_id: boot_id()? })

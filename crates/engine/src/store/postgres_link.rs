@@ -13,7 +13,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Row, Statement};
 
 use super::database_error::DatabaseError;
-use super::database_url::DatabaseUrl;
+use super::database_url::{DatabaseUrl, Messages};
 use super::value::{DatabaseRow, Value};
 
 /// The longest wait for the answer to one statement, after which the server ends it as well.
@@ -21,8 +21,12 @@ const STATEMENT_PATIENCE: Duration = Duration::from_secs(40);
 /// The time for which a call waits for a database that is away.
 pub(super) const AWAY_PATIENCE: Duration = Duration::from_secs(10);
 const AWAY_PAUSE: Duration = Duration::from_millis(200);
-/// The settings of each connection. Another process holds the lock for 10 seconds at the most; one that is gone gives it
-/// up within half a minute. Nobody waits for the disk, except where a transaction asks for it.
+/// The longest wait for a login.
+const LOGIN_PATIENCE: Duration = Duration::from_secs(10);
+/// Begins a transaction that writes. The number of the lock is "eyot" in ASCII.
+pub(super) const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(1702457204)";
+/// The settings of each connection. A call waits 10 seconds for the lock; a process that is gone gives it up within
+/// half a minute. Nobody waits for the disk, except where a transaction asks for it.
 const SETTINGS: &str = "SET synchronous_commit = off; SET lock_timeout = '10s'; SET statement_timeout = '30s'; \
      SET idle_in_transaction_session_timeout = '20s'; SET client_min_messages = warning; \
      SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
@@ -50,7 +54,10 @@ impl PostgresLink {
     pub(super) fn rows(&self, sql: &str, values: &[Value]) -> Result<Vec<DatabaseRow>, DatabaseError> {
         let (client, statement, values) = (Arc::clone(&self.client), self.statement(sql)?, values.to_vec());
         let rows = wait(async move { Ok(client.query(&statement, &references(&values)).await?) })?;
-        rows.iter().map(row).collect()
+        let names =
+            rows.first().map(Row::columns).unwrap_or_default().iter().map(|column| column.name().to_owned());
+        let names = names.collect();
+        rows.iter().map(|found| row(found, &names)).collect()
     }
 
     /// Runs several statements without values.
@@ -114,8 +121,14 @@ pub(super) fn connect_patiently(url: &DatabaseUrl) -> Result<PostgresLink, Datab
     }
 }
 
+/// Connects and logs in. A proxy may accept a connection and say nothing.
+pub(super) async fn log_in(url: &DatabaseUrl) -> Result<(Client, Messages), DatabaseError> {
+    let connected = tokio::time::timeout(LOGIN_PATIENCE, url.connect()).await;
+    connected.map_err(|_| DatabaseError::Silent("it lets nobody in".to_owned()))?
+}
+
 async fn connect(url: &DatabaseUrl) -> Result<PostgresLink, DatabaseError> {
-    let (client, mut messages) = url.connect().await?;
+    let (client, mut messages) = log_in(url).await?;
     // They end with the client.
     tokio::spawn(async move {
         while let Some(message) = messages.next().await {
@@ -154,7 +167,7 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-fn row(found: &Row) -> Result<DatabaseRow, DatabaseError> {
+fn row(found: &Row, names: &Arc<[String]>) -> Result<DatabaseRow, DatabaseError> {
     let columns = found.columns().iter().enumerate().map(|(index, column)| {
         let value = match *column.type_() {
             Type::INT8 => found.try_get::<_, Option<i64>>(index)?.map(Value::from),
@@ -167,7 +180,7 @@ fn row(found: &Row) -> Result<DatabaseRow, DatabaseError> {
                 return Err(DatabaseError::unreadable(column.name(), reason.into()));
             }
         };
-        Ok((column.name().to_owned(), value.unwrap_or(Value::Null)))
+        Ok(value.unwrap_or(Value::Null))
     });
-    Ok(DatabaseRow::new(columns.collect::<Result<_, DatabaseError>>()?))
+    Ok(DatabaseRow::new(names, columns.collect::<Result<_, DatabaseError>>()?))
 }

@@ -3,20 +3,19 @@
 use eyot::{Error, ErrorKind, Result};
 
 use super::database_error::failed;
-use super::postgres_link::PostgresLink;
+use super::postgres_link::{BEGIN, PostgresLink};
 use super::value::values;
 
 const STEPS: [&str; 1] = [include_str!("migrations/postgres/0001_store.sql")];
 const WHAT: &str = "open the store";
-/// Two servers must not take one step at once: the number is the store's lock.
-const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(1702457204); \
-     CREATE TABLE IF NOT EXISTS eyot_version (step BIGINT NOT NULL)";
+const VERSION: &str = "CREATE TABLE IF NOT EXISTS eyot_version (step BIGINT NOT NULL)";
 
 /// Brings the tables up to date. `conflict`: a newer version of Eyot has made them, and they are left as they are.
 pub(super) fn prepare(link: &PostgresLink) -> Result<()> {
     refuse_other_encodings(link)?;
+    // Two servers must not take one step at once.
     link.batch(BEGIN).map_err(failed(WHAT))?;
-    let taken = take_steps(link);
+    let taken = link.batch(VERSION).map_err(failed(WHAT)).and_then(|()| take_steps(link));
     link.batch(if taken.is_ok() { "COMMIT" } else { "ROLLBACK" }).map_err(failed(WHAT))?;
     taken
 }

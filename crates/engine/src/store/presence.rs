@@ -14,16 +14,19 @@ use uuid::Uuid;
 use super::database_error::DatabaseError;
 use super::database_url::{DatabaseUrl, Messages};
 use super::owner::Owner;
-use super::postgres_link::{PostgresLink, spawn};
+use super::postgres_link::{PostgresLink, log_in, spawn};
 use super::value::values;
 
 /// The time between two renewals.
 const RENEWAL: Duration = Duration::from_secs(5);
 /// The pause before a connection that ended is made again.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Notes this server, or renews its row. One is forgotten after a day.
-const RENEW: &str = "INSERT INTO servers VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
-     ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms";
+/// Notes this server, or renews its row. Its presence begins anew if it was silent for 15 seconds.
+const RENEW: &str = "INSERT INTO servers SELECT $1, now.ms, now.ms FROM \
+         (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms) AS now \
+     ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms, since_ms = CASE \
+         WHEN servers.seen_ms > excluded.seen_ms - 15000 THEN servers.since_ms ELSE excluded.seen_ms END";
+/// Forgets the servers that were silent for a day.
 const FORGET: &str =
     "DELETE FROM servers WHERE seen_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000";
 const LISTEN: &str = "LISTEN eyot_store; LISTEN eyot_events";
@@ -38,7 +41,7 @@ pub(super) struct Presence {
 }
 
 /// Counters of the changes of a database.
-struct Heard {
+struct ChangeCounters {
     store: watch::Sender<u64>,
     events: watch::Sender<u64>,
 }
@@ -50,8 +53,8 @@ impl Presence {
         link.execute(&RENEW.replace('$', "?"), values![&id])?;
         link.batch(FORGET)?;
         let ((to_store, store), (to_events, events)) = (watch::channel(0), watch::channel(0));
-        let heard = Heard { store: to_store, events: to_events };
-        let renewing = spawn(renew(url.clone(), id.clone(), heard))?;
+        let counters = ChangeCounters { store: to_store, events: to_events };
+        let renewing = spawn(renew(url.clone(), id.clone(), counters))?;
         Ok(Self { id, store, events, renewing })
     }
 
@@ -86,46 +89,51 @@ impl Drop for Presence {
 }
 
 /// Renews the row of this server, and tells what it hears, until it is aborted.
-async fn renew(url: DatabaseUrl, id: String, heard: Heard) {
+async fn renew(url: DatabaseUrl, id: String, counters: ChangeCounters) {
     loop {
-        if let Err(error) = renew_once_connected(&url, &id, &heard).await {
+        if let Err(error) = renew_once_connected(&url, &id, &counters).await {
             tracing::debug!(%error, "the presence among the servers could not be renewed");
         }
         // Something may have changed unheard.
-        heard.tell_all();
+        counters.tell_all();
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn renew_once_connected(url: &DatabaseUrl, id: &str, heard: &Heard) -> Result<(), DatabaseError> {
-    let (client, messages) = url.connect().await?;
+async fn renew_once_connected(
+    url: &DatabaseUrl,
+    id: &str,
+    counters: &ChangeCounters,
+) -> Result<(), DatabaseError> {
+    let (client, messages) = log_in(url).await?;
     tokio::select! {
-        ended = hear(messages, heard) => ended,
-        ended = renew_over(&client, id, heard) => ended,
+        ended = hear(messages, counters) => ended,
+        ended = renew_over(&client, id, counters) => ended,
     }
 }
 
-async fn renew_over(client: &Client, id: &str, heard: &Heard) -> Result<(), DatabaseError> {
-    client.batch_execute(LISTEN).await?;
-    heard.tell_all();
+async fn renew_over(client: &Client, id: &str, counters: &ChangeCounters) -> Result<(), DatabaseError> {
+    let silent = |_| DatabaseError::Silent("it says nothing".to_owned());
+    tokio::time::timeout(RENEWAL, client.batch_execute(LISTEN)).await.map_err(silent)??;
+    counters.tell_all();
     let mut due = tokio::time::interval(RENEWAL);
     loop {
         due.tick().await;
         let renewed = tokio::time::timeout(RENEWAL, client.execute(RENEW, &[&id])).await;
-        renewed.map_err(|_| DatabaseError::Silent("it says nothing".to_owned()))??;
+        renewed.map_err(silent)??;
     }
 }
 
-async fn hear(mut messages: Messages, heard: &Heard) -> Result<(), DatabaseError> {
+async fn hear(mut messages: Messages, counters: &ChangeCounters) -> Result<(), DatabaseError> {
     while let Some(message) = messages.next().await {
         if let AsyncMessage::Notification(notice) = message? {
-            count(if notice.channel() == OF_EVENTS { &heard.events } else { &heard.store });
+            count(if notice.channel() == OF_EVENTS { &counters.events } else { &counters.store });
         }
     }
     Ok(())
 }
 
-impl Heard {
+impl ChangeCounters {
     fn tell_all(&self) {
         count(&self.store);
         count(&self.events);

@@ -21,7 +21,7 @@ impl Store {
         self.write_on_spare("begin to remove a sandbox", |transaction| {
             let row = by_id(transaction, id)?.ok_or_else(|| sandbox_not_found(id))?;
             if let Some(owner) = row.owner.as_ref().filter(|owner| **owner != this)
-                && is_alive(transaction, owner)?
+                && is_alive(transaction, owner, &this)?
             {
                 return Err(owned_by_other(&row));
             }

@@ -24,11 +24,11 @@ const MIGRATIONS: Migrations<'static> = Migrations::from_slice(MIGRATION_STEPS);
 const APPLICATION_ID: i64 = 0x4579_6f74;
 const WHAT: &str = "open the store";
 
-/// Sets a connection up, and brings the file up to date. The caller holds the lock for opening.
 fn refused(error: rusqlite::Error) -> Error {
     failed(WHAT)(error.into())
 }
 
+/// Sets a connection up, and brings the file up to date. The caller holds the lock for opening.
 pub(super) fn prepare(connection: &mut Connection) -> Result<()> {
     refuse_what_is_no_store(connection)?;
     refuse_what_is_newer(connection)?;

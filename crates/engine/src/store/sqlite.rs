@@ -4,7 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use eyot::{Error, ErrorKind, Result};
@@ -152,16 +152,12 @@ pub(super) fn rows(
     values: &[Value],
 ) -> Result<Vec<DatabaseRow>, DatabaseError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Arc<[String]> = statement.column_names().into_iter().map(str::to_owned).collect();
     let mut rows = statement.query(rusqlite::params_from_iter(values))?;
     let mut read = Vec::new();
     while let Some(row) = rows.next()? {
-        let columns = names.iter().enumerate().map(|(index, name)| {
-            let value =
-                row.get_ref(index).map_err(DatabaseError::from).and_then(|found| value(name, found))?;
-            Ok((name.clone(), value))
-        });
-        read.push(DatabaseRow::new(columns.collect::<Result<_, DatabaseError>>()?));
+        let columns = names.iter().enumerate().map(|(index, name)| value(name, row.get_ref(index)?));
+        read.push(DatabaseRow::new(&names, columns.collect::<Result<_, DatabaseError>>()?));
     }
     Ok(read)
 }

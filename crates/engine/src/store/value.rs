@@ -1,5 +1,7 @@
 //! Values of a database, the same for every kind of it.
 
+use std::sync::Arc;
+
 use eyot::{Error, ErrorKind, Result};
 
 use super::database_error::DatabaseError;
@@ -134,18 +136,21 @@ impl<T: FromValue> FromValue for Option<T> {
 /// A row of an answer.
 #[derive(Debug)]
 pub(super) struct DatabaseRow {
-    columns: Vec<(String, Value)>,
+    /// The names of the columns, which all rows of an answer share.
+    names: Arc<[String]>,
+    values: Vec<Value>,
 }
 
 impl DatabaseRow {
     /// Makes a row of columns with their names.
-    pub(super) fn new(columns: Vec<(String, Value)>) -> Self {
-        Self { columns }
+    pub(super) fn new(names: &Arc<[String]>, values: Vec<Value>) -> Self {
+        Self { names: Arc::clone(names), values }
     }
 
     /// Reads a column.
     pub(super) fn get<T: FromValue>(&self, column: &str) -> std::result::Result<T, DatabaseError> {
-        let found = self.columns.iter().find(|(name, _)| name == column).map(|(_, value)| value);
+        let place = self.names.iter().position(|name| name == column);
+        let found = place.and_then(|place| self.values.get(place));
         let value =
             found.ok_or_else(|| DatabaseError::unreadable(column, "there is no such column".into()))?;
         T::from_value(value)

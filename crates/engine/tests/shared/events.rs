@@ -82,6 +82,16 @@ fn tampering(database: &TestDatabase<'_>) {
             "DELETE FROM events; INSERT INTO events SELECT * FROM aside; DROP TABLE aside",
             4,
         ),
+        (
+            "CREATE TABLE aside AS SELECT * FROM events; DELETE FROM events WHERE seq <= 2",
+            "DELETE FROM events; INSERT INTO events SELECT * FROM aside; DROP TABLE aside",
+            1,
+        ),
+        (
+            "CREATE TABLE aside AS SELECT * FROM events; DELETE FROM events",
+            "INSERT INTO events SELECT * FROM aside; DROP TABLE aside",
+            1,
+        ),
     ] {
         database.sql(change);
         let error = one.verify().unwrap_err();

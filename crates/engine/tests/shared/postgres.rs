@@ -127,9 +127,13 @@ impl TestDatabase<'_> {
         self.server.client_of(&self.name, async |client| client.batch_execute(statements).await.unwrap());
     }
 
-    /// Makes every server that is there one that has been silent for too long.
-    pub fn silence_servers(&self) {
+    /// Opens a store of a server that has been there for long, while the others have been silent for too long.
+    pub fn store_that_outlived_the_others(&self) -> std::sync::Arc<Store> {
         self.sql("UPDATE servers SET seen_ms = seen_ms - 31000");
+        let store = self.store();
+        let latest = "(SELECT max(since_ms) FROM servers)";
+        self.sql(&format!("UPDATE servers SET since_ms = since_ms - 31000 WHERE since_ms = {latest}"));
+        store
     }
 }
 

@@ -23,6 +23,9 @@ pub const CASES: &[(&str, Case)] = &[
     ("store::pools_are_sorted_by_bytes_and_go_when_they_are_empty", pools),
     ("store::a_name_counts_how_often_it_was_used", generations),
     ("store::a_database_that_was_restarted_is_used_again", a_restart),
+    ("store::a_server_with_other_sandboxes_is_refused", other_sandboxes),
+    ("store::one_server_at_a_time_has_a_turn", turns),
+    ("store::more_calls_than_connections_wait_and_none_is_lost", many_calls),
     ("store::tables_of_a_newer_version_are_refused_and_left", a_newer_version),
     ("store::many_servers_open_an_empty_database_at_once", many_open),
 ];
@@ -136,9 +139,10 @@ fn work_is_taken_over(database: &TestDatabase<'_>) {
 fn a_silent_server(database: &TestDatabase<'_>) {
     let [one, other] = two(database);
     let row = making(&one, "dev");
-    database.silence_servers();
-    // Whoever asks is there: it renews its own row, as each server does.
-    let third = database.store();
+    // One that has just come may not judge.
+    database.sql("UPDATE servers SET seen_ms = seen_ms - 31000");
+    assert!(database.store().abandoned().unwrap().is_empty());
+    let third = database.store_that_outlived_the_others();
     let taken = third.abandoned().unwrap();
     assert_eq!(taken.iter().map(|row| &row.id).collect::<Vec<_>>(), [&row.id]);
     assert!(other.abandoned().unwrap().is_empty());
@@ -157,8 +161,17 @@ fn a_claim_in_async_code(database: &TestDatabase<'_>) {
         let row = row.await.unwrap();
         // A task may be dropped at any await: its claim goes where tasks run.
         drop(one.claim(&row.id));
-        let given_up = other.ask(move |store| store.is_given_up(&store.sandbox(&row.id)?.unwrap())).await;
-        assert!(given_up.unwrap());
+        // Nobody waits for the database meanwhile.
+        let mut changes = other.changes().unwrap().unwrap();
+        loop {
+            changes.mark_seen();
+            let id = row.id.clone();
+            let look = move |store: &Arc<Store>| store.is_given_up(&store.sandbox(&id)?.unwrap());
+            if other.ask(look).await.unwrap() {
+                break;
+            }
+            changes.changed().await.unwrap();
+        }
         // So may the last handle on a store.
         drop(one);
     });
@@ -170,7 +183,10 @@ fn one_wakes(database: &TestDatabase<'_>) {
     let WakingTurn::Ours(claim) = one.begin_waking(&row.id).unwrap() else { panic!("nobody wakes it") };
     assert!(matches!(other.begin_waking(&row.id).unwrap(), WakingTurn::Theirs));
     assert!(other.abandoned_wakes().unwrap().is_empty());
-    drop(claim);
+    claim.finish();
+    // The row still names the server, which ends.
+    drop(one);
+    let one = database.store();
     assert_eq!(other.abandoned_wakes().unwrap().len(), 1);
     let WakingTurn::TakenOver(claim) = other.begin_waking(&row.id).unwrap() else {
         panic!("it was given up")
@@ -248,6 +264,43 @@ fn a_restart(_: &TestDatabase<'_>) {
     one.begin_removing(&row.id).unwrap();
     one.finish_removing(&row.id).unwrap();
     assert_eq!(other.sandbox(&row.id).unwrap(), None);
+}
+
+fn other_sandboxes(database: &TestDatabase<'_>) {
+    let [one, other] = two(database);
+    one.require_sandboxes_of("key a").unwrap();
+    other.require_sandboxes_of("key a").unwrap();
+    let refused = other.require_sandboxes_of("key b").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    one.require_sandboxes_of("key a").unwrap();
+}
+
+fn turns(database: &TestDatabase<'_>) {
+    let [one, other] = two(database);
+    let minute = std::time::Duration::from_secs(60);
+    assert!(one.take_turn("sweep", minute).unwrap());
+    assert!(!other.take_turn("sweep", minute).unwrap() && !one.take_turn("sweep", minute).unwrap());
+    assert!(other.take_turn("mend", minute).unwrap());
+    database.sql("UPDATE turns SET until_ms = until_ms - 60000");
+    assert!(other.take_turn("sweep", minute).unwrap() && !one.take_turn("sweep", minute).unwrap());
+}
+
+fn many_calls(database: &TestDatabase<'_>) {
+    let store = database.store();
+    thread::scope(|scope| {
+        for number in 0..64 {
+            let store = &store;
+            scope.spawn(move || {
+                store.put_pool(&name(&format!("p{number}")), &serde_json::json!({})).unwrap();
+                store.pools().unwrap()
+            });
+        }
+    });
+    assert_eq!(store.pools().unwrap().len(), 64);
+    database.sql(
+        "DO $$ BEGIN IF (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) > 10 \
+         THEN RAISE 'too many connections'; END IF; END $$",
+    );
 }
 
 fn a_newer_version(database: &TestDatabase<'_>) {

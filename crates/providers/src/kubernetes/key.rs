@@ -1,6 +1,8 @@
 //! The signing key of the servers, and what is derived from it: tokens, the nonces of a life, and the
 //! public id of whoever holds the key.
 
+use std::path::Path;
+
 use ed25519_dalek::{Signer, SigningKey};
 use eyot::internal::now_ms;
 use eyot::{Error, ErrorKind, Result};
@@ -8,7 +10,7 @@ use eyot_guest::protocol::pod::{MAX_TOKEN_S, TokenUse, hello, signed_bytes};
 use sha2::{Digest, Sha256};
 
 use super::options::KubernetesOptions;
-use crate::state_secret::{failed, make_folder, mounted_secret, secret};
+use crate::state_secret::{SECRET_BYTES, failed, make_folder, mounted_secret, secret};
 
 const FOLDER: &str = "kubernetes";
 const NONCE_DOMAIN: &str = "eyot pod nonce 1";
@@ -32,14 +34,20 @@ impl ServerKey {
     pub(super) async fn open(options: &KubernetesOptions) -> Result<Self> {
         let (file, folder) = (options.key_file.clone(), options.state.join(FOLDER));
         let read = tokio::task::spawn_blocking(move || match file {
-            Some(file) => mounted_secret(&file),
-            None => make_folder(&folder).and_then(|()| secret(&folder)),
+            Some(file) => Self::read(&file),
+            None => make_folder(&folder).and_then(|()| secret(&folder)).map_err(unreadable).map(Self::of),
         });
-        let read = read
-            .await
-            .map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?;
-        let secret = read.map_err(|error| failed("read the key of Kubernetes' sandboxes", error))?;
-        Ok(Self(SigningKey::from_bytes(&secret)))
+        read.await
+            .map_err(|error| Error::new(ErrorKind::Internal, "a task ended early").with_source(error))?
+    }
+
+    /// Reads the key of a file. Blocks.
+    pub(super) fn read(file: &Path) -> Result<Self> {
+        mounted_secret(file).map_err(unreadable).map(Self::of)
+    }
+
+    fn of(secret: [u8; SECRET_BYTES]) -> Self {
+        Self(SigningKey::from_bytes(&secret))
     }
 
     /// Returns the public key, as hexadecimal digits.
@@ -74,6 +82,10 @@ impl ServerKey {
         nonce.copy_from_slice(&digest.finalize()[..16]);
         nonce
     }
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    failed("read the key of Kubernetes' sandboxes", error)
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use eyot::Result;
+use eyot::{Error, ErrorKind, Result};
 
 use super::NAME;
 use super::capabilities::capabilities;
+use super::key::ServerKey;
 use super::options::{IMAGE, KubernetesOptions, PodReach};
 use super::provider::KubernetesProvider;
 use crate::row::{
@@ -90,7 +91,7 @@ pub const ROW: ProviderRow = ProviderRow {
     ],
     takes_container_options: true,
     is_elsewhere: true,
-    is_shared: true,
+    shared_by: Some(shared_by),
     check: Some(|settings| Box::pin(check(settings))),
     images: ImagesOfProvider::Elsewhere(
         "these are the images of native sandboxes; the nodes of a cluster fetch theirs from a registry",
@@ -119,6 +120,19 @@ fn open(settings: &ProviderSettings) -> Result<Arc<KubernetesProvider>> {
     }))
 }
 
+/// Says whose the sandboxes are: those of a signing key, in a namespace.
+fn shared_by(settings: &ProviderSettings) -> Result<String> {
+    let Some(file) = settings.text(KEY_FILE) else {
+        let message = "servers that share a database share a signing key, and none is named";
+        return Err(Error::new(ErrorKind::Setup, message).with_hint(
+            "name its file by the option key_file of the provider; docs/kubernetes.md says how to make one",
+        ));
+    };
+    let owner = ServerKey::read(file.as_ref())?.owner();
+    let namespace = settings.text(NAMESPACE).map(|name| format!(" in the namespace {name}"));
+    Ok(format!("those of the signing key {owner}{}", namespace.unwrap_or_default()))
+}
+
 async fn check(settings: ProviderSettings) -> ProviderCheck {
     match look(&settings).await {
         Ok((version, namespace, missing)) if missing.is_empty() => ProviderCheck::usable(format!(
@@ -130,7 +144,7 @@ async fn check(settings: ProviderSettings) -> ProviderCheck {
                 "a cluster {version} answers; in its namespace {namespace} these rights are missing: {}",
                 missing.join(", ")
             );
-            let error = eyot::Error::new(eyot::ErrorKind::Permission, message)
+            let error = Error::new(ErrorKind::Permission, message)
                 .with_hint("contrib/kubernetes has the smallest roles that work");
             ProviderCheck::unusable(&error)
         }

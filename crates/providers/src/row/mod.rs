@@ -44,8 +44,8 @@ pub struct ProviderRow {
     pub lives_with_its_process: bool,
     /// The sandboxes are on other machines: those of a vendor, who wants a key, or of a cluster.
     pub is_elsewhere: bool,
-    /// Servers on several hosts can have the same sandboxes: nothing about them lies in the state folder.
-    pub is_shared: bool,
+    /// Says whose the sandboxes are, where servers on several hosts can have the same ones. It reads a file, and asks nobody.
+    pub shared_by: Option<fn(&ProviderSettings) -> Result<String>>,
     /// The provider takes the options of containers in a spec (`container`, network `bridge`).
     pub takes_container_options: bool,
     /// The sandboxes keep their files on the disk of the state folder.
@@ -148,7 +148,7 @@ impl ProviderRow {
             check: None,
             lives_with_its_process: false,
             is_elsewhere: false,
-            is_shared: false,
+            shared_by: None,
             takes_container_options: false,
             keeps_files_in_state_folder: false,
             make_state_folder: |_| Ok(()),

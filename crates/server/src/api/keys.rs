@@ -21,7 +21,7 @@ const FRESH: Duration = Duration::from_millis(250);
 /// The most keys that are remembered.
 const MOST_REMEMBERED: usize = 1000;
 
-/// The keys of a state folder.
+/// The keys of a store.
 #[derive(Clone)]
 pub struct Keys {
     store: Arc<Store>,

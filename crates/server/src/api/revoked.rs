@@ -1,5 +1,5 @@
 //! Ends everything that a revoked key began: its requests under way, and its previews. Other
-//! processes revoke keys, in the store; the kernel reports that the store's files have changed.
+//! processes revoke keys, in the store, which tells that it was changed.
 
 use std::time::Duration;
 

@@ -173,7 +173,8 @@ impl Api {
         &self.0.metrics
     }
 
-    pub(super) fn engine(&self) -> &Engine {
+    /// Returns the engine.
+    pub fn engine(&self) -> &Engine {
         &self.0.inner.engine
     }
 

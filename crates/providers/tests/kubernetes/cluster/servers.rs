@@ -150,9 +150,13 @@ impl Replica {
 fn make_secrets(cluster: &Cluster) -> Tried {
     let url = fs::read_to_string(cluster.folder.join("database"))?;
     kubectl(["create", "secret", "generic", "eyot-database", &format!("--from-literal=url={}", url.trim())])?;
-    let (mut key, file) = ([0; 32], cluster.state.path().join("key"));
-    File::open("/dev/urandom")?.read_exact(&mut key)?;
-    fs::write(&file, key)?;
+    // One for all cases: the database belongs to the sandboxes of one key.
+    let file = cluster.folder.join("signing-key");
+    if !file.exists() {
+        let mut key = [0; 32];
+        File::open("/dev/urandom")?.read_exact(&mut key)?;
+        fs::write(&file, key)?;
+    }
     kubectl(["create", "secret", "generic", "eyot-key", &format!("--from-file=key={}", file.display())])?;
     Ok(())
 }

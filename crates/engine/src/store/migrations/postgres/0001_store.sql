@@ -122,10 +122,23 @@ CREATE TABLE agent_entries (
     PRIMARY KEY (conversation, number)
 );
 
--- The processes that use this database, each with the time at which it was there last, by the database's clock.
+-- The processes that use this database, by the database's clock: when each was there last, and since when without a gap.
 CREATE TABLE servers (
     id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    seen_ms BIGINT NOT NULL
+    seen_ms BIGINT NOT NULL,
+    since_ms BIGINT NOT NULL
+);
+
+-- Whose sandboxes these are, such as those of a signing key. One row, once a server has said so.
+CREATE TABLE sandbox_owner (
+    is_there BIGINT NOT NULL PRIMARY KEY DEFAULT 1 CHECK (is_there = 1),
+    owner TEXT NOT NULL
+);
+
+-- Work that one server at a time does, and until when it is another's not to do.
+CREATE TABLE turns (
+    work TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    until_ms BIGINT NOT NULL
 );
 
 -- The event log: its lines, and its end.
