@@ -6,12 +6,23 @@ use std::fmt;
 use eyot::{Error, ErrorKind};
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
+use tokio_rustls::rustls;
 
 use super::mark;
 
 /// The end of an error about a full disk.
 pub(super) const DISK_FULL: &str = "no space is left on the disk of the state folder";
 const HELD: &str = "another process has held the store for too long";
+
+/// The answers of a database that lets nobody in for a while.
+const AWAY: [SqlState; 5] = [
+    SqlState::ADMIN_SHUTDOWN,
+    SqlState::CRASH_SHUTDOWN,
+    SqlState::CANNOT_CONNECT_NOW,
+    SqlState::TOO_MANY_CONNECTIONS,
+    // It has become the copy of another one.
+    SqlState::READ_ONLY_SQL_TRANSACTION,
+];
 
 /// A statement that failed, or a row that can't be read.
 #[derive(Debug)]
@@ -35,23 +46,7 @@ impl DatabaseError {
     /// Tells whether the connection has ended, or the database refuses all of them for a while.
     pub(super) fn is_away(&self) -> bool {
         match self {
-            Self::Postgres(error) => error.code().map_or_else(
-                || {
-                    error.is_closed()
-                        || StdError::source(error).is_some_and(|source| source.is::<std::io::Error>())
-                },
-                |code| {
-                    [
-                        SqlState::ADMIN_SHUTDOWN,
-                        SqlState::CRASH_SHUTDOWN,
-                        SqlState::CANNOT_CONNECT_NOW,
-                        SqlState::TOO_MANY_CONNECTIONS,
-                        // It has become the copy of another one.
-                        SqlState::READ_ONLY_SQL_TRANSACTION,
-                    ]
-                    .contains(code)
-                },
-            ),
+            Self::Postgres(error) => error.code().map_or_else(|| is_cut(error), |code| AWAY.contains(code)),
             Self::Silent(_) => true,
             Self::Sqlite(_) | Self::Unreadable { .. } => false,
         }
@@ -123,9 +118,19 @@ fn meaning_of_sqlite(error: &rusqlite::Error) -> (ErrorKind, String) {
     }
 }
 
+/// Tells whether a connection was not made or has ended. A certificate that is not trusted is no such thing.
+fn is_cut(error: &tokio_postgres::Error) -> bool {
+    let cause = StdError::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    let is_certificate =
+        |cause: &std::io::Error| cause.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+    error.is_closed() || cause.is_some_and(|cause| !is_certificate(cause))
+}
+
 fn meaning_of_postgres(error: &tokio_postgres::Error) -> (ErrorKind, String) {
     let said = last_cause(error);
-    let Some(code) = error.code() else { return (ErrorKind::Setup, said) };
+    let Some(code) = error.code() else {
+        return (ErrorKind::Setup, format!("the database can't be used: {said}"));
+    };
     let held = [
         SqlState::LOCK_NOT_AVAILABLE,
         SqlState::QUERY_CANCELED,
@@ -167,6 +172,9 @@ pub(super) fn failed(what: &str) -> impl Fn(DatabaseError) -> Error {
             ErrorKind::Conflict => error.with_hint(mark::WAYS_ON),
             ErrorKind::Permission if is_file => error
                 .with_hint("give this user the state folder, or name another one: --state DIR or EYOT_STATE"),
+            ErrorKind::Setup => error.with_hint(
+                "look at the address in EYOT_DATABASE; with sslmode=require, SSL_CERT_FILE names the certificates to trust",
+            ),
             ErrorKind::Unavailable if !is_file => {
                 error.with_hint("look whether the database of EYOT_DATABASE runs, and try again")
             }

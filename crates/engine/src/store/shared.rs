@@ -12,8 +12,8 @@ const OWNER: &str = "look whose sandboxes these are";
 const TURN: &str = "take turns among servers";
 
 impl Store {
-    /// Notes whose sandboxes the store has, such as those of a signing key. `conflict`: it has another one's, which this
-    /// server would take for gone.
+    /// Notes whose sandboxes the store has, such as a signing key. `conflict`: it has another one's, which this server would
+    /// take for gone.
     pub fn require_sandboxes_of(&self, owner: &str) -> Result<()> {
         self.write(OWNER, |transaction| {
             let sql = "INSERT INTO sandbox_owner (owner) VALUES (?1) ON CONFLICT DO NOTHING";
@@ -22,7 +22,7 @@ impl Store {
             let noted = read_one(transaction, OWNER, sql, &[], |row| row.get::<String>("owner"))?;
             match noted {
                 Some(noted) if noted != owner => {
-                    let message = format!("the database has sandboxes of {noted}, and these are {owner}");
+                    let message = format!("the database has the sandboxes of {noted}, and this is {owner}");
                     Err(Error::new(ErrorKind::Conflict, message)
                         .with_hint("use the signing key of the other servers, or another database"))
                 }

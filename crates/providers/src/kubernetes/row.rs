@@ -130,7 +130,7 @@ fn shared_by(settings: &ProviderSettings) -> Result<String> {
     };
     let owner = ServerKey::read(file.as_ref())?.owner();
     let namespace = settings.text(NAMESPACE).map(|name| format!(" in the namespace {name}"));
-    Ok(format!("those of the signing key {owner}{}", namespace.unwrap_or_default()))
+    Ok(format!("the signing key {owner}{}", namespace.unwrap_or_default()))
 }
 
 async fn check(settings: ProviderSettings) -> ProviderCheck {
