@@ -140,7 +140,7 @@ fn built_eyot(target: &Path) -> Result<PathBuf, String> {
 
 /// The folders that the node is given.
 struct NodeParts<'a> {
-    /// Its own.
+    /// The node's own.
     folder: &'a Path,
     /// The programs of Kubernetes.
     parts: &'a Path,

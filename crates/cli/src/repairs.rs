@@ -1,5 +1,5 @@
-//! What a server puts right of those that ended in the middle of something: runs of agents go on, and sandboxes that were
-//! half made or removed are removed. Alone it does so when it starts. Of several servers that share a store, one at a time
+//! A server puts right what others have left that ended in the middle of something: runs of agents go on, and sandboxes
+//! that were half made or removed are removed. Alone it does so when it starts. Of several servers that share a store, one at a time
 //! does it again and again: another may have ended since.
 
 use std::time::Duration;

@@ -28,7 +28,7 @@ pub fn agents(args: &ServeArgs, api: &Api, context: &Context) -> Result<Agents, 
     for (name, error) in files.unfit()? {
         context.output.note(&format!("{name}.md can't be used: {error}"));
     }
-    let store = Arc::new(EngineStore::new(Arc::clone(api.engine_store())));
+    let store = Arc::new(EngineStore::new(Arc::clone(api.engine().store())));
     let agents = Agents::new(store).with_source(Arc::new(files));
     Ok(match settings.max_active_runs {
         Some(most) => agents.with_max_active_runs_per_pool(most),

@@ -185,7 +185,13 @@ impl Store {
     fn without_waiting(&self, work: impl FnOnce() + Send + 'static) {
         match &self.database {
             Database::Sqlite(_) => work(),
-            Database::Postgres(_) => drop(std::thread::spawn(work)),
+            Database::Postgres(_) => {
+                let begun = std::thread::Builder::new().name("eyot-gives-up".to_owned()).spawn(work);
+                if let Err(error) = begun {
+                    // This process still knows; others learn it when this one ends.
+                    tracing::warn!(%error, "give up work: no thread can be started");
+                }
+            }
         }
     }
 

@@ -79,7 +79,7 @@ impl PostgresLink {
     }
 }
 
-/// Has the runtime of the connections.
+/// Returns the runtime of the connections.
 fn runtime() -> Result<&'static Runtime, DatabaseError> {
     static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();

@@ -1,4 +1,5 @@
-//! Facts that the servers of a database agree on: whose sandboxes these are, and whose turn it is.
+//! Facts that the servers of a database agree on: whose sandboxes these are, and whose turn it is. A store in a file has
+//! neither, and refuses both.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use eyot::{Error, ErrorKind, Result, Sandbox, SandboxId, SandboxName};
 use eyot_agent::Agents;
-use eyot_engine::store::{RowState, Store};
+use eyot_engine::store::RowState;
 use eyot_engine::{Engine, PoolOptions, PoolProvider, SandboxPool};
 
 use super::access::{Access, Caller};
@@ -176,11 +176,6 @@ impl Api {
     /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.0.inner.engine
-    }
-
-    /// Returns the store of the engine.
-    pub fn engine_store(&self) -> &Arc<Store> {
-        self.engine().store()
     }
 
     pub(super) fn access(&self) -> Access {
